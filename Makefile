@@ -1,0 +1,41 @@
+# Two commands do all set-up: make demo, make test. Both need only Python 3.11+ and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+RUN := $(VENV)/bin
+PIP := $(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Compiled imports are 2-3x faster; some machines switch them off.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
+	$(RUN)/polariscope demo
+
+test: $(VENV)/dev lint ## everything CI checks
+	OMP_NUM_THREADS=1 $(RUN)/pytest -n 2 --durations=10 -q
+
+lint: $(VENV)/dev
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+format: $(VENV)/dev
+	$(RUN)/ruff check --fix .
+	$(RUN)/ruff format .
+
+bench: $(VENV)/dev ## ratios measured side by side in one run; not part of the tests
+	for script in benchmarks/*.py; do $(RUN)/python $$script || exit 1; done
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/core
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
