@@ -1,0 +1,74 @@
+"""From a name, a command line or a record to a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from polariscope.data import AbstractDataset, family
+from polariscope.errors import InputError, PolariscopeError
+from polariscope.settings import build, options_of
+
+
+def load_dataset(name: str, **options: Any) -> AbstractDataset:
+    """Make a dataset by name, with its options.
+
+    >>> load_dataset("sprites", image_size=32).shape
+    (1, 32, 32)
+    """
+    return build(family, name, options)
+
+
+def parse_source(source: str, options: Mapping[str, Any] | None = None) -> AbstractDataset:
+    """Make the dataset that a command line names: ``sprites``, ``arrays:FILE.npz`` or ``images:FOLDER``.
+
+    What follows the first ``:`` is the ``path`` of a dataset that reads files.
+
+    >>> len(parse_source("gaussian", {"n_samples": "100"}))
+    100
+    """
+    name, colon, path = source.partition(":")
+    if name not in family and ("/" in source or "." in source):
+        raise InputError(
+            f"data must be a dataset's name, got the path {source!r}; write arrays:FILE or images:FOLDER."
+        )
+    takes_path = "path" in options_of(family[name])
+    if colon and not takes_path:
+        raise InputError(f"dataset {name!r} reads no file, so write {name!r} without a path, got {source!r}.")
+    given = dict(options or {})
+    if takes_path:
+        if path and "path" in given:
+            raise InputError(
+                f"path was given twice, in {source!r} and as an option {given['path']!r}; give it once."
+            )
+        given = {**given, "path": path} if path else given
+        if "path" not in given:
+            raise InputError(f"dataset {name!r} reads files; say where they are: {name}:PATH.")
+    return load_dataset(name, **given)
+
+
+def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
+    """Make the dataset again that ``describe()`` recorded; data that have changed since are refused.
+
+    >>> data = load_dataset("sprites", image_size=32)
+    >>> load_recorded(data.describe()) == data
+    True
+    """
+    if "name" not in record:
+        raise InputError(
+            f"a dataset's record needs a 'name', got {sorted(record)}; use what describe() returns."
+        )
+    if "path" in record and record["path"] is None:
+        shape = tuple(record.get("shape", ()))
+        raise InputError(
+            f"the dataset was made from arrays in memory, of shape {shape}, and cannot be loaded again; "
+            "pass data= with the same arrays."
+        )
+    options = {key: value for key, value in record.items() if key not in ("name", "shape", "fingerprint")}
+    data = load_dataset(record["name"], **options)
+    if record.get("fingerprint", data.fingerprint) != data.fingerprint:
+        raise PolariscopeError(
+            f"{record.get('path', record['name'])} has changed since it was recorded; "
+            "put the old data back, or start again with the new."
+        )
+    return data

@@ -1,0 +1,103 @@
+"""Names, command-line sources and records lead to the same dataset."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from polariscope.data.arrays import from_arrays
+from polariscope.data.sources import load_dataset, load_recorded, parse_source
+from polariscope.errors import InputError, PolariscopeError
+
+
+@pytest.fixture
+def npz(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.arange(12.0).reshape(4, 3))
+    return tmp_path / "rows.npz"
+
+
+def test_datasets_are_made_by_name_with_checked_options():
+    assert load_dataset("sprites", image_size=16).shape == (1, 16, 16)
+    with pytest.raises(InputError, match=r"no dataset named 'sprite'; .* Did you mean 'sprites'"):
+        load_dataset("sprite")
+    with pytest.raises(InputError, match="no option of dataset 'sprites' named 'size'"):
+        load_dataset("sprites", size=3)
+    with pytest.raises(
+        InputError, match="option image_size of dataset 'sprites' must be an integer, got 'large'"
+    ):
+        load_dataset("sprites", image_size="large")
+
+
+def test_sources_of_a_command_line(npz, tmp_path):
+    assert parse_source("sprites", {"image_size": "32"}).shape == (1, 32, 32)
+    assert parse_source("gaussian", {"eigenvalues": "2,1", "n_samples": "10"}).shape == (2,)
+    np.testing.assert_array_equal(parse_source(f"arrays:{npz}").values([1]), [[3, 4, 5]])
+    Image.new("RGB", (4, 4)).save(tmp_path / "x.png")
+    assert parse_source(f"images:{tmp_path}", {"image_size": "16", "grey": "true"}).shape == (1, 16, 16)
+
+
+def test_a_path_may_hold_colons(tmp_path):
+    np.save(tmp_path / "a:b.npy", np.eye(2))
+    assert len(parse_source(f"arrays:{tmp_path}/a:b.npy")) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "words"),
+    [
+        ("sprits", {}, "Did you mean 'sprites'"),
+        ("sprites:here", {}, "'sprites' reads no file, so write 'sprites' without a path"),
+        ("arrays", {}, "reads files; say where they are: arrays:PATH"),
+        ("images:", {}, "reads files; say where they are: images:PATH"),
+        ("data/rows.npz", {}, "got the path 'data/rows.npz'; write arrays:FILE or images:FOLDER"),
+        ("arrays:x.npz", {"path": "y.npz"}, "path was given twice"),
+        ("arrays:nowhere.npz", {}, "there is none at .*nowhere.npz"),
+    ],
+)
+def test_sources_that_make_no_sense_are_refused(source, options, words):
+    with pytest.raises(InputError, match=words):
+        parse_source(source, options)
+
+
+def test_records_of_files_are_loaded_again_from_anywhere(npz, monkeypatch):
+    monkeypatch.chdir(npz.parent)
+    data = parse_source("arrays:rows.npz")
+    record = json.loads(json.dumps(data.describe()))
+    monkeypatch.chdir("/")
+    again = load_recorded(record)
+    assert again.fingerprint == data.fingerprint
+    np.testing.assert_array_equal(again.values(range(4)), data.values(range(4)))
+
+
+def test_records_of_files_that_changed_are_refused(npz):
+    record = parse_source(f"arrays:{npz}").describe()
+    np.savez(npz, X=np.zeros((4, 3)))
+    with pytest.raises(PolariscopeError, match=r"rows\.npz has changed since it was recorded"):
+        load_recorded(record)
+
+
+def test_records_of_folders_are_loaded_again_until_they_change(tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "x.png")
+    record = json.loads(json.dumps(load_dataset("images", path=str(tmp_path), mode="crop").describe()))
+    assert load_recorded(record).describe() == record
+    Image.new("RGB", (4, 4)).save(tmp_path / "y.png")
+    with pytest.raises(PolariscopeError, match="has changed since it was recorded"):
+        load_recorded(record)
+
+
+def test_arrays_in_memory_cannot_be_loaded_again():
+    data = from_arrays(np.zeros((5, 2)))
+    record = json.loads(json.dumps(data.describe()))
+    assert record["shape"] == [5, 2]
+    assert record["fingerprint"] == data.fingerprint
+    with pytest.raises(
+        InputError, match=r"arrays in memory, of shape \(5, 2\), .* pass data= with the same arrays"
+    ):
+        load_recorded(record)
+
+
+def test_a_record_without_a_name_is_refused():
+    with pytest.raises(InputError, match="a dataset's record needs a 'name', got \\['path'\\]"):
+        load_recorded({"path": "x"})
