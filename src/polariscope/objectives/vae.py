@@ -1,0 +1,25 @@
+"""The variational autoencoder."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from polariscope.model import Model
+from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+
+
+@objective("vae")
+@dataclasses.dataclass(frozen=True)
+class VaeObjective(AbstractObjective):
+    r"""Negative evidence lower bound.
+
+    .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z))
+
+    An upper bound on −log p(x), tight when q(z|x) is the true posterior. Reference: Kingma & Welling,
+    Auto-Encoding Variational Bayes, 2014, https://arxiv.org/abs/1312.6114; bonheme2023 Eq. 3.5.
+    """
+
+    def terms(self, model: Model, batch: Batch, generator: torch.Generator) -> Terms:
+        return elbo_terms(model, batch, generator)

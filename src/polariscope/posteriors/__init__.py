@@ -1,0 +1,65 @@
+"""Posteriors q(z|x): sample, log-density, and KL to the prior per latent."""
+
+from __future__ import annotations
+
+import abc
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.priors import AbstractPriorModule
+from polariscope.registry import open_family
+
+
+class AbstractPosteriorDistribution(abc.ABC):
+    """q(z|x) for a batch of samples."""
+
+    mean: Float[Tensor, "sample latent"]
+    log_variance: Float[Tensor, "sample latent"]
+    """Logarithm of the marginal variance of each latent."""
+
+    @property
+    def variance(self) -> Float[Tensor, "sample latent"]:
+        return torch.exp(self.log_variance)
+
+    @abc.abstractmethod
+    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+        """One draw per sample, differentiable in the parameters."""
+
+    @abc.abstractmethod
+    def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
+        """log q(z_j | …, x), one column per latent; a row sums to log q(z|x)."""
+
+    @abc.abstractmethod
+    def kl_to_normal(
+        self, mean: Float[Tensor, "... latent"], log_variance: Float[Tensor, "... latent"]
+    ) -> Float[Tensor, "sample latent"]:
+        """KL(q ‖ N(mean, diag exp log_variance)) in nats, split over latents, in closed form."""
+
+
+def kl(
+    posterior: AbstractPosteriorDistribution,
+    prior: AbstractPriorModule,
+    z: Float[Tensor, "sample latent"],
+) -> Float[Tensor, "sample latent"]:
+    """KL(q(z|x) ‖ p(z)) in nats, per sample and latent.
+
+    Exact where the prior is a Gaussian with independent latents; otherwise its single-sample estimate
+    log q(z|x) − log p(z) at the draw ``z`` ~ q(z|x), which is unbiased and may be negative.
+    """
+    normal = prior.normal()
+    if normal is not None:
+        return posterior.kl_to_normal(*normal)
+    return posterior.log_density(z) - prior.log_density(z)
+
+
+class AbstractPosterior(abc.ABC):
+    """A recipe for the head that turns the encoder's features into q(z|x)."""
+
+    @abc.abstractmethod
+    def head(self, n_features: int, n_latents: int) -> nn.Module:
+        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`."""
+
+
+posterior = family = open_family(__name__, "posterior")

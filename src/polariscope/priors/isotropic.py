@@ -1,0 +1,63 @@
+"""The isotropic normal prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from polariscope.errors import InputError
+from polariscope.priors import AbstractPrior, AbstractPriorModule, prior
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+
+class IsotropicPriorModule(AbstractPriorModule):
+    """p(z) = N(0, s² I)."""
+
+    log_variance: Tensor
+
+    def __init__(self, n_latents: int, scale: float) -> None:
+        super().__init__()
+        self.n_latents = n_latents
+        self.meaning_of_passive = f"its posterior is the prior N(0, {scale**2:g}) for every input"
+        self.register_buffer("log_variance", torch.full((n_latents,), 2 * math.log(scale)), persistent=False)
+
+    def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
+        return -0.5 * (math.log(2 * math.pi) + self.log_variance + z**2 * torch.exp(-self.log_variance))
+
+    def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+        noise = torch.randn(
+            (n_samples, self.n_latents),
+            generator=generator,
+            dtype=self.log_variance.dtype,
+            device=self.log_variance.device,
+        )
+        return noise * torch.exp(0.5 * self.log_variance)
+
+    def normal(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
+        return torch.zeros_like(self.log_variance), self.log_variance
+
+
+@prior("isotropic")
+@dataclasses.dataclass(frozen=True)
+class IsotropicPrior(AbstractPrior):
+    """N(0, s² I), the usual prior: the same in every direction, so rotating the latents costs nothing.
+
+    Reference: mathieu2019 Thm 2, which holds for posteriors that can be rotated too; the diagonal one cannot.
+    """
+
+    scale: float = 1.0
+    """Standard deviation s of every latent."""
+
+    def __post_init__(self) -> None:
+        if not (self.scale > 0 and math.isfinite(self.scale)):
+            raise InputError(f"prior scale must be positive, got {self.scale}; 1 is the standard normal.")
+
+    def build(self, n_latents: int, data: AbstractDataset | None) -> IsotropicPriorModule:  # noqa: ARG002
+        return IsotropicPriorModule(n_latents, self.scale)
