@@ -1,0 +1,1 @@
+"""Training: one loop, exact resume, a log of what the latents do."""

@@ -1,0 +1,203 @@
+"""The training loop, from top to bottom."""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from polariscope.data import AbstractDataset
+from polariscope.data.splits import Split
+from polariscope.errors import DivergedError
+from polariscope.model import Model
+from polariscope.objectives import AbstractObjective, Batch, Terms
+from polariscope.seeds import derive
+from polariscope.training.checkpoint import TrainState, saved_steps
+from polariscope.training.folder import RunFolder
+from polariscope.training.order import DataOrder
+from polariscope.training.probe import Probe
+from polariscope.training.settings import TrainSettings
+
+logger = logging.getLogger("polariscope")
+
+Listener = Callable[[int, dict[str, Any] | None], None]
+"""Told after every step how many are done and, when a line was logged, what it says."""
+
+
+def fit(
+    model: Model,
+    objective: AbstractObjective,
+    data: AbstractDataset,
+    split: Split,
+    settings: TrainSettings,
+    run: RunFolder | None = None,
+    listeners: tuple[Listener, ...] = (),
+) -> TrainState:
+    """Train ``model`` in place until ``settings.steps``; with a run folder, from where it stopped.
+
+    Raises :class:`DivergedError` when the loss or its gradient is no longer finite, and ``KeyboardInterrupt``
+    after saving a checkpoint when asked to stop; both leave the last good checkpoint.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    state = TrainState(
+        model,
+        make_optimiser(parameters, settings),
+        torch.Generator(model.device).manual_seed(derive(settings.seed, "noise")),
+    )
+    order = DataOrder(split.train, settings.batch_size, settings.seed)
+    probe = Probe(data, split.validation[: max(settings.probe_samples, 1024)], settings.seed)
+    if run is not None:
+        for message in run.resume(state):
+            logger.warning(message)
+
+    model.train()
+    with stop_requests() as stop:
+        while state.step < settings.steps:
+            x = model.place(torch.from_numpy(data.values(order.batch(state.step))))
+            batch = Batch(x, state.step)
+            for group in state.optimiser.param_groups:
+                group["lr"] = settings.learning_rate_at(state.step)
+
+            terms = objective.terms(model, batch, state.noise)
+            means = {name: term.per_batch for name, term in terms.items()}
+            loss = torch.stack([terms[name].weight * mean for name, mean in means.items()]).sum()
+            state.optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            means |= {"loss": loss, "gradient": gradient_norm(parameters, settings.clip_gradient)}
+            numbers = torch.stack(
+                [mean.detach() for mean in means.values()]
+            ).tolist()  # one wait for the device
+            if not all(map(math.isfinite, numbers)):
+                raise DivergedError(explain_divergence(model, objective, batch, state, settings, run))
+            state.optimiser.step()
+            state.step += 1
+
+            for name, number in zip((*means, "steps"), (*numbers, 1), strict=True):
+                state.totals[name] = state.totals.get(name, 0.0) + number
+            line = None
+            if state.step % settings.log_every == 0 or state.step == settings.steps:
+                line = log_line(model, objective, terms, state, probe, settings)
+                if run is not None:
+                    run.append_log(line)
+            for listener in listeners:
+                listener(state.step, line)
+            due = state.step % settings.checkpoint_every == 0 or state.step == settings.steps
+            if run is not None and (due or stop.is_set()):
+                run.save_checkpoint(state, keep_all=settings.keep_checkpoints == "all")
+            if stop.is_set() and state.step < settings.steps:
+                raise KeyboardInterrupt
+    model.eval()
+    return state
+
+
+def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
+    """The optimiser with the reference settings; fused, since one pass over the weights is faster than eight."""
+    rate = settings.learning_rate
+    if settings.optimiser in ("adam", "amsgrad"):
+        return torch.optim.Adam(
+            parameters,
+            lr=rate,
+            betas=(0.9, 0.999),
+            eps=1e-8,
+            amsgrad=settings.optimiser == "amsgrad",
+            fused=True,
+        )
+    if settings.optimiser == "adagrad":
+        return torch.optim.Adagrad(parameters, lr=rate)
+    return torch.optim.SGD(parameters, lr=rate)
+
+
+def gradient_norm(parameters: list[nn.Parameter], longest: float | None) -> torch.Tensor:
+    """Euclidean norm of the gradient, which is shortened to ``longest`` where it exceeds it."""
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if longest is not None:
+        torch.nn.utils.clip_grads_with_norm_(parameters, longest, norm)
+    return norm
+
+
+def log_line(
+    model: Model,
+    objective: AbstractObjective,
+    terms: Terms,
+    state: TrainState,
+    probe: Probe,
+    settings: TrainSettings,
+) -> dict[str, Any]:
+    """One line of the log: terms averaged since the last line, and the latents as they are now."""
+    count = state.totals.pop("steps")
+    means = {name: total / count for name, total in state.totals.items()}
+    state.totals = {}
+    line: dict[str, Any] = {
+        "step": state.step,
+        "loss": means.pop("loss"),
+        "gradient": means.pop("gradient"),
+        "terms": means,
+        "weights": {name: float(term.weight) for name, term in terms.items()},
+        "learning_rate": settings.learning_rate_at(state.step - 1),
+        **probe.latents(model, settings.probe_samples),
+    }
+    if state.step % settings.validate_every == 0 or state.step == settings.steps:
+        line["validation"] = probe.validation(model, objective, state.step)
+    return line
+
+
+def explain_divergence(
+    model: Model,
+    objective: AbstractObjective,
+    batch: Batch,
+    state: TrainState,
+    settings: TrainSettings,
+    run: RunFolder | None,
+) -> str:
+    """Which term blew up, where the last good checkpoint is, and what to try."""
+    noise = state.noise.clone_state()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    terms = objective.terms(model, batch, noise)
+    culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
+    if not culprits:
+        for name, term in terms.items():
+            gradients = torch.autograd.grad(term.per_batch, parameters, retain_graph=True, allow_unused=True)
+            if any(gradient is not None and not torch.isfinite(gradient).all() for gradient in gradients):
+                culprits.append(f"the gradient of the term {name!r}")
+    what = " and ".join(culprits) or "the gradient of the loss"
+    verb = "are" if len(culprits) > 1 else "is"
+    kept = "Nothing was kept, since no run folder was given."
+    if run is not None:
+        steps = saved_steps(run.checkpoints)
+        kept = (
+            f"The last good checkpoint is step {steps[-1]} in {run.path}."
+            if steps
+            else "There is no checkpoint yet."
+        )
+    return (
+        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} Try a lower learning_rate (it is "
+        f"{settings.learning_rate_at(state.step):g}), a warm-up, or clip_gradient; check the data for extreme values."
+    )
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so that a step is finished before the run stops; twice stops now."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def request(number: int, frame: Any) -> None:
+        if stop.is_set():
+            signal.default_int_handler(number, frame)
+        stop.set()
+
+    earlier = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -1,0 +1,68 @@
+"""A live line for people who wait."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class ProgressLine:
+    """Shows steps, the loss terms and the counts of active, mixed and passive latents.
+
+    On a terminal one live line; elsewhere (a log file, CI) a plain line now and then.
+    """
+
+    def __init__(self, steps: int, every_seconds: float = 20.0) -> None:
+        self.steps = steps
+        self.every_seconds = every_seconds
+        self.console = Console(file=sys.stderr)
+        self.bar = Progress(
+            TextColumn("training"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task("training", total=steps, words="")
+        self.spoke = time.monotonic()
+
+    def __enter__(self) -> ProgressLine:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def __call__(self, step: int, line: dict[str, Any] | None) -> None:
+        self.bar.update(self.task, completed=step)
+        if line is None:
+            return
+        self.bar.update(self.task, words=in_words(line))
+        due = time.monotonic() - self.spoke >= self.every_seconds or step == self.steps
+        if not self.console.is_terminal and due:
+            self.spoke = time.monotonic()
+            self.console.print(
+                f"step {step} of {self.steps}: {in_words(line)}", highlight=False, soft_wrap=True
+            )
+
+
+def in_words(line: dict[str, Any]) -> str:
+    """A line of the log in one breath.
+
+    >>> in_words({"loss": 31.42, "terms": {"rate": 12.0}, "active": 5, "mixed": 1, "passive": 4})
+    'loss 31.42 · rate 12.00 · 5 active, 1 mixed, 4 passive'
+    """
+    terms = " · ".join(f"{name} {value:.2f}" for name, value in line["terms"].items())
+    return (
+        f"loss {line['loss']:.2f} · {terms} · "
+        f"{line['active']} active, {line['mixed']} mixed, {line['passive']} passive"
+    )

@@ -1,0 +1,279 @@
+"""Train a model by name: the public face of training."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from polariscope import __version__, files
+from polariscope.data import AbstractDataset
+from polariscope.data.arrays import from_arrays
+from polariscope.data.splits import Split, split
+from polariscope.errors import InputError, unknown
+from polariscope.likelihoods import family as likelihoods
+from polariscope.model import Blueprint, Model, load_model
+from polariscope.nets import Initialisation
+from polariscope.nets import family as nets
+from polariscope.objectives import AbstractObjective
+from polariscope.objectives import family as objectives
+from polariscope.posteriors import family as posteriors
+from polariscope.priors import family as priors
+from polariscope.settings import build, check_options, describe_concept, options_of, plain
+from polariscope.training.folder import RunFolder
+from polariscope.training.loop import Listener, fit
+from polariscope.training.settings import TrainSettings
+
+FORMAT = 1
+FAMILIES = {
+    "objective": objectives,
+    "net": nets,
+    "posterior": posteriors,
+    "prior": priors,
+    "likelihood": likelihoods,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunPlan:
+    """A training run, checked and ready: nothing has been written yet."""
+
+    data: AbstractDataset
+    objective: AbstractObjective
+    blueprint: Blueprint
+    settings: TrainSettings
+
+    @property
+    def split(self) -> Split:
+        """Training, validation and test indices of the run."""
+        return split_of(self.data, self.settings)
+
+    def describe(self, device: str) -> dict[str, Any]:
+        """The contents of settings.json."""
+        record: dict[str, Any] = {
+            "format": FORMAT,
+            "polariscope": __version__,
+            "data": {**self.data.describe(), "fingerprint": self.data.fingerprint},
+            "objective": describe_concept(objectives, self.objective),
+            "model": self.blueprint.describe(),
+            "training": plain(dataclasses.asdict(self.settings)),
+            "training_identity": plain(self.settings.identity()),
+        }
+        record["hash"] = files.digest(
+            {key: record[key] for key in ("data", "objective", "model", "training")}
+        )
+        record["environment"] = {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "threads": torch.get_num_threads(),
+            "device": device,
+        }
+        return record
+
+
+def split_of(data: AbstractDataset, settings: TrainSettings) -> Split:
+    """The split that a run with these settings makes of the data."""
+    rest = (1 - settings.train_fraction) / 2
+    return split(len(data), (settings.train_fraction, rest, rest), settings.seed)
+
+
+def plan(
+    data: Any,
+    objective: str | Mapping[str, Any] | AbstractObjective = "vae",
+    net: Any = "auto",
+    n_latents: int = 10,
+    posterior: Any = "diagonal",
+    prior: Any = "isotropic",
+    likelihood: Any = "auto",
+    initialisation: Initialisation = "glorot",
+    **options: Any,
+) -> RunPlan:
+    """Check a whole training run without doing any of it; arguments as in :func:`train`."""
+    if isinstance(data, str):
+        raise InputError(f"data must be a dataset or an array, got {data!r}; use load_dataset({data!r}).")
+    if not isinstance(data, AbstractDataset):
+        data = from_arrays(data)
+    if net == "auto":
+        is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
+        net = "conv" if is_conv else "mlp"
+    if likelihood == "auto":
+        likelihood = "bernoulli" if data.is_unit_interval else "gaussian"
+    chosen = {
+        "objective": objective,
+        "net": net,
+        "posterior": posterior,
+        "prior": prior,
+        "likelihood": likelihood,
+    }
+    routed = route(chosen, options)
+    concepts = {kind: build(FAMILIES[kind], choice, routed[kind]) for kind, choice in chosen.items()}
+    settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
+    if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
+        raise InputError(
+            f"likelihood {likelihood!r} needs values in [0, 1], which {data.name} does not promise; "
+            "use likelihood='gaussian'."
+        )
+    if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
+        raise InputError(unknown("initialisation", str(initialisation), Initialisation.__args__))  # type: ignore[attr-defined]
+    blueprint = Blueprint(
+        net=concepts["net"],
+        posterior=concepts["posterior"],
+        prior=concepts["prior"],
+        likelihood=concepts["likelihood"],
+        n_latents=n_latents,
+        shape=tuple(data.shape),
+        initialisation=initialisation,
+    )
+    settings = settings.resolved(len(split_of(data, settings).train))
+    return RunPlan(data, concepts["objective"], blueprint, settings)
+
+
+def train(
+    data: Any,
+    objective: str | Mapping[str, Any] | AbstractObjective = "vae",
+    net: Any = "auto",
+    n_latents: int = 10,
+    *,
+    out: str | Path | None = None,
+    device: str = "auto",
+    progress: bool | Listener = False,
+    tensorboard: bool = False,
+    **options: Any,
+) -> Model:
+    """Train a model on ``data``; with ``out``, as a run on disk that resumes where it was stopped.
+
+    ``data`` is a dataset, or an array of observations as :func:`polariscope.from_arrays` takes it.
+    ``objective`` and ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings
+    ``{"name": …, option: …}`` or objects. Their options and those of :class:`TrainSettings` are given by name:
+    ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
+    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by
+    16, else ``mlp``; ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
+    ``progress`` shows a live line, or is a function called after every step.
+
+    Called again with the same ``out``: a finished run is loaded, an unfinished one resumed bit for bit, a
+    longer one (more ``steps``) continued, and one with other settings refused.
+    """
+    job = plan(data, objective, net, n_latents, **options)
+    place = choose_device(device)
+    listeners: list[Listener] = [progress] if callable(progress) else []
+    if out is None:
+        if tensorboard:
+            raise InputError("tensorboard needs a place to write to; give out= as well.")
+        return _train(job, place, None, listeners, show=progress is True)
+    with RunFolder(out) as run:
+        begun = run.open_with(job.describe(str(place)))
+        if begun and run.model_file.exists():
+            _, metadata = files.read_tensors(run.model_file)
+            if metadata.get("step") == job.settings.steps:
+                return load_model(run.path, device=str(place))
+        if tensorboard:
+            listeners.append(tensorboard_listener(run.path))
+        return _train(job, place, run, listeners, show=progress is True)
+
+
+def _train(
+    job: RunPlan, device: torch.device, run: RunFolder | None, listeners: list[Listener], show: bool
+) -> Model:
+    model = job.blueprint.build(job.settings.seed, job.data).settle(device)
+    if show:
+        from polariscope.training.progress import ProgressLine
+
+        with ProgressLine(job.settings.steps) as line:
+            state = fit(model, job.objective, job.data, job.split, job.settings, run, (*listeners, line))
+    else:
+        state = fit(model, job.objective, job.data, job.split, job.settings, run, tuple(listeners))
+    if run is not None:
+        model.save(run.model_file, step=state.step)
+        model.folder = run.path
+    return model
+
+
+def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give each option to the part that has it: training, or one of the chosen concepts.
+
+    A name that two parts share must carry the part in front (``prior_scale``).
+    """
+    owners = {"training": options_of(TrainSettings)}
+    for kind, choice in chosen.items():
+        name = choice["name"] if isinstance(choice, Mapping) and "name" in choice else choice
+        concept: Any = FAMILIES[kind][name] if isinstance(name, str) else type(name)
+        owners[kind] = options_of(concept)
+    routed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
+    for key, value in options.items():
+        matches = [(owner, key) for owner, known in owners.items() if key in known]
+        matches += [
+            (owner, key.removeprefix(f"{owner}_"))
+            for owner, known in owners.items()
+            if key.startswith(f"{owner}_") and key.removeprefix(f"{owner}_") in known
+        ]
+        if not matches:
+            every = {name for known in owners.values() for name in known} | {
+                "n_latents",
+                "net",
+                "initialisation",
+            }
+            parts = ", ".join(f"{kind} {_label(choice)}" for kind, choice in chosen.items())
+            raise InputError(f"{unknown('option', key, every)} (The parts chosen are {parts}.)")
+        if len(matches) > 1:
+            forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
+            raise InputError(f"option {key!r} belongs to more than one part; say {forms}.")
+        owner, name = matches[0]
+        routed[owner][name] = value
+    return routed
+
+
+def _label(choice: Any) -> str:
+    return choice if isinstance(choice, str) else type(choice).__name__
+
+
+def choose_device(device: str) -> torch.device:
+    """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        place = torch.device(device)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise InputError(
+            f"device must be auto, cpu, cuda or mps and be there, got {device!r} ({reason})."
+        ) from None
+    return place
+
+
+def tensorboard_listener(folder: Path) -> Callable[[int, dict[str, Any] | None], None]:
+    """Writes each line of the log as TensorBoard events under ``folder/tensorboard``."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError(
+            "tensorboard is not installed; install it with pip install 'polariscope[tensorboard]' or leave the "
+            "option out."
+        ) from None
+    writer = SummaryWriter(str(folder / "tensorboard"))
+
+    def listen(step: int, line: dict[str, Any] | None) -> None:
+        if line is None:
+            return
+        scalars = {
+            "loss": line["loss"],
+            "trace": line["trace"],
+            **{f"terms/{name}": value for name, value in line["terms"].items()},
+            **{f"latents/{kind}": line[kind] for kind in ("active", "mixed", "passive")},
+            **{f"validation/{name}": value for name, value in line.get("validation", {}).items()},
+        }
+        for name, value in scalars.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    return listen

@@ -1,0 +1,102 @@
+"""How a model is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+from polariscope.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings:
+    """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
+
+    steps: int = 20_000
+    """Number of gradient steps. The published models have 300,000."""
+    epochs: float | None = None
+    """Length in passes over the training split, instead of steps."""
+    batch_size: int = 64
+    """Samples per step."""
+    optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
+    """Adam has β₁ = 0.9, β₂ = 0.999, ε = 1e-8."""
+    learning_rate: float = 1e-4
+    """Step size of the optimiser, at its highest."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate goes from its highest value to 0 at the last step; constant: it does not."""
+    warmup_steps: int = 0
+    """Steps over which the learning rate first rises linearly from 0."""
+    clip_gradient: float | None = None
+    """Longest gradient (Euclidean norm); longer ones are shortened to it."""
+    train_fraction: float = 0.9
+    """Share of the data that is trained on; the rest is halved into validation and test."""
+    seed: int = 0
+    """Seed of the weights, the split, the order of the data and the noise."""
+    log_every: int = 100
+    """Steps between two lines of the log."""
+    validate_every: int = 1000
+    """Steps between two evaluations of the loss on validation samples; a multiple of log_every."""
+    probe_samples: int = 512
+    """Validation samples from which the state of the latents is logged."""
+    checkpoint_every: int = 1000
+    """Steps between two checkpoints; a killed run loses at most this many."""
+    keep_checkpoints: Literal["last", "all"] = "last"
+    """Keep every checkpoint, to compare a model with its younger self, or only what resuming needs."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "steps",
+            "batch_size",
+            "log_every",
+            "validate_every",
+            "probe_samples",
+            "checkpoint_every",
+        ):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("learning_rate", "epochs", "clip_gradient"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise InputError(f"{name} must be positive, got {value}.")
+        if self.warmup_steps < 0:
+            raise InputError(f"warmup_steps must not be negative, got {self.warmup_steps}.")
+        if not 0 < self.train_fraction < 1:
+            raise InputError(
+                f"train_fraction must lie between 0 and 1, got {self.train_fraction}; 0.9 is usual."
+            )
+        if self.validate_every % self.log_every:
+            raise InputError(
+                f"validate_every must be a multiple of log_every, got {self.validate_every} and {self.log_every}."
+            )
+
+    def resolved(self, n_train: int) -> TrainSettings:
+        """The same with ``epochs`` turned into steps, given the size of the training split."""
+        if self.epochs is None:
+            return self
+        per_epoch = max(1, n_train // self.batch_size)
+        return dataclasses.replace(self, steps=max(1, round(self.epochs * per_epoch)), epochs=None)
+
+    def learning_rate_at(self, step: int) -> float:
+        """The learning rate of the step after ``step`` finished ones."""
+        warmup = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
+        progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.steps - self.warmup_steps))
+        decay = {
+            "constant": 1.0,
+            "linear": 1 - progress,
+            "cosine": 0.5 * (1 + math.cos(math.pi * progress)),
+        }[self.schedule]
+        return self.learning_rate * warmup * decay
+
+    def identity(self) -> dict[str, object]:
+        """What must be the same for a run to be continued: all that decides the weights and the log.
+
+        The number of steps may grow, unless the schedule depends on it; how often checkpoints are written and
+        which are kept changes nothing.
+        """
+        record = dataclasses.asdict(self)
+        for name in ("checkpoint_every", "keep_checkpoints", "epochs"):
+            del record[name]
+        if self.schedule == "constant":
+            del record["steps"]
+        return record

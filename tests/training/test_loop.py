@@ -1,0 +1,188 @@
+"""Training ends where theory says, and says what happened on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import polariscope as ps
+from polariscope.data import AbstractDataset
+from polariscope.errors import DivergedError, InputError
+from polariscope.training.checkpoint import saved_steps
+from polariscope.training.folder import RunFolder, read_log
+from polariscope.training.loop import fit
+from polariscope.training.run import plan, train
+from polariscope.training.settings import TrainSettings
+
+EIGENVALUES = (4.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+
+
+def gaussian_data(n_samples: int = 2000) -> AbstractDataset:
+    return ps.load_dataset("gaussian", eigenvalues=EIGENVALUES, n_samples=n_samples)
+
+
+@pytest.mark.parametrize(("beta", "gamma"), [(1.0, 0.3), (4.0, 0.075), (2.0, 0.4)])
+def test_a_linear_vae_ends_in_the_polarised_regime_known_in_closed_form(beta, gamma):
+    """σ² = min(1, βγ/λ), KL = ½ log max(1, λ/βγ), active iff λ > βγ: objective, loop, encoder and diagnosis.
+
+    The data have exactly the chosen sample covariance, and the learning rate decays to 0, so what is left is
+    the noise of the last small steps: a few percent of a standard deviation of the log-variance.
+    """
+    data = gaussian_data()
+    model = train(
+        data, "beta", "linear", 6, beta=beta, likelihood="gaussian", variance=gamma,
+        steps=2500, batch_size=256, learning_rate=2e-2, schedule="cosine", train_fraction=0.98, seed=1,
+    )  # fmt: skip
+    representation = ps.encode(model, data, n_samples=None)
+    regime = ps.diagnose(representation, alpha=0.1)
+
+    eigenvalues = np.array(EIGENVALUES)
+    variance = np.minimum(1, beta * gamma / eigenvalues)
+    rate = 0.5 * np.log(np.maximum(1, eigenvalues / (beta * gamma)))
+    np.testing.assert_allclose(np.sort(representation.variance.mean(0)), np.sort(variance), rtol=0.06)
+    measured = np.array([latent.kl for latent in regime.latents])
+    np.testing.assert_allclose(np.sort(measured), np.sort(rate), atol=0.03)
+    # Var[μ] + σ² = 1 for every latent: the aggregate posterior is the prior.
+    np.testing.assert_allclose(representation.mean.var(0) + representation.variance.mean(0), 1, atol=0.05)
+    n_alive = int((eigenvalues > beta * gamma).sum())
+    assert int((measured > 0.02).sum()) == n_alive
+    assert regime.counts["passive"] == 6 - n_alive - int((np.abs(variance[:n_alive] - 1) <= 0.1).sum())
+    assert regime.counts["active"] == int((variance <= 0.1).sum())
+
+
+def test_training_is_the_same_to_the_byte_for_the_same_seed_and_differs_for_another(tmp_path):
+    settings = {"net": "mlp", "steps": 30, "log_every": 10, "validate_every": 10}
+    digests = [train(gaussian_data(300), seed=seed, **settings).digest for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_looking_more_often_changes_no_weight():
+    rare = train(gaussian_data(300), net="mlp", steps=20, log_every=20, validate_every=20)
+    often = train(gaussian_data(300), net="mlp", steps=20, log_every=1, validate_every=1)
+    assert rare.digest == often.digest
+
+
+def test_training_leaves_the_global_generators_alone():
+    torch.manual_seed(7)
+    np_state = np.random.get_state()[1].tolist()  # noqa: NPY002 (it is the legacy global state that is checked)
+    before = torch.get_rng_state()
+    train(gaussian_data(300), net="mlp", steps=3)
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.random.get_state()[1].tolist() == np_state  # noqa: NPY002
+
+
+def test_the_log_holds_named_terms_the_latents_and_the_regime(tmp_path):
+    train(
+        gaussian_data(300),
+        "beta",
+        "mlp",
+        3,
+        beta=2.0,
+        steps=25,
+        log_every=10,
+        validate_every=20,
+        out=tmp_path / "run",
+    )
+    log = read_log(tmp_path / "run")
+    assert [line["step"] for line in log] == [10, 20, 25]
+    for line in log:
+        weighted = sum(line["weights"][name] * value for name, value in line["terms"].items())
+        assert line["loss"] == pytest.approx(weighted, rel=1e-5)
+        assert line["weights"] == {"reconstruction": 1.0, "rate": 2.0}
+        assert len(line["kl"]) == len(line["variance"]) == 3
+        assert line["trace"] == pytest.approx(sum(line["variance"]))
+        assert line["active"] + line["mixed"] + line["passive"] == 3
+    assert [("validation" in line) for line in log] == [False, True, True]
+
+
+def test_a_line_of_the_log_is_the_mean_over_the_steps_since_the_last(tmp_path):
+    every = tmp_path / "every"
+    train(gaussian_data(300), net="mlp", steps=20, log_every=1, validate_every=20, out=every)
+    train(gaussian_data(300), net="mlp", steps=20, log_every=10, validate_every=20, out=tmp_path / "tenth")
+    singles = np.array([line["loss"] for line in read_log(every)])
+    means = [line["loss"] for line in read_log(tmp_path / "tenth")]
+    np.testing.assert_allclose(means, singles.reshape(2, 10).mean(1), rtol=1e-12)
+
+
+def test_a_diverged_run_names_the_term_and_keeps_the_last_good_checkpoint(tmp_path):
+    job = plan(gaussian_data(300), net="linear", steps=50, checkpoint_every=4)
+    model = job.blueprint.build(0)
+
+    def break_the_decoder(step, line):
+        if step == 10:
+            with torch.no_grad():
+                model.decoder.trunk.layers[0][0].bias.fill_(1e30)  # its square is beyond float32
+
+    with RunFolder(tmp_path / "run") as run:
+        expected = (
+            "training diverged at step 11: the term 'reconstruction' is not finite. "
+            "The last good checkpoint is step 8 in"
+        )
+        with pytest.raises(DivergedError, match=expected):
+            fit(model, job.objective, job.data, job.split, job.settings, run, (break_the_decoder,))
+    assert saved_steps(run.checkpoints) == [4, 8]
+    assert not run.model_file.exists()
+
+
+def test_divergence_of_the_gradient_alone_is_found_and_the_checkpoint_named(tmp_path):
+    with pytest.raises(
+        DivergedError, match=r"The last good checkpoint is step \d+ in .*Try a lower learning_rate"
+    ):
+        train(
+            gaussian_data(300), "beta", "mlp", 3, beta=1.0, steps=400, optimiser="sgd", learning_rate=1e4,
+            checkpoint_every=1, out=tmp_path / "run",
+        )  # fmt: skip
+
+
+def test_clipping_bounds_the_step():
+    data = gaussian_data(300)
+    start = plan(data, net="linear").blueprint.build(0)
+    model = train(data, net="linear", steps=1, optimiser="sgd", learning_rate=1.0, clip_gradient=1e-3)
+    pairs = zip(model.parameters(), start.parameters(), strict=True)
+    moved = torch.cat([(after - before).detach().flatten() for after, before in pairs])
+    assert float(moved.norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_schedules_start_high_and_end_where_they_should(schedule):
+    settings = TrainSettings(steps=100, learning_rate=1.0, schedule=schedule, warmup_steps=10)
+    rates = [settings.learning_rate_at(step) for step in range(101)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == pytest.approx(1.0)
+    assert rates[100] == pytest.approx(1.0 if schedule == "constant" else 0.0, abs=1e-12)
+
+
+def test_epochs_become_steps_over_the_training_split():
+    job = plan(gaussian_data(1000), net="linear", epochs=2, batch_size=30)
+    assert job.settings.steps == 2 * (900 // 30)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"betta": 3}, r"no option named 'betta'.*Did you mean 'beta'\?"),
+        ({"objective": "bета"}, "no objective named"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"steps": "many"}, "option steps of training must be an integer, got 'many'"),
+        ({"learning_rate": -1}, "learning_rate must be positive, got -1"),
+        ({"beta": -2}, "beta must not be negative, got -2"),
+        ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
+        ({"net": "conv"}, "net 'conv' needs images, got flat rows of 6 features"),
+        ({"likelihood": "bernoulli"}, r"needs values in \[0, 1\]"),
+        ({"device": "gpu"}, "device must be auto, cpu, cuda or mps"),
+        ({"train_fraction": 1.0}, "train_fraction must lie between 0 and 1"),
+        ({"validate_every": 150}, "validate_every must be a multiple of log_every"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_anything_is_written(tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        train(gaussian_data(100), out=tmp_path / "run", **{"objective": "beta", "net": "linear", **options})
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_array_is_taken_as_it_is_and_anything_else_refused():
+    rows = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    assert train(rows, steps=2).digest == train(ps.from_arrays(rows), steps=2).digest
+    with pytest.raises(InputError, match=r"use load_dataset\('sprites'\)"):
+        train("sprites")

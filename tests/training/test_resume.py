@@ -1,0 +1,178 @@
+"""Kill it at any moment: finished work stays finished, unfinished work resumes, and the bytes are the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import polariscope as ps
+from polariscope.errors import InputError, PolariscopeError
+from polariscope.training import checkpoint
+from polariscope.training.folder import RunFolder, read_log
+from polariscope.training.run import train
+
+SCRIPT = """
+import sys
+import polariscope as ps
+ps.train(
+    ps.load_dataset("sprites", image_size=16), "beta", "conv", 4, beta=2.0, steps=120, batch_size=16,
+    log_every=7, validate_every=14, checkpoint_every=10, seed=3, probe_samples=64, out=sys.argv[1],
+)
+"""
+
+
+def start(run: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(run)], env=environment)
+
+
+def results(run: Path) -> dict[str, bytes]:
+    names = ["model.safetensors", "log.jsonl", "checkpoints/step-120/state.safetensors"]
+    return {name: (run / name).read_bytes() for name in names}
+
+
+def steps_done(run: Path) -> int:
+    return max(checkpoint.saved_steps(run / "checkpoints"), default=0)
+
+
+def test_a_run_killed_at_random_steps_and_resumed_ends_with_the_same_bytes(tmp_path):
+    whole = start(tmp_path / "whole")
+    assert whole.wait(timeout=120) == 0
+
+    moments = random.Random(0)
+    run = tmp_path / "killed"
+    kills = 0
+    for attempt in range(40):
+        process = start(run)
+        before = steps_done(run)
+        # Let it get some way past where it was, then kill it at a random moment of a step, a log or a checkpoint.
+        target = before + moments.choice([1, 10, 20, 30])
+        deadline = time.monotonic() + 60
+        while process.poll() is None and steps_done(run) < min(target, 120) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.05))
+        if attempt < 5 and process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        if process.wait(timeout=120) == 0:
+            break
+    assert kills >= 3
+    assert results(run) == results(tmp_path / "whole")
+
+
+def test_ctrl_c_saves_where_it_is_and_the_run_resumes_to_the_same_bytes(tmp_path):
+    settings = {"net": "mlp", "steps": 60, "log_every": 7, "validate_every": 14, "checkpoint_every": 1000}
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, out=tmp_path / "whole", **settings)
+
+    def interrupt(step, line):
+        if step == 33:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, out=tmp_path / "stopped", progress=interrupt, **settings)
+    assert checkpoint.saved_steps(tmp_path / "stopped" / "checkpoints") == [33]
+    train(data, out=tmp_path / "stopped", **settings)
+    for name in ("model.safetensors", "log.jsonl"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "amsgrad", "adagrad", "sgd"])
+def test_every_optimiser_resumes_exactly(tmp_path, optimiser):
+    settings = {
+        "net": "mlp",
+        "log_every": 10,
+        "validate_every": 10,
+        "optimiser": optimiser,
+        "checkpoint_every": 5,
+    }
+    data = ps.load_dataset("gaussian", n_samples=300)
+    whole = train(data, steps=20, out=tmp_path / "whole", **settings)
+
+    def interrupt(step, line):
+        if step == 13:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, steps=20, out=tmp_path / "run", progress=interrupt, **settings)
+    assert train(data, steps=20, out=tmp_path / "run", **settings).digest == whole.digest
+
+
+def test_a_finished_run_is_loaded_not_repeated_and_a_longer_one_continued(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    seen = []
+    listen = lambda step, line: seen.append(step)  # noqa: E731
+    first = train(data, net="mlp", steps=20, out=tmp_path / "run", progress=listen)
+    assert train(data, net="mlp", steps=20, out=tmp_path / "run", progress=listen).digest == first.digest
+    longer = train(data, net="mlp", steps=30, out=tmp_path / "run", progress=listen)
+    assert seen == list(range(1, 31))
+    assert longer.digest == train(data, net="mlp", steps=30).digest
+    with pytest.raises(InputError, match="already has 30 steps, more than the 10 asked for"):
+        train(data, net="mlp", steps=10, out=tmp_path / "run")
+
+
+def test_other_settings_are_refused_and_named(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, "beta", "mlp", beta=2.0, steps=5, out=tmp_path / "run")
+    with pytest.raises(
+        InputError, match=r"trained with other settings \(objective.beta: 2.0 then, 4.0 now\)"
+    ):
+        train(data, "beta", "mlp", beta=4.0, steps=5, out=tmp_path / "run")
+    with pytest.raises(InputError, match="data"):
+        train(
+            ps.load_dataset("gaussian", n_samples=301), "beta", "mlp", beta=2.0, steps=5, out=tmp_path / "run"
+        )
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_an_earlier_one(tmp_path, caplog):
+    settings = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, steps=10, out=tmp_path / "run", **settings)
+    file = tmp_path / "run" / "checkpoints" / "step-10" / "state.safetensors"
+    broken = bytearray(file.read_bytes())
+    broken[-1] ^= 1
+    file.write_bytes(broken)
+    continued = train(data, steps=15, out=tmp_path / "run", **settings)
+    assert "is damaged" in caplog.text
+    assert continued.digest == train(data, steps=15, **settings).digest
+    assert [line["step"] for line in read_log(tmp_path / "run")] == [5, 10, 15]
+
+
+def test_all_checkpoints_are_kept_when_asked_and_two_otherwise(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    for keep, steps in (("all", [5, 10, 15, 20]), ("last", [15, 20])):
+        train(data, net="mlp", steps=20, checkpoint_every=5, keep_checkpoints=keep, out=tmp_path / keep)
+        assert checkpoint.saved_steps(tmp_path / keep / "checkpoints") == steps
+
+
+def test_a_run_is_held_by_one_process_at_a_time(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with RunFolder(tmp_path / "run"):
+            entered.set()
+            leave.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait(10)
+    with pytest.raises(PolariscopeError, match="is being trained by another process"):
+        train(data, net="mlp", steps=5, out=tmp_path / "run")
+    leave.set()
+    holder.join()
+
+
+def test_a_folder_of_other_things_is_not_written_into(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(InputError, match=r"holds 'thesis.tex' and no settings.json; choose another folder"):
+        train(ps.load_dataset("gaussian", n_samples=300), net="mlp", steps=5, out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
