@@ -8,11 +8,12 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polariscope.errors import PolariscopeError
+from polariscope.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +120,23 @@ def digest_file(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused."""
+    import numpy as np
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; give the path of an .npz file.")
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise InputError(
+            f"{path} must be an npz file of plain arrays ({reason}); write it with numpy.savez and no object arrays."
+        ) from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:

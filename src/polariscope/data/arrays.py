@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -267,19 +266,9 @@ def _known_factors(
 
 def _read(path: Path) -> Contents:
     """The arrays of an .npz or .npy file."""
-    if not path.is_file():
-        raise InputError(f"path must be an .npz file, but there is none at {path}.")
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return Contents(loaded)
-            found = {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{path} cannot be read as plain arrays ({error}); "
-            "write it with np.savez(file, X=…) and no object arrays."
-        ) from None
+    found = files.read_arrays(path)
+    if "" in found:
+        return Contents(found[""])
     candidates = [name for name in found if name not in _BESIDES]
     named = [name for name in ("X", "images", "values") if name in found]
     if len(named or candidates) != 1:

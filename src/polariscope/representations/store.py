@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +48,7 @@ def load_codes(path: str | Path, seed: int = 0) -> Representation:
     is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``prior_mean``, ``prior_variance``.
     Objects are refused: loading never runs code from the file.
     """
-    path = Path(path)
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}.") from None
-    except (ValueError, OSError, zipfile.BadZipFile, AttributeError) as error:
-        reason = str(error).split("\n", 1)[0]
-        raise InputError(
-            f"{path} must be an npz file of plain numeric arrays ({reason}); write it with numpy.savez."
-        ) from None
+    arrays = files.read_arrays(Path(path))
     return codes_from_arrays(arrays, seed, where=str(path))
 
 
