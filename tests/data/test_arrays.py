@@ -204,6 +204,6 @@ def test_unreadable_files_are_refused_and_never_unpickled(tmp_path):
     refused("both.npz", "must name its observations")
     whole = (tmp_path / "objects.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
-    refused("cut.npz", "cannot be read")
+    refused("cut.npz", "must be an npz file")
     with pytest.raises(InputError, match=r"needs path, an .npz file; for arrays in memory use from_arrays"):
         ArraysDataset(None)
