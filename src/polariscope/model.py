@@ -124,6 +124,10 @@ class Model(nn.Module):
 
     def encode(self, x: Float[Tensor, "sample *shape"]) -> AbstractPosteriorDistribution:
         """q(z|x) for a batch of observations scaled as the dataset's ``values`` are."""
+        if tuple(x.shape[1:]) != self.blueprint.shape:
+            raise InputError(
+                f"the model takes observations of shape {self.blueprint.shape}, got {tuple(x.shape[1:])}."
+            )
         return self.encoder(x)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:

@@ -7,6 +7,7 @@ one (say, another validation pass) never shifts another.
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def derive(seed: int, *names: object) -> int:
     >>> derive(0, "noise") == derive(0, "noise"), derive(0, "noise") == derive(1, "noise")
     (True, False)
     """
-    text = "/".join(str(part) for part in (seed, *names))
+    text = json.dumps([str(part) for part in (seed, *names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 

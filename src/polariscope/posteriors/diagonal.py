@@ -41,7 +41,7 @@ class DiagonalGaussian(AbstractPosteriorDistribution):
         """
         log_ratio = self.log_variance - log_variance
         square = (self.mean - mean) ** 2 * torch.exp(-log_variance)
-        # expm1 keeps the difference of two nearly equal numbers when a passive latent sits on the prior.
+        # expm1 keeps the digits that exp(t) - 1 loses when a passive latent sits on the prior (t near 0).
         return 0.5 * (torch.expm1(log_ratio) + square - log_ratio)
 
 

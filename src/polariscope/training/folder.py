@@ -116,7 +116,17 @@ def read_settings(run: str | Path) -> dict[str, Any]:
         raise InputError(
             f"{run} is not a run folder: it has no settings.json; train one with 'polariscope train'."
         )
-    return files.read_json(file)
+    record = files.read_json(file)
+    if record.get("hash") != settings_hash(record):
+        raise PolariscopeError(
+            f"{file} does not match its hash: it was changed by hand or is damaged; repeat the run in another folder."
+        )
+    return record
+
+
+def settings_hash(record: dict[str, Any]) -> str:
+    """Hash of what decides a run; the run's name."""
+    return files.digest({key: record.get(key) for key in ("data", "objective", "model", "training")})
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from polariscope.objectives import family as objectives
 from polariscope.posteriors import family as posteriors
 from polariscope.priors import family as priors
 from polariscope.settings import build, check_options, describe_concept, options_of, plain
-from polariscope.training.folder import RunFolder
+from polariscope.training.folder import RunFolder, settings_hash
 from polariscope.training.loop import Listener, fit
 from polariscope.training.settings import TrainSettings
 
@@ -65,9 +65,7 @@ class RunPlan:
             "training": plain(dataclasses.asdict(self.settings)),
             "training_identity": plain(self.settings.identity()),
         }
-        record["hash"] = files.digest(
-            {key: record[key] for key in ("data", "objective", "model", "training")}
-        )
+        record["hash"] = settings_hash(record)
         record["environment"] = {
             "python": platform.python_version(),
             "torch": torch.__version__,

@@ -1,0 +1,107 @@
+"""What every posterior promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from oracles import assert_is_a_good_member, assert_mean_is, directional_derivatives, label, variants
+from polariscope.nets import initialise
+from polariscope.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
+
+N_SAMPLES = 20_000
+PRIOR = (torch.tensor([0.3, 0.0, -1.0]).double(), torch.tensor([0.5, 0.0, -0.7]).double())
+
+
+@pytest.fixture(params=variants(posterior), ids=label)
+def head(request: pytest.FixtureRequest) -> nn.Module:
+    recipe: AbstractPosterior = request.param
+    made = recipe.head(n_features=4, n_latents=3)
+    initialise(made, "torch", torch.Generator().manual_seed(0))
+    return made.double()
+
+
+def features(n_samples: int, seed: int = 0) -> Tensor:
+    """The same features for every sample, so that all draws come from one distribution."""
+    row = torch.randn(1, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return row.repeat(n_samples, 1)
+
+
+def draw(head: nn.Module, n_samples: int = N_SAMPLES) -> tuple[AbstractPosteriorDistribution, Tensor]:
+    q = head(features(n_samples))
+    return q, q.sample(torch.Generator().manual_seed(1)).detach()
+
+
+@pytest.mark.parametrize("name", list(posterior))
+def test_it_is_documented_built_by_name_and_kept_as_json(name: str) -> None:
+    assert_is_a_good_member(posterior, name)
+
+
+def test_draws_have_the_mean_and_variance_it_states(head: nn.Module) -> None:
+    q, z = draw(head)
+    assert z.shape == q.mean.shape == q.log_variance.shape == (N_SAMPLES, 3)
+    mean, variance = q.mean[0].detach().numpy(), q.variance[0].detach().numpy()
+    assert_mean_is(z.numpy(), mean)
+    assert_mean_is((z.numpy() - mean) ** 2, variance)
+
+
+def test_the_variance_is_the_exponential_of_the_log_variance(head: nn.Module) -> None:
+    q, _ = draw(head, 5)
+    torch.testing.assert_close(q.variance, torch.exp(q.log_variance))
+
+
+def test_the_density_is_that_of_the_draws(head: nn.Module) -> None:
+    # The expectation of the score ∇ log q vanishes if and only if draws and density belong together.
+    inputs = features(N_SAMPLES).requires_grad_()
+    q = head(inputs)
+    z = q.sample(torch.Generator().manual_seed(1)).detach()
+    log_density = q.log_density(z)
+    assert log_density.shape == (N_SAMPLES, 3)
+    (score,) = torch.autograd.grad(log_density.sum(), inputs)
+    assert_mean_is(score.numpy(), 0.0)
+
+
+def test_the_density_integrates_to_one(head: nn.Module) -> None:
+    # E_q[N(z; m, S) / q(z)] = 1 for any normal narrower than q, whose weights are bounded.
+    q, z = draw(head)
+    log_q = q.log_density(z).sum(1).detach()
+    narrow = torch.distributions.Normal(q.mean.detach(), 0.5 * q.variance.detach().sqrt())
+    weights = torch.exp(narrow.log_prob(z).sum(1) - log_q)
+    assert_mean_is(weights.numpy(), 1.0)
+
+
+def test_the_closed_form_kl_is_its_definition_averaged_over_draws(head: nn.Module) -> None:
+    q, z = draw(head)
+    log_prior = torch.distributions.Normal(PRIOR[0], (PRIOR[1] / 2).exp()).log_prob(z)
+    estimate = (q.log_density(z) - log_prior).sum(1).detach().numpy()
+    exact = q.kl_to_normal(*PRIOR)
+    assert exact.shape == (N_SAMPLES, 3)
+    assert_mean_is(estimate, float(exact[0].sum().detach()))
+
+
+def test_the_kl_is_never_negative(head: nn.Module) -> None:
+    inputs = torch.randn(200, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    assert (head(inputs).kl_to_normal(*PRIOR).sum(1) >= 0).all()
+
+
+def test_draws_are_differentiable_and_the_generator_alone_decides_them(head: nn.Module) -> None:
+    inputs = features(4)
+
+    def square() -> Tensor:
+        return (head(inputs).sample(torch.Generator().manual_seed(5)) ** 2).sum()
+
+    torch.manual_seed(1)
+    first = square()
+    torch.manual_seed(2)
+    assert torch.equal(first, square())
+    analytic, difference = directional_derivatives(square, list(head.parameters()), seed=0)
+    assert analytic == pytest.approx(difference, rel=1e-6, abs=1e-6)
+    assert analytic != 0
+
+
+def test_samples_do_not_see_each_other(head: nn.Module) -> None:
+    inputs = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 4)))
+    together = head(inputs).kl_to_normal(*PRIOR)
+    torch.testing.assert_close(together, torch.cat([head(row[None]).kl_to_normal(*PRIOR) for row in inputs]))

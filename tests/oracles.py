@@ -1,0 +1,266 @@
+"""Known answers: closed forms and quadratures that the tests compare with, written without the package's maths.
+
+The linear β-VAE is the best of them. With decoder N(Wz + b, γI), posterior N(V(x − b), diag σ²) and β on the
+KL, the loss is quadratic in the data and in the noise, so an average over ±√n e_j (which has mean 0 and
+covariance I) is its exact expectation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args, get_origin
+from unittest import mock
+
+import numpy as np
+import torch
+
+from polariscope.data import AbstractDataset
+from polariscope.likelihoods.gaussian import GaussianLikelihood
+from polariscope.model import Blueprint, Model
+from polariscope.nets.linear import LinearNet
+from polariscope.objectives import AbstractObjective, Batch, total
+from polariscope.posteriors.diagonal import DiagonalPosterior
+from polariscope.priors.isotropic import IsotropicPrior
+from polariscope.registry import Family
+from polariscope.settings import build, describe_concept, options_of
+
+# Statistical tests allow this many standard errors: a wrong alarm once in a million draws, and seeds are fixed.
+STANDARD_ERRORS = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyDataset(AbstractDataset):
+    """Observations of any shape, in [0, 1]; not registered, for tests only."""
+
+    observation: tuple[int, ...] = (5,)
+    n_samples: int = 12
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.observation
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def values(self, indices: Any) -> np.ndarray:
+        everything = np.random.default_rng(0).random((self.n_samples, *self.observation), dtype=np.float32)
+        return everything[self.check_indices(indices)]
+
+
+def normal_kl_by_quadrature(mean: float, variance: float, prior_mean: float, prior_variance: float) -> float:
+    """∫ q log(q/p) on a fine grid over ±12 standard deviations of q; exact to about 1e-12."""
+    std = math.sqrt(variance)
+    z = np.linspace(mean - 12 * std, mean + 12 * std, 20_001)
+    log_q = -0.5 * (np.log(2 * np.pi * variance) + (z - mean) ** 2 / variance)
+    log_p = -0.5 * (np.log(2 * np.pi * prior_variance) + (z - prior_mean) ** 2 / prior_variance)
+    return float(np.trapezoid(np.exp(log_q) * (log_q - log_p), z))
+
+
+def real_line(n_points: int = 40_001) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights for ∫ f(z) dz over the real line, z = sinh u: fine near 0, reaching ±3·10⁷."""
+    u = np.linspace(-18.0, 18.0, n_points)
+    return np.sinh(u), np.cosh(u) * (u[1] - u[0])
+
+
+def assert_mean_is(draws: np.ndarray, expected: np.ndarray | float) -> None:
+    """The mean of the rows is ``expected`` within so many standard errors, estimated from the rows."""
+    error = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
+    gap = np.abs(draws.mean(axis=0) - expected)
+    assert (gap <= STANDARD_ERRORS * error).all(), f"off by {(gap / error).max():.1f} standard errors"
+
+
+def symmetric_points(covariance: np.ndarray) -> np.ndarray:
+    """2n rows with mean exactly 0 and the given covariance: ±√n times the columns of a square root of it."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0) * len(values))
+    return np.concatenate([root.T, -root.T])
+
+
+@contextlib.contextmanager
+def standard_normal_draws(*draws: torch.Tensor) -> Iterator[None]:
+    """Inside, successive ``torch.randn`` return ``draws``: noise chosen by the test, the rest of the path real."""
+    waiting = list(draws)
+
+    def randn(shape: Any, **_: Any) -> torch.Tensor:
+        draw = waiting.pop(0)
+        assert tuple(shape) == tuple(draw.shape)
+        return draw
+
+    with mock.patch.object(torch, "randn", randn):
+        yield
+    assert not waiting, "not all of the prepared noise was used"
+
+
+def expected_loss(objective: AbstractObjective, model: Model, covariance: np.ndarray) -> torch.Tensor:
+    """Loss of a linear model in expectation over centred data of this covariance and over the noise, exactly."""
+    x = torch.from_numpy(symmetric_points(covariance))
+    noise = torch.from_numpy(symmetric_points(np.eye(model.n_latents)))
+    with standard_normal_draws(noise.repeat(len(x), 1)):
+        batch = Batch(x.repeat_interleave(len(noise), 0), step=0)
+        return total(objective.terms(model, batch, torch.Generator()))
+
+
+def linear_model(n_features: int, n_latents: int, gamma: float, seed: int = 0) -> Model:
+    """A linear VAE in float64 with decoder variance γ."""
+    blueprint = Blueprint(
+        net=LinearNet(),
+        posterior=DiagonalPosterior(),
+        prior=IsotropicPrior(),
+        likelihood=GaussianLikelihood(variance=gamma),
+        n_latents=n_latents,
+        shape=(n_features,),
+    )
+    model = blueprint.build(seed).double()
+    model.decoder.head.log_variance.fill_(math.log(gamma))  # made in float32, off by 1e-8
+    return model
+
+
+def set_linear(model: Model, W: np.ndarray, V: np.ndarray, variance: np.ndarray) -> None:
+    """Decoder Wz, posterior N(Vx, diag variance), all biases 0."""
+    head, output = model.encoder.head, model.decoder.trunk.layers[0][0]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        output.weight.copy_(torch.from_numpy(W))
+        head.mean.weight.copy_(torch.from_numpy(V))
+        head.log_variance.bias.copy_(torch.from_numpy(np.log(variance)))
+
+
+def linear_posterior(W: np.ndarray, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Best mean map V = Wᵀ(WWᵀ + βγI)⁻¹ and best diagonal variance for a decoder W (objectives.md §12.1)."""
+    m, n = W.shape
+    V = W.T @ np.linalg.inv(W @ W.T + beta * gamma * np.eye(m))
+    return V, 1 / (np.diag(W.T @ W) / (beta * gamma) + np.ones(n))
+
+
+def optimal_decoder(
+    eigenvalues: np.ndarray, directions: np.ndarray, n_latents: int, beta: float, gamma: float
+) -> np.ndarray:
+    """W = UΛ with Λ² = max(0, λ − βγ) for the n largest eigenvalues λ (objectives.md §12.2)."""
+    order = np.argsort(eigenvalues)[::-1][:n_latents]
+    W = directions[:, order] * np.sqrt(np.maximum(0, eigenvalues[order] - beta * gamma))
+    return np.pad(W, ((0, 0), (0, n_latents - W.shape[1])))
+
+
+def optimal_linear_loss(eigenvalues: np.ndarray, n_latents: int, beta: float, gamma: float) -> float:
+    """Loss of the linear β-VAE at its optimum.
+
+    A kept direction leaves the error min(λ, βγ) and costs the rate ½ log max(1, λ/βγ); a dropped one leaves λ.
+    """
+    values = np.sort(eigenvalues)[::-1]
+    kept = np.arange(len(values)) < n_latents
+    errors = np.where(kept, np.minimum(values, beta * gamma), values)
+    rates = 0.5 * np.log(np.maximum(1, values / (beta * gamma))) * kept
+    return float(0.5 * (len(values) * np.log(2 * np.pi * gamma) + errors.sum() / gamma) + beta * rates.sum())
+
+
+def full_covariance_loss(W: np.ndarray, covariance: np.ndarray, beta: float, gamma: float) -> float:
+    """Expected linear β-VAE loss with the best full-covariance posterior Σ = A⁻¹, A = WᵀW/(βγ) + I."""
+    A = W.T @ W / (beta * gamma) + np.eye(W.shape[1])
+    V, _ = linear_posterior(W, beta, gamma)
+    return _linear_loss(W, V, np.linalg.inv(A), covariance, beta, gamma)
+
+
+def diagonal_loss(W: np.ndarray, covariance: np.ndarray, beta: float, gamma: float) -> float:
+    """The same with the best diagonal posterior."""
+    V, variance = linear_posterior(W, beta, gamma)
+    return _linear_loss(W, V, np.diag(variance), covariance, beta, gamma)
+
+
+def _linear_loss(
+    W: np.ndarray, V: np.ndarray, S: np.ndarray, covariance: np.ndarray, beta: float, gamma: float
+) -> float:
+    m, n = W.shape
+    residual = np.eye(m) - W @ V
+    error = np.trace(residual @ covariance @ residual.T) + np.trace(W @ S @ W.T)
+    rate = 0.5 * (np.trace(V @ covariance @ V.T) + np.trace(S) - np.linalg.slogdet(S)[1] - n)
+    return float(0.5 * (m * np.log(2 * np.pi * gamma) + error / gamma) + beta * rate)
+
+
+def random_rotation(n: int, seed: int) -> np.ndarray:
+    """An orthogonal matrix, uniform up to column signs."""
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
+
+
+def directional_derivatives(
+    loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor], seed: int, step: float = 1e-6
+) -> tuple[float, float]:
+    """Derivative of ``loss`` along a random direction of the parameters: by backpropagation, by difference."""
+    draw = torch.Generator().manual_seed(seed)
+    direction = [torch.randn(p.shape, generator=draw, dtype=p.dtype) for p in parameters]
+    gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
+    analytic = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True) if g is not None)
+
+    def shifted(sign: float) -> float:
+        with torch.no_grad():
+            for p, d in zip(parameters, direction, strict=True):
+                p.add_(d, alpha=sign * step)
+            value = float(loss())
+            for p, d in zip(parameters, direction, strict=True):
+                p.sub_(d, alpha=sign * step)
+        return value
+
+    return analytic, (shifted(1.0) - shifted(-1.0)) / (2 * step)
+
+
+def minimise(
+    loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor], n_iterations: int = 2000
+) -> float:
+    """Follow ``loss`` down to a stationary point (L-BFGS, no early stop); returns the largest gradient left."""
+    optimiser = torch.optim.LBFGS(
+        parameters,
+        max_iter=n_iterations,
+        tolerance_grad=1e-10,
+        tolerance_change=0.0,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> torch.Tensor:
+        optimiser.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    optimiser.step(closure)
+    return max(float(parameter.grad.abs().max()) for parameter in parameters if parameter.grad is not None)
+
+
+def variants(family: Family) -> list[Any]:
+    """For a contract: every member with its defaults, and again with each other choice of its options in words."""
+    made = []
+    for name in family:
+        made.append(build(family, name))
+        for option in options_of(family[name]).values():
+            if get_origin(option.annotation) is Literal:
+                others = [choice for choice in get_args(option.annotation) if choice != option.default]
+                made += [build(family, name, {option.name: choice}) for choice in others]
+    return made
+
+
+def label(concept: Any) -> str:
+    """How a contract test names a variant."""
+    return re.sub(r"[^\w=.,-]+", "", repr(concept))
+
+
+def assert_is_a_good_member(family: Family, name: str) -> None:
+    """What is asked of a member of any family: it is documented, frozen, built by name and kept as JSON."""
+    member = family[name]
+    text = inspect.getdoc(member) or ""
+    assert text, f"{name} has no docstring"
+    source = r"\.\. math::|https?://|[A-Za-z]+ ?(et al\.|& \w+)?,? ?\(?(19|20)\d\d"
+    assert re.search(source, text), f"{name} must give its equation or its reference"
+    for option in options_of(member).values():
+        assert option.help, f"option {option.name} of {name} has no docstring under it"
+        assert not option.required, f"option {option.name} of {name} has no default"
+    made = build(family, name)
+    assert dataclasses.is_dataclass(made)
+    assert made.__dataclass_params__.frozen, f"{name} can be changed after it was made"  # type: ignore[attr-defined]
+    record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
+    assert build(family, record) == made
+    assert hash(made) == hash(build(family, record))
