@@ -131,11 +131,15 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
-            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = str(error).split("\n", 1)[0]
+            return (
+                {"": loaded}
+                if isinstance(loaded, np.ndarray)
+                else {name: loaded[name] for name in loaded.files}
+            )
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        # NumPy's own words would advise to load it unsafely.
         raise InputError(
-            f"{path} must be an npz file of plain arrays ({reason}); write it with numpy.savez and no object arrays."
+            f"{path} must be an npz file of plain arrays; write it with numpy.savez and no object arrays."
         ) from None
 
 

@@ -99,12 +99,9 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
         adapter = TypeAdapter(options[name].annotation, config=ConfigDict(arbitrary_types_allowed=True))
         try:
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
-        except ValidationError as error:
-            reason = error.errors()[0]["msg"]
-            raise InputError(
-                f"option {name} of {owner} must be {describe(options[name].annotation)}, got {value!r} "
-                f"({reason[0].lower()}{reason[1:]})."
-            ) from None
+        except ValidationError:
+            wanted = describe(options[name].annotation)
+            raise InputError(f"option {name} of {owner} must be {wanted}, got {value!r}.") from None
     return checked
 
 

@@ -170,7 +170,7 @@ def test_epochs_become_steps_over_the_training_split():
         ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
         ({"net": "conv"}, "net 'conv' needs images, got flat rows of 6 features"),
         ({"likelihood": "bernoulli"}, r"needs values in \[0, 1\]"),
-        ({"device": "gpu"}, "device must be auto, cpu, cuda or mps"),
+        ({"device": "gpu"}, "device must be auto, or one of cpu, cuda, mps that this machine has, got 'gpu'"),
         ({"train_fraction": 1.0}, "train_fraction must lie between 0 and 1"),
         ({"validate_every": 150}, "validate_every must be a multiple of log_every"),
     ],

@@ -24,10 +24,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 def dense_layers(n_in: int, widths: tuple[int, ...], activation: Activation) -> list[nn.Module]:
     """Affine maps of the given widths, each followed by the non-linearity."""
     sizes = [n_in, *widths]
-    return [
-        nn.Sequential(nn.Linear(a, b), ACTIVATIONS[activation]())
-        for a, b in pairwise(sizes)
-    ]
+    return [nn.Sequential(nn.Linear(a, b), ACTIVATIONS[activation]()) for a, b in pairwise(sizes)]
 
 
 @net("mlp")

@@ -33,7 +33,7 @@ def notes(
         *_about_samples(representation),
         *_about_types(posterior, latents, alpha),
         *_about_dependence(representation, latents, covariances, alpha),
-        *_about_prior(representation, posterior),
+        *_about_prior(posterior),
         *_about_pruning(representation, posterior),
     ]
 
@@ -127,13 +127,13 @@ def _about_dependence(
         )
 
 
-def _about_prior(representation: Representation, posterior: RelativePosterior) -> Iterable[str]:
+def _about_prior(posterior: RelativePosterior) -> Iterable[str]:
     if posterior.prior == "conditional":
         yield (
             "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, "
             "so that a small KL does not make a latent passive; check the decoder's sensitivity to it."
         )
-    if representation.rate is not None:
+    if not np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3):
         yield (
             "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with "
             "a Gaussian of the prior's mean and variance."

@@ -177,8 +177,8 @@ def explain_divergence(
             else "There is no checkpoint yet."
         )
     return (
-        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} Try a lower learning_rate (it is "
-        f"{settings.learning_rate_at(state.step):g}), a warm-up, or clip_gradient; check the data for extreme values."
+        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} "
+        f"Try a lower learning_rate (it is {settings.learning_rate_at(state.step):g}), a warm-up, or clip_gradient; check the data for extreme values."
     )
 
 

@@ -7,46 +7,44 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 
 class ProgressLine:
-    """Shows steps, the loss terms and the counts of active, mixed and passive latents.
+    """Shows steps and time, and below them the loss terms and the counts of active, mixed and passive latents.
 
-    On a terminal one live line; elsewhere (a log file, CI) a plain line now and then.
+    On a terminal two live lines; elsewhere (a log file, CI) a plain line now and then.
     """
 
     def __init__(self, steps: int, every_seconds: float = 20.0) -> None:
         self.steps = steps
         self.every_seconds = every_seconds
         self.console = Console(file=sys.stderr)
-        self.bar = Progress(
-            TextColumn("training"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[words]}"),
-            console=self.console,
-            disable=not self.console.is_terminal,
-        )
-        self.task = self.bar.add_task("training", total=steps, words="")
+        self.bar = Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.task = self.bar.add_task("training", total=steps)
+        self.words = Text()
+        self.live = Live(Group(self.bar, self.words), console=self.console, refresh_per_second=4)
         self.spoke = time.monotonic()
 
     def __enter__(self) -> ProgressLine:
-        self.bar.start()
+        if self.console.is_terminal:
+            self.live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.bar.stop()
+        if self.console.is_terminal:
+            self.live.stop()
 
     def __call__(self, step: int, line: dict[str, Any] | None) -> None:
         self.bar.update(self.task, completed=step)
         if line is None:
             return
-        self.bar.update(self.task, words=in_words(line))
+        self.words.plain = in_words(line)
         due = time.monotonic() - self.spoke >= self.every_seconds or step == self.steps
         if not self.console.is_terminal and due:
             self.spoke = time.monotonic()

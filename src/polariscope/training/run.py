@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +160,7 @@ def train(
     job = plan(data, objective, net, n_latents, **options)
     place = choose_device(device)
     listeners: list[Listener] = [progress] if callable(progress) else []
+    writer = _summary_writer() if tensorboard else None
     if out is None:
         if tensorboard:
             raise InputError("tensorboard needs a place to write to; give out= as well.")
@@ -171,8 +171,8 @@ def train(
             _, metadata = files.read_tensors(run.model_file)
             if metadata.get("step") == job.settings.steps:
                 return load_model(run.path, device=str(place))
-        if tensorboard:
-            listeners.append(tensorboard_listener(run.path))
+        if writer is not None:
+            listeners.append(tensorboard_listener(writer(str(run.path / "tensorboard"))))
         return _train(job, place, run, listeners, show=progress is True)
 
 
@@ -240,17 +240,15 @@ def choose_device(device: str) -> torch.device:
     try:
         place = torch.device(device)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).split("\n", 1)[0]
+    except (RuntimeError, AssertionError):
         raise InputError(
-            f"device must be auto, cpu, cuda or mps and be there, got {device!r} ({reason})."
+            f"device must be auto, or one of cpu, cuda, mps that this machine has, got {device!r}."
         ) from None
     return place
 
 
-def tensorboard_listener(folder: Path) -> Callable[[int, dict[str, Any] | None], None]:
-    """Writes each line of the log as TensorBoard events under ``folder/tensorboard``."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+def _summary_writer() -> Any:
+    """TensorBoard's writer, asked for before anything is written."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -258,7 +256,11 @@ def tensorboard_listener(folder: Path) -> Callable[[int, dict[str, Any] | None],
             "tensorboard is not installed; install it with pip install 'polariscope[tensorboard]' or leave the "
             "option out."
         ) from None
-    writer = SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter
+
+
+def tensorboard_listener(writer: Any) -> Listener:
+    """Writes each line of the log as TensorBoard events."""
 
     def listen(step: int, line: dict[str, Any] | None) -> None:
         if line is None:

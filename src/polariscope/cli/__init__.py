@@ -1,0 +1,74 @@
+"""The command line: one command per file, each a few lines over a function of the package.
+
+Nothing heavy is imported before a command needs it, so that ``polariscope --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Sequence
+
+from polariscope.errors import InputError, PolariscopeError
+
+DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
+
+
+class StoppedError(Exception):
+    """Ctrl-C while a command ran."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong call, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    words = [word for word in given if word != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that has no σ shows "?" instead of failing
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader (head, less) left: what is still buffered has nowhere to go, and that is no mistake.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (KeyboardInterrupt, StoppedError):
+        _say(f"\nInterrupted. The same command again goes on from here: {_command(words)}")
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        _say(f"Error: {_in_words(error, words)}")
+        return WRONG_CALL if isinstance(error, InputError) else FAILED
+
+
+def _dispatch(words: list[str]) -> int:
+    from polariscope.cli.app import app
+
+    try:
+        app(words, prog_name="polariscope")
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else DONE if leave.code is None else FAILED
+    return DONE
+
+
+def _in_words(error: Exception, words: list[str]) -> str:
+    if isinstance(error, PolariscopeError | OSError):
+        return str(error)
+    again = _command(["--debug", *words])
+    return (
+        f"unexpected {type(error).__name__}: {error}\n"
+        f"This is a mistake in polariscope. Please report it with what this prints: {again}"
+    )
+
+
+def _command(words: list[str]) -> str:
+    return shlex.join(["polariscope", *words])
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)

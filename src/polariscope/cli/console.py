@@ -1,0 +1,61 @@
+"""Where commands print: plain when nobody looks, coloured when somebody does."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+UNLIMITED = 10_000  # columns: a pipe or a file has no edge, so no table is folded and no name cut
+
+
+def printer(*, errors: bool = False) -> Console:
+    """A console for results (standard output) or for news on the way (standard error)."""
+    file = sys.stderr if errors else sys.stdout
+    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(file=file, markup=False, highlight=False, emoji=False, width=UNLIMITED)
+    return console
+
+
+def say(message: str | Text, *, errors: bool = False) -> None:
+    """One message; commands and paths in it are never broken, so that they can be copied."""
+    printer(errors=errors).print(message, soft_wrap=True)
+
+
+def table(
+    *headers: str, title: str | None = None, numbers: tuple[str, ...] = (), prose: tuple[str, ...] = ()
+) -> Table:
+    """A table in the house style; columns of ``prose`` fold when the terminal is narrow, names and numbers do not."""
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for header in headers:
+        side: JustifyMethod = "right" if header in numbers else "left"
+        made.add_column(header, no_wrap=header not in prose, justify=side, overflow="fold")
+    return made
+
+
+def plural(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> plural(1, "latent"), plural(737280, "image")
+    ('1 latent', '737,280 images')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def quoted(path: Path) -> str:
+    """A path as it can be pasted into a shell."""
+    return shlex.quote(str(path))
+
+
+def say_next(*commands: tuple[str, str]) -> None:
+    """What to type next, and what for."""
+    width = max(len(command) for command, _ in commands)
+    say("Next:")
+    for command, purpose in commands:
+        say(f"  {command:<{width}}   {purpose}")

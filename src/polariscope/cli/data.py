@@ -1,0 +1,121 @@
+"""``polariscope data``: what datasets there are and what they look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polariscope.cli.flags import KEY, Group, groups_of, in_flag_spelling, share_out
+from polariscope.errors import InputError
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
+Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
+
+
+def dataset_group(source: str) -> Group:
+    """The options of the dataset that a source names; an unknown name is refused."""
+    from polariscope.data import family as datasets
+    from polariscope.data.sources import parse_source
+
+    name = source.partition(":")[0]
+    for group in groups_of("data", datasets):
+        if group.name == name:
+            return group
+    parse_source(source)
+    raise AssertionError("an unknown dataset is refused")
+
+
+def open_source(source: str, options: dict[str, Any]) -> AbstractDataset:
+    """The dataset that a source names, with options as the command line has them."""
+    from polariscope.data.sources import parse_source
+
+    try:
+        return parse_source(source, options)
+    except InputError as error:
+        raise InputError(in_flag_spelling(str(error), dataset_group(source).options)) from None
+
+
+def _open(context: typer.Context, source: str, own: tuple[str, ...] = ()) -> AbstractDataset:
+    group = dataset_group(source)
+    every = context.command.groups()  # type: ignore[attr-defined]
+    return open_source(source, share_out(context.meta[KEY], [group], every, own)["data"])
+
+
+def list_datasets() -> None:
+    """List the datasets."""
+    from polariscope.cli.console import printer, table
+    from polariscope.data import family as datasets
+
+    headers = ("dataset", "observations", "factors", "shape", "what it is")
+    shown = table(*headers, numbers=("observations", "factors"), prose=("shape", "what it is"))
+    for name in datasets:
+        summary = datasets.summary(name)
+        try:
+            data = datasets[name]()
+        except TypeError:  # it reads files, so nothing is known before it has a path
+            shown.add_row(f"{name}:PATH", "–", "–", "–", summary)
+            continue
+        factors = str(len(data.factor_names))
+        shown.add_row(name, f"{len(data):,}", factors, shape_in_words(data), summary)
+    printer().print(shown)
+
+
+def info(context: typer.Context, name: Source) -> None:
+    """Say what a dataset holds: size, shape, factors, options."""
+    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.data import family as datasets
+
+    data = _open(context, name)
+    say(f"{data.name}: {datasets.summary(data.name)}")
+    say(f"{plural(len(data), 'observation')} of {shape_in_words(data)}.")
+    if data.factor_names:
+        factors = table("factor", "values", "kind", numbers=("values",))
+        for factor, size, kind in zip(data.factor_names, data.factor_sizes, data.factor_kinds, strict=True):
+            factors.add_row(factor, str(size) if size else "any", kind)
+        printer().print(factors)
+    else:
+        say("No known factors.")
+    hidden = ("name", "fingerprint", "shape")
+    options = {key: value for key, value in data.describe().items() if key not in hidden}
+    if options:
+        say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
+    say(f"Look at some: polariscope data preview {name}")
+
+
+def preview(
+    context: typer.Context,
+    name: Source,
+    out: Annotated[
+        Path | None, typer.Option(help="The PNG file to write. [NAME.png]", metavar="FILE")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="How many observations.", min=1, max=10_000)] = 64,
+    seed: Annotated[int, typer.Option(help="Which ones: drawn at random with this seed.")] = 0,
+) -> None:
+    """Draw random images on one sheet; of flat data, a table."""
+    from polariscope.cli.console import plural, printer, say
+    from polariscope.cli.preview import statistics_table, write_contact_sheet
+
+    data = _open(context, name, own=("--out", "--samples", "--seed"))
+    if len(data.shape) == 3:
+        target = out or Path(f"{data.name}.png")
+        drawn = write_contact_sheet(target, data, samples, seed)
+        say(f"{plural(drawn, 'image')} of {data.name} in {target}")
+    elif out is not None:
+        raise InputError(
+            f"--out is for images, and {data.name} holds flat rows; leave it out to see a table."
+        )
+    else:
+        printer().print(statistics_table(data, samples, seed))
+
+
+def shape_in_words(data: AbstractDataset) -> str:
+    """The shape of one observation."""
+    if len(data.shape) == 1:
+        return f"{data.shape[0]} features"
+    channels, height, width = data.shape
+    return f"{height}×{width} pixels, " + ("grey" if channels == 1 else f"{channels} channels")

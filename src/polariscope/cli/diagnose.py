@@ -1,0 +1,70 @@
+"""``polariscope diagnose``: which latents are active, mixed and passive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polariscope.cli.flags import in_flag_spelling
+from polariscope.errors import InputError
+
+if TYPE_CHECKING:
+    from polariscope.regime.regime import Regime
+
+SAMPLES = 10_000
+
+
+def diagnose(
+    target: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="A finished run, or codes.")],
+    alpha: Annotated[float, typer.Option(help="Tolerance of the rule, between 0 and 0.5.")] = 0.1,
+    samples: Annotated[
+        int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
+    json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
+) -> None:
+    """Name each latent active, mixed or passive, with evidence.
+
+    Of a run, some observations are encoded and regime.json is written beside it. A FILE.npz from any library
+    holds mean and variance (or log_variance), both (sample, latent), and may hold sampled and factors.
+    """
+    from polariscope import files
+    from polariscope.cli.console import quoted, say, say_next
+    from polariscope.cli.latents import print_regime
+
+    if json is not None and json.is_dir():
+        raise InputError(f"--json must be a file, got the folder {json}.")
+    try:
+        regime = find_regime(target, alpha, samples, seed)
+    except InputError as error:
+        raise InputError(in_flag_spelling(str(error), ("alpha",))) from None
+    print_regime(regime)
+    if json is not None:
+        files.write_json(json, regime.to_dict())
+        say(f"Everything is in {json}")
+    if target.is_dir():
+        say(f"Written: {target / 'regime.json'}")
+        say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
+
+
+def find_regime(target: Path, alpha: float, samples: int | None, seed: int) -> Regime:
+    """The diagnosis of a run, written beside it, or of the arrays in a file."""
+    from polariscope.cli.console import quoted
+
+    if target.is_dir():
+        from polariscope.report.record import diagnose_run
+
+        return diagnose_run(target, n_samples=samples or SAMPLES, alpha=alpha, seed=seed)
+    if not target.exists():
+        raise InputError(
+            f"there is no run and no file at {target}; "
+            f"train a model with 'polariscope train DATA --out {quoted(target)}'."
+        )
+    if samples is not None:
+        raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
+    from polariscope.regime.diagnose import diagnose as diagnose_codes
+    from polariscope.representations.store import load_codes
+
+    return diagnose_codes(load_codes(target, seed), alpha=alpha, seed=seed)

@@ -1,0 +1,68 @@
+"""``polariscope list``: what there is to choose from."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polariscope.errors import InputError, unknown
+from polariscope.registry import Family
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FAMILIES = (
+    "objectives",
+    "priors",
+    "posteriors",
+    "likelihoods",
+    "nets",
+    "datasets",
+    "metrics",
+    "similarity",
+    "dimension",
+)
+
+
+def list_family(
+    family: Annotated[
+        str | None,
+        typer.Argument(help=f"One of {', '.join(FAMILIES)}; none: the names of all.", metavar="[FAMILY]"),
+    ] = None,
+) -> None:
+    """List what there is to choose from, with options."""
+    from polariscope.cli.console import printer, say, table
+
+    if family is None:
+        overview = table("family", "members", prose=("members",))
+        for name in FAMILIES:
+            overview.add_row(name, ", ".join(open_family(name)) or "nothing yet")
+        printer().print(overview)
+        return
+    if family not in FAMILIES:
+        raise InputError(unknown("family", family, FAMILIES))
+    members = open_family(family)
+    if len(members):
+        printer().print(table_of(members))
+    else:
+        say(f"There is nothing in {family} yet.")
+
+
+def open_family(name: str) -> Family:
+    """The registry of a family by its public name."""
+    return importlib.import_module(f"polariscope.{'data' if name == 'datasets' else name}").family
+
+
+def table_of(members: Family) -> Table:
+    """Each member with its summary, and a line for each of its options."""
+    from polariscope.cli.console import table
+    from polariscope.cli.flags import explain, groups_of, show_default, show_flag
+
+    shown = table(members.noun, "option", "default", "what it is", prose=("what it is",))
+    for group in groups_of(members.noun, members):
+        shown.add_row(group.name, "", "", members.summary(group.name))
+        for option in group.options.values():
+            shown.add_row("", show_flag(option), show_default(option), explain(option))
+    return shown

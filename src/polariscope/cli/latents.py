@@ -1,0 +1,62 @@
+"""A diagnosis on the terminal: the latents in colour, the rest in short."""
+
+from __future__ import annotations
+
+import math
+
+from rich.text import Text
+
+from polariscope.cli.console import printer, table
+from polariscope.regime.printing import number
+from polariscope.regime.regime import Regime
+
+COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
+BAR = 16  # characters of the longest bar
+
+
+def print_latents(regime: Regime) -> None:
+    """The verdict and the table of latents, the most informative first."""
+    printer().print(Text(regime.verdict, style="bold"))
+    headers = ("latent", "type", "confidence", "KL", "", "E[σ²]", "std μ")
+    shown = table(*headers, numbers=("latent", "confidence", "KL", "E[σ²]", "std μ"))
+    # At least a nat, or the noise of a model without any active latent would look like a landscape.
+    largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])
+    for index in regime.order:
+        latent = regime.latents[index]
+        shown.add_row(
+            str(latent.index),
+            latent.type,
+            f"{latent.confidence:.0%}",
+            number(latent.kl),
+            bar(latent.kl, largest),
+            number(latent.mean_of_variance),
+            number(latent.std_of_mean),
+            style=COLOURS[latent.type],
+        )
+    printer().print(shown)
+
+
+def print_regime(regime: Regime) -> None:
+    """The latents, the truncation table in short and the notes."""
+    print_latents(regime)
+    headers = ("kept", "latents", "TC of mean", "TC of sampled")
+    shown = table(*headers, title="Total correlation of the latents kept (nats)", numbers=headers[1:])
+    seen = set()
+    for row in regime.truncation:
+        if row.mean is not None and row.sampled is not None and row.latents not in seen:
+            seen.add(row.latents)
+            values = number(row.mean.total_correlation), number(row.sampled.total_correlation)
+            shown.add_row(row.selection, str(len(row.latents)), *values)
+    if shown.row_count:
+        printer().print(shown)
+    for note in regime.notes:
+        printer().print(f"Note: {note}")
+
+
+def bar(value: float, largest: float) -> str:
+    """A number as a length; the longest bar is the largest finite number.
+
+    >>> bar(1.0, 2.0), bar(-0.1, 2.0), bar(math.inf, 2.0)
+    ('████████', '', '████████████████')
+    """
+    return "█" * round(BAR * min(1.0, max(0.0, value) / largest))

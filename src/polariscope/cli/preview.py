@@ -1,0 +1,86 @@
+"""A look at a dataset: images on one sheet, flat rows in a table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from rich.table import Table
+
+from polariscope import files
+from polariscope.cli.console import table
+from polariscope.data import AbstractDataset
+from polariscope.errors import InputError
+from polariscope.seeds import generator
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+GAP = 2  # pixels between images
+GREY = 96  # of the gaps: neither the black nor the white of a sprite
+ROWS = 5
+FEATURES = 40
+LARGEST = 8192  # pixels a side
+
+
+def draw(data: AbstractDataset, n_samples: int, seed: int) -> Int[np.ndarray, " sample"]:
+    """Indices of observations drawn without replacement; all of them when there are fewer."""
+    return generator(seed, "preview").choice(len(data), size=min(n_samples, len(data)), replace=False)
+
+
+def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed: int) -> int:
+    """Write a PNG with ``n_samples`` random images in a square; returns how many there are."""
+    if file.suffix.lower() != ".png":
+        raise InputError(f"--out must end in .png, got {file}.")
+    if file.is_dir():
+        raise InputError(f"--out must be a file, got the folder {file}.")
+    indices = draw(data, n_samples, seed)
+    side = math.ceil(math.sqrt(len(indices))) * (max(data.shape[1:]) + GAP)
+    if side > LARGEST:
+        raise InputError(
+            f"--samples must give a sheet of at most {LARGEST} pixels a side, got {n_samples}, "
+            f"which makes {side}; draw fewer."
+        )
+    with files.atomic(file) as part:
+        contact_sheet(data.images(indices)).save(part, format="PNG")
+    return len(indices)
+
+
+def contact_sheet(images: UInt8[np.ndarray, "sample channel height width"]) -> Image.Image:
+    """Images row by row on a sheet that is about as wide as it is high, enlarged when they are tiny."""
+    from PIL import Image
+
+    count, channels, height, width = images.shape
+    if channels not in (1, 3):
+        raise InputError(f"a picture needs images of 1 or 3 channels, got {channels}.")
+    columns = math.ceil(math.sqrt(count))
+    rows = math.ceil(count / columns)
+    sheet = np.full(
+        (rows * (height + GAP) + GAP, columns * (width + GAP) + GAP, channels), GREY, dtype=np.uint8
+    )
+    for position, image in enumerate(images):
+        row, column = divmod(position, columns)
+        top, left = GAP + row * (height + GAP), GAP + column * (width + GAP)
+        sheet[top : top + height, left : left + width] = image.transpose(1, 2, 0)
+    picture = Image.fromarray(sheet[:, :, 0] if channels == 1 else sheet)
+    zoom = max(1, 512 // max(picture.size))
+    return picture.resize((picture.width * zoom, picture.height * zoom), Image.Resampling.NEAREST)
+
+
+def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> Table:
+    """Mean, spread and range of each feature over ``n_samples`` random rows, and the first rows."""
+    values = data.values(draw(data, n_samples, seed)).astype(np.float64)
+    first = data.values(np.arange(min(ROWS, len(data))))
+    n_features = data.shape[0]
+    headers = ("feature", "mean", "std", "min", "max", *(f"row {row}" for row in range(len(first))))
+    title = f"{data.name}: {n_features} features; statistics of {len(values)} random rows, and the first rows"
+    shown = table(*headers, title=title, numbers=headers)
+    columns = (values.mean(0), values.std(0), values.min(0), values.max(0), *first)
+    for feature in range(min(n_features, FEATURES)):
+        shown.add_row(str(feature), *(f"{column[feature]:.4g}" for column in columns))
+    if n_features > FEATURES:
+        shown.caption = f"… and {n_features - FEATURES} more features."
+    return shown

@@ -1,0 +1,25 @@
+"""``polariscope report``: everything about a run on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 10_000,
+) -> None:
+    """Write everything about a run on one HTML page."""
+    from polariscope.report.report import report as write_report
+
+    tell_report(write_report(run, n_samples=samples))
+
+
+def tell_report(file: Path) -> None:
+    """Where the report is, and how large."""
+    from polariscope.cli.console import say
+
+    say(f"The report is in {file} ({file.stat().st_size / 1e6:.1f} MB); open it in a browser.")

@@ -1,0 +1,181 @@
+"""``polariscope train``: a model on disk, made or gone on with."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polariscope.cli.data import SOURCE_HELP, dataset_group, open_source
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, in_flag_spelling, share_out
+from polariscope.errors import InputError
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+
+class TrainCommand(FlagCommand):
+    """Takes the options of the training, the dataset and every concept as flags."""
+
+    def groups(self) -> list[Group]:
+        """The training's options first, then those of the concepts, then those of the datasets."""
+        from polariscope.settings import options_of
+        from polariscope.training.run import FAMILIES
+        from polariscope.training.settings import TrainSettings
+
+        concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
+        return [Group("training", "", options_of(TrainSettings)), *concepts, *super().groups()]
+
+    def shown_flags(self, group: Group) -> dict[str, str]:
+        """What the data share with the training, their seed, carries the part in front."""
+        training = self.groups()[0].flags
+        longer = dict(zip(group.flags, group.flags_with_part, strict=True))
+        taken = training if group.part == "data" else {}
+        return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
+
+
+def train(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
+    objective: Annotated[str, typer.Option(help="What is minimised.")] = "vae",
+    net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
+    n_latents: Annotated[int, typer.Option("--latents", help="Number of latent variables.")] = 10,
+    posterior: Annotated[str, typer.Option(help="Family of q(z|x).")] = "diagonal",
+    prior: Annotated[str, typer.Option(help="The prior p(z).")] = "isotropic",
+    likelihood: Annotated[
+        str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
+    ] = "auto",
+    initialisation: Annotated[str, typer.Option(help="How weights start.")] = "glorot",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress, no advice: only where the run is.")
+    ] = False,
+) -> None:
+    """Train a model; again with the same RUN: resume it.
+
+    A finished run goes on when --steps is larger than before. Below are the options of the training and of
+    everything that can be chosen, with their defaults. Where two parts have an option of the same name, put
+    the part in front: --prior-scale, --data-seed.
+    """
+    from polariscope.cli.console import quoted, say_next
+
+    concepts = {
+        "objective": objective,
+        "net": net,
+        "posterior": posterior,
+        "prior": prior,
+        "likelihood": likelihood,
+    }
+    every = context.command.groups()  # type: ignore[attr-defined]
+    own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
+    data, options = take_flags(source, concepts, context.meta[KEY], every, own)
+    settings = {**concepts, "n_latents": n_latents, "initialisation": initialisation, **options}
+    try:
+        run = out or default_run(data, settings)
+        train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
+    except InputError as error:
+        names = {name for group in every for name in group.options}
+        raise InputError(in_flag_spelling(str(error), {*names, *context.params})) from None
+    if not quiet:
+        say_next(
+            (f"polariscope diagnose {quoted(run)}", "which latents are active, mixed, passive"),
+            (f"polariscope report {quoted(run)}", "all of it on one page"),
+        )
+
+
+def take_flags(
+    source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
+) -> tuple[AbstractDataset, dict[str, Any]]:
+    """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
+    from polariscope.training.run import FAMILIES, plan
+
+    for part, name in concepts.items():
+        if name != "auto":
+            FAMILIES[part][name]  # an unknown name is refused before any file is opened
+    training, its_data = every[0], dataset_group(source)
+    of_data = {
+        flag: value
+        for flag, value in given.items()
+        if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
+    }
+    data = open_source(source, share_out(of_data, [its_data], every)["data"])
+    usual = plan(data).blueprint
+    names = {
+        part: FAMILIES[part].name_of(getattr(usual, part)) if name == "auto" else name
+        for part, name in concepts.items()
+    }
+    chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
+    shared = share_out(given, chosen, every, own)
+    # With the part in front a name is never ambiguous to train().
+    return data, {
+        f"{part}_{name}": value for part in shared if part != "data" for name, value in shared[part].items()
+    }
+
+
+def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
+    """Where a run goes that was given no folder: the same settings, the same place."""
+    from polariscope.training.run import plan
+
+    digest = plan(data, **settings).describe("cpu")["hash"]
+    return Path("runs", f"{data.name}-{settings['objective']}-{digest[:8]}")
+
+
+class News:
+    """Says from where training goes on, then how it goes; silent when nothing is left to do."""
+
+    def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool) -> None:
+        self.run, self.steps, self.shown_until, self.quiet = run, steps, shown_until, quiet
+        self.finished_before = (run / "model.safetensors").exists()
+        self.line: Any = None
+        self.begun = False
+
+    def __call__(self, step: int, line: dict[str, Any] | None) -> None:
+        from polariscope.cli.console import say
+        from polariscope.training.progress import ProgressLine
+
+        if not self.begun and not self.quiet:
+            if step > 1:
+                verb = "continuing" if self.finished_before else "resuming"
+                say(f"{self.run}: {verb} from step {step - 1}", errors=True)
+            self.line = self.shown_until.enter_context(ProgressLine(self.steps))
+        self.begun = True
+        if self.line is not None:
+            self.line(step, line)
+
+
+def train_and_tell(
+    data: AbstractDataset,
+    run: Path,
+    settings: dict[str, Any],
+    *,
+    device: str = "auto",
+    tensorboard: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train into ``run`` with live progress, then say what the latents are and where the run is."""
+    from polariscope.cli.console import plural, say
+    from polariscope.training.folder import read_log
+    from polariscope.training.run import plan
+    from polariscope.training.run import train as train_model
+
+    steps = plan(data, **settings).settings.steps
+    with ExitStack() as shown:
+        news = News(run, steps, shown, quiet)
+        train_model(data, out=run, device=device, tensorboard=tensorboard, progress=news, **settings)
+    if quiet:
+        say(str(run))
+        return
+    last = read_log(run)[-1]
+    counts = ", ".join(f"{last[kind]} {kind}" for kind in ("active", "mixed", "passive"))
+    done = "Trained for" if news.begun else "Already trained for"
+    say(f"{done} {plural(steps, 'step')}: {counts} latents, loss {last['loss']:.2f} nats.")
+    say(f"The run is in {run}")

@@ -1,0 +1,116 @@
+"""Naming the latents from the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from polariscope.regime.regime import Regime
+
+
+@pytest.fixture
+def codes(elsewhere):
+    """One active, one passive latent, as another library would write them."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(400, 2)) * [1.0, 0.01]
+    np.savez("codes.npz", mean=mean, variance=np.tile([0.01, 1.0], (400, 1)))
+    return elsewhere / "codes.npz"
+
+
+def rows(printed: str) -> dict[str, list[str]]:
+    """Rows of the table of latents by latent."""
+    table = [line.split() for line in printed.split("Total correlation")[0].splitlines()]
+    return {cells[0]: cells for cells in table if cells and cells[0].isdigit() and cells[1] != "latents:"}
+
+
+def test_arrays_alone_are_diagnosed(call, codes):
+    printed = call("diagnose codes.npz")
+    assert printed.code == 0
+    assert "2 latents: 1 active, 0 mixed, 1 passive." in printed.out
+    assert rows(printed.out)["0"][1] == "active"
+    assert rows(printed.out)["1"][1] == "passive"
+    assert [path.name for path in codes.parent.iterdir()] == ["codes.npz"]
+
+
+def test_json_holds_the_whole_diagnosis(call, codes):
+    call("diagnose codes.npz --json all.json --alpha 0.2")
+    regime = Regime.from_dict(json.loads((codes.parent / "all.json").read_text()))
+    assert regime.types == ["active", "passive"]
+    assert regime.alpha == 0.2
+
+
+def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
+    """λ = 4 and 0.01 with γ = 0.1: the KLs tend to ½ log 40 and 0, and 800 steps come within 1 % for seeds 0 to 5."""
+    run = shutil.copytree(trained, elsewhere / "run")
+    printed = call("diagnose run --samples 1000")
+    assert printed.code == 0
+    kept = Regime.from_dict(json.loads((run / "regime.json").read_text()))
+    assert kept.n_samples == 1000
+    assert kept.counts == {"active": 1, "mixed": 0, "passive": 1}
+    rates = [kept.latents[index].kl for index in kept.order]
+    assert rates == pytest.approx([0.5 * math.log(40), 0], rel=0.03, abs=0.02)
+    shown = rows(printed.out)
+    assert [shown[str(latent.index)][1] for latent in kept.latents] == kept.types
+    assert "polariscope report run" in printed.out
+
+
+def test_the_truncation_table_shows_each_set_of_latents_once(call, elsewhere):
+    rng = np.random.default_rng(0)
+    np.savez("four.npz", mean=rng.normal(size=(300, 4)), variance=np.tile([0.01, 0.01, 1.0, 1.0], (300, 1)))
+    table = call("diagnose four.npz").out.split("Total correlation")[1]
+    kept = [line.split()[0] for line in table.splitlines() if re.match(r" (full|active|mixed|passive)", line)]
+    assert kept == ["full", "active", "passive"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("diagnose missing", "there is no run and no file at missing; train a model"),
+        ("diagnose codes.npz --alpha 3", "--alpha must lie between 0 and 0.5"),
+        ("diagnose codes.npz --alfa 0.1", "No such option.*--alpha"),
+        ("diagnose codes.npz --samples 10", "--samples is for runs"),
+        ("diagnose codes.npz --json .", "--json must be a file"),
+        ("diagnose bad.npz", "must hold 'mean' and 'variance'"),
+        ("diagnose log.npz", "this looks like a log-variance"),
+        ("diagnose notes.txt", "must be an npz file"),
+        ("diagnose empty", "is not a run folder"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
+    np.savez("bad.npz", mean=np.zeros((3, 2)))
+    np.savez("log.npz", mean=np.zeros((3, 2)), variance=np.full((3, 2), -1.0))
+    (codes.parent / "notes.txt").write_text("no arrays")
+    (codes.parent / "empty").mkdir()
+    before = sorted(codes.parent.rglob("*"))
+    refused = call(words)
+    assert refused.code == 2
+    assert re.search(message, refused.err)
+    assert refused.out == ""
+    assert sorted(codes.parent.rglob("*")) == before
+
+
+def test_an_unfinished_run_says_how_to_finish_it(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    (run / "model.safetensors").unlink()
+    for words in ("diagnose run", "report run"):
+        refused = call(words)
+        assert refused.code == 2
+        assert "run the same train command again to resume it" in refused.err
+    assert not (run / "regime.json").exists()
+    assert not (run / "report.html").exists()
+
+
+def test_a_damaged_model_fails_with_a_message_and_code_1(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    content = bytearray((run / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (run / "model.safetensors").write_bytes(content)
+    failed = call("diagnose run")
+    assert failed.code == 1
+    assert "is damaged" in failed.err
+    assert "Traceback" not in failed.err

@@ -1,0 +1,54 @@
+"""The report and the demo, from the command line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+from polariscope.cli import demo
+
+
+def test_report_says_where_it_is_and_how_large(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    done = call("report run --samples 200")
+    assert done.code == 0
+    size = (run / "report.html").stat().st_size
+    assert size > 10_000
+    assert f"run/report.html ({size / 1e6:.1f} MB)" in done.out
+
+
+def test_report_of_nothing_is_refused(call, elsewhere):
+    refused = call("report missing")
+    assert refused.code == 2
+    assert "missing is not a run folder" in refused.err
+    assert not list(elsewhere.iterdir())
+
+
+def test_demo_trains_diagnoses_and_reports_and_can_be_run_again(call, elsewhere, monkeypatch):
+    monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
+    first = call("demo --steps 2")
+    assert first.code == 0
+    for name in ("settings.json", "model.safetensors", "regime.json", "report.html"):
+        assert (elsewhere / "runs" / "demo" / name).exists()
+    assert first.out.startswith("Trained for 2 steps")
+    latents = demo.DEMO_SETTINGS["n_latents"]
+    assert re.search(rf"{latents} latents: \d+ active, \d+ mixed, \d+ passive\.", first.out)
+    assert "runs/demo/report.html" in first.out
+    assert "Next:\n  polariscope diagnose runs/demo " in first.out
+
+    again = call("demo --steps 2")
+    assert again.code == 0
+    assert again.out.startswith("Already trained for 2 steps")
+    assert again.out.splitlines()[1:] == first.out.splitlines()[1:]
+
+
+def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, monkeypatch):
+    """Each is typed in as it is, for as many steps as the demo had."""
+    monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
+    shown = call("demo --steps 1 --out run").out
+    suggested = re.findall(r"^  polariscope (train sprites .*?)   ", shown, re.MULTILINE)
+    assert len(suggested) == 2
+    for words in suggested:
+        done = call(words)
+        assert done.code == 0
+        assert "Trained for 1 step:" in done.out
