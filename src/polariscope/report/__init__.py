@@ -1,0 +1,1 @@
+"""Reports: a record is computed, tested and then drawn."""

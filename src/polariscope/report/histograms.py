@@ -1,0 +1,93 @@
+"""How the values of each latent are spread, on one scale for all latents."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.regime.regime import Regime
+from polariscope.representations import Representation
+from polariscope.variable_types import TYPES, VariableType
+
+Source = Literal["mean", "variance", "sampled"]
+SOURCES: tuple[Source, ...] = ("mean", "variance", "sampled")
+N_BINS = 80
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Histogram:
+    """Shares of the samples of each latent in the same bins, so that latents can be compared by eye."""
+
+    edges: Float[np.ndarray, " edge"]
+    shares: Float[np.ndarray, "latent bin"]
+    """A row sums to 1: nothing lies outside the bins."""
+
+    @property
+    def density(self) -> Float[np.ndarray, "latent bin"]:
+        """Shares over the width of a bin, comparable with a probability density."""
+        return self.shares / np.diff(self.edges)
+
+
+def histograms(representation: Representation) -> dict[Source, Histogram]:
+    """Histograms of the mean, variance and sampled representation.
+
+    The mean and the sampled representation share their bins. They reach at least three standard deviations
+    of the prior and its variance, so that a latent that never varies shows as a spike and not as a full axis.
+    """
+    centre, variance = prior_moments(representation)
+    reach = 3 * np.sqrt(variance)
+    codes = np.concatenate([representation.mean, representation.sampled])
+    code_edges = _edges(np.append(codes, [centre - reach, centre + reach]))
+    variance_edges = _edges(np.append(representation.variance, [0.0, 1.2 * variance.max()]))
+    return {
+        "mean": _histogram(representation.mean, code_edges),
+        "variance": _histogram(representation.variance, variance_edges),
+        "sampled": _histogram(representation.sampled, code_edges),
+    }
+
+
+def prior_moments(
+    representation: Representation,
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
+    """Mean and variance of the prior of each latent; of a conditional one, over all samples.
+
+    By the law of total variance, the second is the mean of its variances and the variance of its means.
+    """
+    shape = representation.mean.shape
+    mean = np.zeros(1) if representation.prior_mean is None else representation.prior_mean
+    variance = np.ones(1) if representation.prior_variance is None else representation.prior_variance
+    mean, variance = (np.broadcast_to(moment.astype(np.float64), shape) for moment in (mean, variance))
+    return mean.mean(axis=0), variance.mean(axis=0) + mean.var(axis=0)
+
+
+def representatives(regime: Regime) -> dict[VariableType, int]:
+    """The clearest latent of each type that occurs.
+
+    The active one with the largest KL, the mixed one whose variance varies most, the passive one with the
+    smallest KL.
+    """
+    clearness = {
+        "active": lambda latent: latent.kl,
+        "mixed": lambda latent: latent.variance_of_ratio,
+        "passive": lambda latent: -latent.kl,
+    }
+    found: dict[VariableType, int] = {}
+    for kind in TYPES:
+        members = [latent for latent in regime.latents if latent.type == kind]
+        if members:
+            found[kind] = max(members, key=clearness[kind]).index
+    return found
+
+
+def _edges(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " edge"]:
+    return np.linspace(float(values.min()), float(values.max()), N_BINS + 1)
+
+
+def _histogram(values: Float[np.ndarray, "sample latent"], edges: Float[np.ndarray, " edge"]) -> Histogram:
+    # The ends were computed in float64 from float32 values: clip so that rounding drops no sample.
+    clipped = np.clip(values.astype(np.float64), edges[0], edges[-1])
+    counts = np.stack([np.histogram(column, edges)[0] for column in clipped.T])
+    return Histogram(edges, counts / len(values))

@@ -1,0 +1,238 @@
+"""From a record to a page: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from polariscope.regime.polarisation import POLARISED
+from polariscope.report import curves, figures, grids, words
+from polariscope.report.histograms import SOURCES
+from polariscope.report.palette import COLOURS
+from polariscope.report.record import ReportRecord
+from polariscope.report.views import N_SHOWN
+from polariscope.variable_types import TYPES
+
+MOST_FEATURES = 256
+ROWS_UNFOLDED = 12
+
+
+def render(record: ReportRecord) -> str:
+    """The page of a record; the same record gives the same bytes."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polariscope", "report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": words.number, "percent": words.percent, "value": words.value_of}
+    return environment.get_template("page.html.j2").render(
+        record=record,
+        regime=record.regime,
+        settings=record.settings,
+        colours=COLOURS,
+        types=TYPES,
+        polarised=POLARISED,
+        rows_unfolded=ROWS_UNFOLDED,
+        headline=words.headline(record.regime),
+        explanation=words.explanation(record.regime),
+        meanings={**words.MEANINGS, "passive": record.regime.meaning_of_passive},
+        objective=words.concept(record.settings["objective"]),
+        groups=words.settings_groups(record.settings),
+        repeat=words.repeat_call(record.settings, record.name),
+        cards=_cards(record),
+        latents=_latents(record),
+        traversals=_traversals(record),
+        decoder=_images(record) if record.is_image else _features(record),
+        curves=_curves(record),
+        histograms=_histograms(record),
+        silhouettes=_silhouettes(record),
+        correlations=_correlations(record),
+    )
+
+
+def _cards(record: ReportRecord) -> list[dict[str, str]]:
+    """Key numbers: the loss and its terms on validation samples, the trace, Δ_KL, the reconstruction."""
+    history, regime = record.history, record.regime
+    cards = [
+        {
+            "name": "loss",
+            "value": words.number(history.validation_loss.last),
+            "unit": "nats",
+            "about": "validation",
+        }
+    ]
+    for name, series in history.validation.items():
+        weight = history.weights.get(name, 1.0)
+        about = "validation" if weight == 1 else f"validation, weight {weight:g}"
+        cards.append({"name": name, "value": words.number(series.last), "unit": "nats", "about": about})
+    r_squared = record.views.reconstructions.r_squared
+    delta = regime.polarisation.delta
+    total = "1 latent" if regime.n_latents == 1 else f"{regime.n_latents} latents"
+    state = "polarised" if delta is not None and delta < POLARISED else "not fully polarised"
+    return [
+        *cards,
+        {"name": "Σ E[σ²]", "value": words.number(regime.trace), "unit": "", "about": f"of {total}"},
+        {"name": Markup("Δ<sub>KL</sub>"), "value": words.percent(delta), "unit": "", "about": state},
+        {
+            "name": "R²",
+            "value": words.number(r_squared),
+            "unit": "",
+            "about": "on held-out data",
+        },
+    ]
+
+
+def _latents(record: ReportRecord) -> list[dict[str, Any]]:
+    """Rows of the table of latents, by KL."""
+    regime = record.regime
+    finite = [latent.kl for latent in regime.latents if np.isfinite(latent.kl)]
+    longest = max([*finite, 1.0])  # at least a nat: the bar of a collapsed latent stays short
+    primary, *others = regime.criteria.in_use
+    return [
+        {
+            "latent": regime.latents[j],
+            "bar": round(100 * min(max(regime.latents[j].kl, 0.0) / longest, 1.0), 1),
+            "agree": sum(rule[j] == primary[j] for rule in others),
+            "of": len(others),
+            "against": ", ".join(
+                name
+                for name, rule in zip(regime.criteria.names[1:], others, strict=True)
+                if rule[j] != primary[j]
+            ),
+        }
+        for j in regime.order
+    ]
+
+
+def _traversals(record: ReportRecord) -> dict[str, Any]:
+    shown = record.views.traversals
+    features: Any = slice(None)
+    if record.is_image:
+        pictures = [grids.strip(row, record.views.display_range) for row in shown.outputs]
+    else:
+        moves = shown.outputs - shown.original
+        movement = np.abs(moves).max(axis=(0, 1))
+        if movement.size > MOST_FEATURES:
+            features = np.sort(np.argsort(-movement, kind="stable")[:MOST_FEATURES])
+        # the highest value of the latent on top, as on an axis
+        pictures = [grids.diverging(row[::-1, features], float(movement.max())) for row in moves]
+    rows: list[dict[str, Any]] = [
+        {
+            "latent": record.regime.latents[latent],
+            "effect": None if shown.effects is None else float(shown.effects[place]),
+            "uri": grids.data_uri(picture),
+        }
+        for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
+    ]
+    n_features = record.views.traversals.original.size
+    counts = record.regime.counts
+    in_use = [row for row in rows if row["latent"].type != "passive"]
+    passive = [row for row in rows if row["latent"].type == "passive"]
+    return {
+        "in_use": in_use,
+        "passive": passive,
+        "more_in_use": counts["active"] + counts["mixed"] - len(in_use),
+        "more_passive": counts["passive"] - len(passive),
+        "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
+        "start": shown.start,
+        "n_features": n_features,
+        "features_shown": min(n_features, MOST_FEATURES),
+        "scale": float(np.abs(shown.outputs - shown.original).max()),
+    }
+
+
+def _images(record: ReportRecord) -> dict[str, Any]:
+    seen, span = record.views.reconstructions, record.views.display_range
+    inputs, outputs = seen.inputs[:N_SHOWN], seen.outputs[:N_SHOWN]
+    scale = float(np.abs(outputs - inputs).mean(axis=1).max())
+    means = record.views.prior_samples.means
+    return {
+        "scale": scale,
+        "rows": [
+            ("input", grids.data_uri(grids.strip(inputs, span))),
+            ("reconstruction", grids.data_uri(grids.strip(outputs, span))),
+            ("difference", grids.data_uri(grids.difference_strip(outputs - inputs, scale))),
+        ],
+        "samples": [
+            grids.data_uri(grids.strip(means[first : first + N_SHOWN], span))
+            for first in range(0, len(means), N_SHOWN)
+        ],
+    }
+
+
+def _features(record: ReportRecord) -> dict[str, Any]:
+    seen, deviations = record.views.reconstructions, record.views.prior_samples.deviations
+    assert deviations is not None
+    return {
+        "r_squared": figures.draw_r_squared(seen),
+        "deviations": figures.draw_deviations(seen, deviations),
+        "constant": seen.inputs[0].size - seen.r_squared_by_value.size,
+    }
+
+
+def _curves(record: ReportRecord) -> dict[str, Any]:
+    history = record.history
+    terms = [curves.draw_term("loss", history.loss, history.validation_loss, "curve-loss")]
+    terms += [
+        curves.draw_term(name, series, history.validation.get(name), f"curve-term-{place}")
+        for place, (name, series) in enumerate(history.terms.items())
+    ]
+    regime = [
+        curves.draw_counts(history),
+        curves.draw_kl(history, record.regime),
+        curves.draw_trace(history, None if record.prior is None else float(record.prior[:, 1].sum())),
+    ]
+    return {"terms": terms, "regime": regime}
+
+
+def _histograms(record: ReportRecord) -> list[dict[str, Any]]:
+    """The clearest latent of each type, three panels each."""
+    return [
+        {
+            "latent": record.regime.latents[latent],
+            "panels": [
+                figures.draw_histogram(
+                    record.histograms[source],
+                    source,
+                    latent,
+                    kind,
+                    record.prior_of(latent),
+                    record.regime.alpha,
+                )
+                for source in SOURCES
+            ],
+        }
+        for kind, latent in record.representatives.items()
+    ]
+
+
+def _silhouettes(record: ReportRecord) -> dict[str, Any]:
+    rows = [
+        {
+            "latent": record.regime.latents[j],
+            "shapes": [
+                figures.silhouette(record.histograms[source].shares[j], record.regime.latents[j].type)
+                for source in SOURCES
+            ],
+        }
+        for j in record.regime.order
+    ]
+    ranges = [
+        (source, float(record.histograms[source].edges[0]), float(record.histograms[source].edges[-1]))
+        for source in SOURCES
+    ]
+    return {"rows": rows, "ranges": ranges}
+
+
+def _correlations(record: ReportRecord) -> list[Any]:
+    regime = record.regime
+    order = [j for kind in TYPES for j in regime.order if regime.latents[j].type == kind]
+    return [
+        figures.draw_correlation(np.array(structure.correlation), regime, order, name)
+        for name, structure in (("mean", regime.mean), ("sampled", regime.sampled))
+    ]

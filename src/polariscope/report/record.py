@@ -1,0 +1,141 @@
+"""Everything a report says of a run, computed before anything is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope import files
+from polariscope.data import AbstractDataset
+from polariscope.data.arrays import from_arrays
+from polariscope.data.sources import load_recorded
+from polariscope.errors import InputError
+from polariscope.model import Model, load_model
+from polariscope.regime.diagnose import diagnose
+from polariscope.regime.regime import Regime
+from polariscope.report.histograms import Histogram, Source, histograms, representatives
+from polariscope.report.history import History, read_history
+from polariscope.report.views import Views, views
+from polariscope.representations import Representation
+from polariscope.representations.encode import encode
+from polariscope.training.folder import read_log, read_settings
+from polariscope.training.run import split_of
+from polariscope.training.settings import TrainSettings
+from polariscope.variable_types import VariableType
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReportRecord:
+    """A finished run: what was asked for, what happened, what came out."""
+
+    name: str
+    """Name of the run's folder."""
+    settings: dict[str, Any]
+    """Contents of settings.json."""
+    n_observations: int
+    factors: tuple[tuple[str, int], ...]
+    """Name and number of values of each known factor; 0 values: continuous."""
+    history: History
+    regime: Regime
+    histograms: dict[Source, Histogram]
+    representatives: dict[VariableType, int]
+    """The clearest latent of each type that occurs."""
+    prior: Float[np.ndarray, "latent 2"] | None
+    """Mean and variance of the prior of each latent; None when it is not one normal for every sample."""
+    views: Views
+    notes: tuple[str, ...]
+    """Where the report should be read with care."""
+    n_samples: int | None
+    """Observations asked for in the diagnosis, None for all."""
+    seed: int
+
+    def prior_of(self, latent: int) -> tuple[float, float] | None:
+        """Mean and variance of a latent's prior."""
+        return None if self.prior is None else (float(self.prior[latent, 0]), float(self.prior[latent, 1]))
+
+    @property
+    def is_image(self) -> bool:
+        return len(self.settings["model"]["shape"]) == 3
+
+
+def make_record(
+    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0
+) -> ReportRecord:
+    """Compute the report of a finished run; arguments as in :func:`polariscope.report.report.report`."""
+    model, dataset = open_run(run, data)
+    settings = read_settings(run)
+    history = read_history(read_log(run))
+    representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed)
+    held_out = split_of(dataset, TrainSettings(**settings["training"])).test
+    return ReportRecord(
+        name=Path(run).resolve().name,
+        settings=settings,
+        n_observations=len(dataset),
+        factors=tuple(zip(dataset.factor_names, dataset.factor_sizes, strict=True)),
+        history=history,
+        regime=regime,
+        histograms=histograms(representation),
+        representatives=representatives(regime),
+        prior=_normal_prior(representation),
+        views=views(model, dataset, held_out, representation, regime, seed),
+        notes=(*_about_data(dataset, settings), *regime.notes),
+        n_samples=n_samples,
+        seed=seed,
+    )
+
+
+def diagnose_run(
+    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0, **options: Any
+) -> Regime:
+    """Diagnose a finished run and keep the diagnosis beside it as ``regime.json``.
+
+    ``data`` as in :func:`polariscope.report.report.report`; ``options`` are those of
+    :func:`polariscope.regime.diagnose.diagnose`: ``alpha`` and ``n_bootstrap``.
+    """
+    model, dataset = open_run(run, data)
+    return _diagnose(model, dataset, Path(run), n_samples, seed, **options)[1]
+
+
+def open_run(run: str | Path, data: Any = None) -> tuple[Model, AbstractDataset]:
+    """The model and the dataset of a finished run; ``data`` instead of the recorded dataset."""
+    settings = read_settings(run)
+    model = load_model(run)
+    _, metadata = files.read_tensors(Path(run) / "model.safetensors")
+    done, asked = metadata["step"], settings["training"]["steps"]
+    if done != asked:
+        raise InputError(
+            f"{run} has a model of {done} steps, but {asked} were asked for since: the run was interrupted; "
+            "run the same train command again to resume it."
+        )
+    if data is None:
+        return model, load_recorded(settings["data"])
+    return model, data if isinstance(data, AbstractDataset) else from_arrays(data)
+
+
+def _diagnose(
+    model: Model, dataset: AbstractDataset, run: Path, n_samples: int | None, seed: int, **options: Any
+) -> tuple[Representation, Regime]:
+    representation = encode(model, dataset, n_samples, seed)
+    regime = diagnose(representation, seed=seed, **options)
+    files.write_json(run / "regime.json", regime.to_dict())
+    return representation, regime
+
+
+def _normal_prior(representation: Representation) -> Float[np.ndarray, "latent 2"] | None:
+    mean, variance = representation.prior_mean, representation.prior_variance
+    if mean is None or variance is None or mean.ndim != 1 or variance.ndim != 1:
+        return None
+    return np.stack([mean, variance], axis=1).astype(np.float64)
+
+
+def _about_data(dataset: AbstractDataset, settings: dict[str, Any]) -> list[str]:
+    if dataset.fingerprint == settings["data"]["fingerprint"]:
+        return []
+    return [
+        "The data are not those the model was trained on: the diagnosis, traversals and reconstructions are "
+        "of the data given, the training curves of the original ones."
+    ]

@@ -1,0 +1,89 @@
+"""The record of a run holds what the run's files and its model say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polariscope import files
+from polariscope.data.arrays import ArraysDataset
+from polariscope.data.sources import load_dataset
+from polariscope.errors import InputError
+from polariscope.regime.regime import Regime
+from polariscope.report.record import ReportRecord, diagnose_run, make_record
+from polariscope.report.report import report
+from polariscope.training.folder import read_log, settings_hash
+
+
+def test_the_record_repeats_the_last_line_of_the_log(image_run: Path, image_record: ReportRecord) -> None:
+    last = read_log(image_run)[-1]
+    history = image_record.history
+    assert {name: series.last for name, series in history.validation.items()} == last["validation"]
+    assert history.loss.last == last["loss"]
+    assert history.validation_loss.last == pytest.approx(
+        last["validation"]["reconstruction"] + 3 * last["validation"]["rate"]
+    )
+    assert history.kl[-1].tolist() == last["kl"]
+
+
+def test_the_diagnosis_agrees_with_the_probe_of_the_training(image_record: ReportRecord) -> None:
+    # Both are means over random samples of the same data: 512 of validation and 1000 of all.
+    kls = [latent.kl for latent in image_record.regime.latents]
+    np.testing.assert_allclose(kls, image_record.history.kl[-1], rtol=0.2, atol=0.05)
+    assert image_record.regime.trace == pytest.approx(image_record.history.trace.last, rel=0.1)
+
+
+def test_the_linear_model_ends_in_the_regime_that_theory_predicts(flat_record: ReportRecord) -> None:
+    # Prior N(0, 4): relative variances γ/λ = 0.025 and 0.05, the third latent passive.
+    assert flat_record.regime.counts == {"active": 2, "mixed": 0, "passive": 1}
+    ratios = sorted(latent.mean_of_ratio for latent in flat_record.regime.latents)
+    np.testing.assert_allclose(ratios, [0.025, 0.05, 1.0], rtol=0.2)
+    assert flat_record.prior_of(0) == pytest.approx((0.0, 4.0))
+
+
+def test_diagnosing_a_run_keeps_the_diagnosis_beside_it(flat_run: Path) -> None:
+    regime = diagnose_run(flat_run, n_samples=500, alpha=0.2)
+    assert Regime.from_dict(files.read_json(flat_run / "regime.json")) == regime
+    assert (regime.n_samples, regime.alpha) == (500, 0.2)
+
+
+def test_arrays_in_memory_must_be_passed_again(colour_run: Path, colour_data: ArraysDataset) -> None:
+    with pytest.raises(InputError, match=r"made from arrays in memory.*pass data="):
+        make_record(colour_run)
+    assert make_record(colour_run, colour_data).n_observations == 300
+
+
+def test_other_data_than_the_run_was_trained_on_are_noted(flat_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(flat_run, run)
+    other = load_dataset("gaussian", eigenvalues=(1.0, 1.0), width=5, n_samples=500)
+    assert "not those the model was trained on" in make_record(run, other).notes[0]
+    assert not any("not those" in note for note in make_record(run, n_samples=500).notes)
+
+
+def test_an_unfinished_run_is_refused_and_nothing_is_written(flat_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(flat_run, run, ignore=shutil.ignore_patterns("model.safetensors", "report.html"))
+    with pytest.raises(InputError, match="the run was interrupted"):
+        report(run)
+    assert not (run / "report.html").exists()
+
+
+def test_a_run_that_is_being_continued_is_unfinished(flat_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(flat_run, run)
+    settings = json.loads((run / "settings.json").read_text())
+    settings["training"]["steps"] = 5000
+    settings["hash"] = settings_hash(settings)
+    (run / "settings.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="a model of 3000 steps, but 5000 were asked for"):
+        report(run)
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not a run folder"):
+        report(tmp_path)
