@@ -176,9 +176,10 @@ def explain_divergence(
             if steps
             else "There is no checkpoint yet."
         )
+    rate = settings.learning_rate_at(state.step)
     return (
-        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} "
-        f"Try a lower learning_rate (it is {settings.learning_rate_at(state.step):g}), a warm-up, or clip_gradient; check the data for extreme values."
+        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} Try a lower "
+        f"learning_rate (it is {rate:g}), a warm-up, or clip_gradient; check the data for extreme values."
     )
 
 

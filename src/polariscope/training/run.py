@@ -27,6 +27,7 @@ from polariscope.priors import family as priors
 from polariscope.settings import build, check_options, describe_concept, options_of, plain
 from polariscope.training.folder import RunFolder, settings_hash
 from polariscope.training.loop import Listener, fit
+from polariscope.training.memory import keep_freed_memory
 from polariscope.training.settings import TrainSettings
 
 FORMAT = 1
@@ -179,6 +180,8 @@ def train(
 def _train(
     job: RunPlan, device: torch.device, run: RunFolder | None, listeners: list[Listener], show: bool
 ) -> Model:
+    if device.type == "cpu":
+        keep_freed_memory()
     model = job.blueprint.build(job.settings.seed, job.data).settle(device)
     if show:
         from polariscope.training.progress import ProgressLine

@@ -37,7 +37,7 @@ class TrainSettings:
     """Steps between two lines of the log."""
     validate_every: int = 1000
     """Steps between two evaluations of the loss on validation samples; a multiple of log_every."""
-    probe_samples: int = 512
+    probe_samples: int = 256
     """Validation samples from which the state of the latents is logged."""
     checkpoint_every: int = 1000
     """Steps between two checkpoints; a killed run loses at most this many."""

@@ -1,0 +1,25 @@
+"""Keep the memory that a training step frees, for the next step."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # glibc's names for mallopt's parameters
+
+
+def keep_freed_memory() -> bool:
+    """Ask the C library not to hand freed memory back to the system; true where it listens (glibc).
+
+    A convolutional step on the CPU allocates and frees some 100 MB of activations. By default glibc returns the
+    top of its heap as soon as it is free, and the next step pays for every page again: a quarter of its time
+    (benchmarks/train_step.py). The process keeps at most what training has used, until it ends.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    settings = {TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 64 * 2**20, MMAP_THRESHOLD: 32 * 2**20}
+    return all(mallopt(ctypes.c_int(name), ctypes.c_int(value)) == 1 for name, value in settings.items())
