@@ -53,7 +53,7 @@ def test_a_path_may_hold_colons(tmp_path):
         ("images:", {}, "reads files; say where they are: images:PATH"),
         ("data/rows.npz", {}, "got the path 'data/rows.npz'; write arrays:FILE or images:FOLDER"),
         ("arrays:x.npz", {"path": "y.npz"}, "path was given twice"),
-        ("arrays:nowhere.npz", {}, "there is none at .*nowhere.npz"),
+        ("arrays:nowhere.npz", {}, "there is no file .*nowhere.npz"),
     ],
 )
 def test_sources_that_make_no_sense_are_refused(source, options, words):
