@@ -6,7 +6,7 @@ PIP := $(RUN)/pip install --quiet --disable-pip-version-check --constraint const
 # Compiled imports are 2-3x faster; some machines switch them off.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench docs clean
 
 demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
 	$(RUN)/polariscope demo
@@ -25,6 +25,9 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev ## ratios measured side by side in one run; not part of the tests
 	for script in benchmarks/*.py; do $(RUN)/python $$script || exit 1; done
+
+docs: $(VENV)/core ## the page of all concepts, from the registries
+	$(RUN)/python docs/concepts.py
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

@@ -135,6 +135,29 @@ def test_divergence_of_the_gradient_alone_is_found_and_the_checkpoint_named(tmp_
         )  # fmt: skip
 
 
+def test_tensorboard_gets_the_terms_and_the_counts(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(
+        gaussian_data(300),
+        net="mlp",
+        steps=20,
+        log_every=10,
+        validate_every=10,
+        out=tmp_path / "run",
+        tensorboard=True,
+    )
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    log = read_log(tmp_path / "run")
+    for name, key in (("terms/rate", "rate"), ("terms/reconstruction", "reconstruction")):
+        logged = [event.value for event in events.Scalars(name)]
+        np.testing.assert_allclose(logged, [line["terms"][key] for line in log], rtol=1e-6)
+    assert {"latents/active", "latents/mixed", "latents/passive", "validation/rate"} <= set(
+        events.Tags()["scalars"]
+    )
+
+
 def test_clipping_bounds_the_step():
     data = gaussian_data(300)
     start = plan(data, net="linear").blueprint.build(0)

@@ -1,0 +1,41 @@
+"""Writes the page of all concepts from the registries: what there is, its equation and its options.
+
+    python docs/concepts.py [build/docs/concepts.md]
+
+The page is generated and not kept in git; `make docs` writes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import polariscope as ps
+from polariscope import files
+from polariscope.settings import describe, options_of
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = ["# Concepts", "", "Found in the families' folders; each member is one file.", ""]
+    for name, package in ps._FAMILIES.items():
+        family = getattr(ps, name)
+        lines += [f"## {name}", "", (inspect.getdoc(family) or "").split("\n\n")[0], ""]
+        if not len(family):
+            lines += ["None yet.", ""]
+        for member in family:
+            concept = family[member]
+            lines += [f"### `{member}`", "", inspect.getdoc(concept) or "", ""]
+            lines += [f"From `{concept.__module__}` in `{package}`.", ""]
+            for option in options_of(concept).values():
+                default = "" if option.required else f", by default `{option.default}`"
+                lines.append(f"- `{option.name}`: {describe(option.annotation)}{default}. {option.help}")
+            lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "build/docs/concepts.md")
+    files.write_text(target, page())
+    print(f"wrote {target}")

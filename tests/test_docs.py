@@ -1,0 +1,17 @@
+"""The page of concepts is made from the registries."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import polariscope as ps
+
+
+def test_every_member_of_every_family_is_on_the_page_with_its_options():
+    page = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "concepts.py"))["page"]()
+    for name in ps._FAMILIES:
+        assert f"## {name}\n" in page
+        for member in getattr(ps, name):
+            assert f"### `{member}`" in page
+    assert "- `beta`: a number, by default `4.0`. Weight β of the rate" in page

@@ -1,0 +1,101 @@
+"""What the README and the examples show really runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polariscope as ps
+
+ROOT = Path(__file__).parents[1]
+
+
+def python_blocks(file: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(), flags=re.DOTALL)
+
+
+def test_the_python_example_runs_as_printed_but_smaller(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = python_blocks("README.md")[0]
+    smaller = {
+        "image_size=64": "image_size=16",
+        "steps=20_000": "steps=20",
+        "n_samples=10_000": "n_samples=300",
+    }
+    for printed, small in smaller.items():
+        assert printed in code
+        code = code.replace(printed, small)
+    names: dict = {}
+    exec(code, names)
+    assert names["reg"].counts.keys() == {"active", "mixed", "passive"}
+    assert names["rep"].mean.shape == (300, 10)
+    assert (tmp_path / "runs" / "first" / "report.html").stat().st_size > 10_000
+
+
+def test_the_example_for_models_of_ones_own_runs():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 4)).astype(np.float32)
+    mean, variance = rng.normal(size=(200, 3)), rng.uniform(0.01, 1, size=(200, 3))
+    names = {
+        "ps": ps,
+        "X": rows,
+        "my_encoder": lambda x: (x[:, :3], x[:, :3] * 0 - 3),
+        "mean": mean,
+        "variance": variance,
+    }
+    exec(python_blocks("README.md")[1], names)
+    assert names["keep"].shape[0] == 200
+
+
+def test_the_minimal_example_tells_the_whole_story(tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "minimal.py"), str(tmp_path / "run"), "20"],
+        capture_output=True, text=True, env=environment, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "737280 images of (1, 32, 32)" in done.stdout
+    assert "10 latents:" in done.stdout
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_folder(tmp_path):
+    """As a newcomer would: one file in the family's folder, nothing else changed."""
+    (code,) = (block for block in python_blocks("CONTRIBUTING.md") if "free-bits" in block)
+    script = (
+        "import polariscope as ps\n"
+        "d = ps.load_dataset('gaussian', n_samples=200)\n"
+        "a = ps.train(d, 'free-bits', 'mlp', 2, floor=0.0, steps=3)\n"
+        "b = ps.train(d, 'vae', 'mlp', 2, steps=3)\n"
+        "assert a.digest == b.digest, 'a floor of 0 is the VAE'\n"
+        "assert a.digest != ps.train(d, 'free-bits', 'mlp', 2, floor=9.0, steps=3).digest\n"
+    )
+    # A copy of the package, so that the real folder is never touched.
+    package = Path(ps.__file__).parent
+    shutil.copytree(package, tmp_path / "polariscope", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "polariscope" / "objectives" / "free_bits.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(
+        [sys.executable, "-c", "from polariscope.cli import main; main(['list', 'objectives'])"],
+        capture_output=True, text=True, env=environment, timeout=120,
+    )  # fmt: skip
+    assert "free-bits" in listed.stdout
+    assert "floor" in listed.stdout
+
+
+def test_every_public_name_loads_and_unknown_ones_do_not():
+    for name in ps.__all__:
+        assert getattr(ps, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+        ps.trian  # noqa: B018
