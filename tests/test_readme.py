@@ -94,6 +94,13 @@ def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_fol
     assert "floor" in listed.stdout
 
 
+def test_report_is_a_function_whatever_was_imported_before(tmp_path):
+    import polariscope.report.record  # noqa: F401 (sets the package as an attribute)
+
+    with pytest.raises(ps.InputError, match="is not a run folder"):
+        ps.report(tmp_path)
+
+
 def test_every_public_name_loads_and_unknown_ones_do_not():
     for name in ps.__all__:
         assert getattr(ps, name) is not None

@@ -20,10 +20,10 @@ _HOMES = {
     "encode": "polariscope.representations.encode",
     "Representation": "polariscope.representations",
     "diagnose": "polariscope.regime.diagnose",
-    "report": "polariscope.report.report",
     "InputError": "polariscope.errors",
     "PolariscopeError": "polariscope.errors",
 }
+_PACKAGES = {"report": "polariscope.report"}  # callable, since package and function share a name
 _FAMILIES = {
     "objectives": "polariscope.objectives",
     "priors": "polariscope.priors",
@@ -36,12 +36,12 @@ _FAMILIES = {
     "dimension": "polariscope.dimension",
 }
 
-__all__ = ["__version__", *_HOMES, *_FAMILIES]
+__all__ = ["__version__", *_HOMES, *_PACKAGES, *_FAMILIES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FAMILIES:
-        value = importlib.import_module(_FAMILIES[name])
+    if name in _FAMILIES or name in _PACKAGES:
+        value = importlib.import_module({**_FAMILIES, **_PACKAGES}[name])
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:

@@ -91,9 +91,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise PolariscopeError(
-            f"{path} is damaged ({error}); delete it and repeat the step that wrote it."
-        ) from None
+        raise PolariscopeError(f"{path} is damaged: it is not JSON ({error}).") from None
 
 
 def digest(value: Any) -> str:
@@ -163,10 +161,8 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
-        raise PolariscopeError(
-            f"{path} is damaged ({error}); delete it and repeat the step that wrote it."
-        ) from None
+    except SafetensorError:
+        raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
     if "polariscope" not in header:
         raise PolariscopeError(f"{path} was not written by polariscope: its header has no hash.")
     try:
@@ -175,9 +171,7 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
     except (ValueError, KeyError, TypeError):  # the header itself is damaged
         whole = False
     if not whole:
-        raise PolariscopeError(
-            f"{path} is damaged (its hash does not match its contents); delete it and repeat the step that wrote it."
-        )
+        raise PolariscopeError(f"{path} is damaged: its hash does not match its contents.")
     return tensors, json.loads(record["metadata"])
 
 

@@ -164,9 +164,9 @@ def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Settings as JSON has them: tuples become lists."""
+    """Settings as JSON has them: tuples become lists, NumPy's numbers Python's."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return value
+    return value.item() if hasattr(value, "item") else value

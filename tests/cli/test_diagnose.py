@@ -59,14 +59,6 @@ def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
     assert "polariscope report run" in printed.out
 
 
-def test_the_truncation_table_shows_each_set_of_latents_once(call, elsewhere):
-    rng = np.random.default_rng(0)
-    np.savez("four.npz", mean=rng.normal(size=(300, 4)), variance=np.tile([0.01, 0.01, 1.0, 1.0], (300, 1)))
-    table = call("diagnose four.npz").out.split("Total correlation")[1]
-    kept = [line.split()[0] for line in table.splitlines() if re.match(r" (full|active|mixed|passive)", line)]
-    assert kept == ["full", "active", "passive"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

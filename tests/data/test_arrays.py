@@ -139,7 +139,7 @@ def test_fingerprint_is_of_the_contents():
             np.zeros((2, 4, 4), dtype=np.int64),
             r"uint8 or floats in \[0, 1\], got int64; .*astype\(np.uint8\)",
         ),
-        (np.zeros((2, 4, 4, 4)), "1 or 3 channels"),
+        (np.zeros((2, 4, 4, 4)), "has neither 1 nor 3 channels first or last"),
         (np.full((2, 2), 1e300), "must fit float32"),
     ],
 )

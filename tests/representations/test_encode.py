@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import polariscope as ps
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.errors import InputError
 from polariscope.representations import encode as encode_module
 from polariscope.training.run import plan
 
@@ -155,17 +155,61 @@ def test_data_of_another_shape_and_missing_data_are_refused(tmp_path):
     ps.train(ROWS, net="mlp", steps=1, out=tmp_path / "run")
     with pytest.raises(InputError, match="data="):
         ps.encode(tmp_path / "run")
-    with pytest.raises(InputError, match="n_samples must be at least 1"):
+    with pytest.raises(InputError, match="n_samples must be an integer from 1"):
         ps.encode(linear_model(), ROWS, n_samples=0)
 
 
-def test_a_damaged_representation_is_named(tmp_path):
+def test_a_damaged_representation_is_named_and_made_again(tmp_path, caplog):
     data = ps.load_dataset("gaussian", n_samples=500)
     model = ps.train(data, net="mlp", steps=1, out=tmp_path / "run")
-    ps.encode(model, data, n_samples=10)
+    first = ps.encode(model, data, n_samples=10)
     file = tmp_path / "run" / "representation.safetensors"
     broken = bytearray(file.read_bytes())
     broken[-3] ^= 4
     file.write_bytes(broken)
-    with pytest.raises(PolariscopeError, match=r"representation.safetensors is damaged"):
-        ps.encode(model, data, n_samples=10)
+    assert ps.encode(model, data, n_samples=10).sampled.tobytes() == first.sampled.tobytes()
+    assert "representation.safetensors is damaged" in caplog.text
+
+
+def test_modules_without_weights_or_in_double_precision_are_encoders_too():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x[:, :2], x[:, :2] * 0
+
+    double = nn.Linear(5, 4).double()
+
+    class Double(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = double
+
+        def forward(self, x):
+            return self.layer(x).chunk(2, dim=1)
+
+    assert ps.encode(Plain(), ROWS).mean.shape == (700, 2)
+    assert ps.encode(Double(), ROWS).mean.shape == (700, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"model": 42, "data": ROWS}, "model must be a model, a run folder or a function"),
+        ({"part": "tst"}, r"no part named 'tst'.*Did you mean 'test'"),
+        ({"n_samples": 10.5}, "n_samples must be an integer from 1"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_words(arguments, words):
+    with pytest.raises(InputError, match=words):
+        ps.encode(**{"model": linear_model(), "data": ROWS, **arguments})
+
+
+def test_a_run_that_cannot_be_written_to_is_still_encoded(tmp_path, monkeypatch, caplog):
+    data = ps.load_dataset("gaussian", n_samples=500)
+    model = ps.train(data, net="mlp", steps=1, out=tmp_path / "run")
+
+    def refuse(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(encode_module, "write_representation", refuse)
+    assert ps.encode(model, data, n_samples=10).n_samples == 10
+    assert "could not be kept" in caplog.text

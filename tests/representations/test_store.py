@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from polariscope.errors import InputError
+from polariscope.regime.diagnose import diagnose
 from polariscope.representations.store import load_codes
 
 RNG = np.random.default_rng(0)
@@ -89,3 +90,9 @@ def test_shapes_that_differ_are_refused_in_words(tmp_path, monkeypatch):
         InputError, match=r"same shape, got \(50, 3\) and \(50, 2\); encode both with the same model"
     ):
         load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE[:, :2]))
+
+
+def test_codes_from_a_file_and_from_arrays_are_diagnosed_alike(tmp_path):
+    from_file = diagnose(load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE)))
+    assert from_file == diagnose(mean=MEAN, variance=VARIANCE)
+    assert "sampled was not given" in from_file.notes[0]

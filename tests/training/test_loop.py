@@ -9,6 +9,8 @@ import torch
 import polariscope as ps
 from polariscope.data import AbstractDataset
 from polariscope.errors import DivergedError, InputError
+from polariscope.objectives import Term
+from polariscope.objectives.vae import VaeObjective
 from polariscope.training.checkpoint import saved_steps
 from polariscope.training.folder import RunFolder, read_log
 from polariscope.training.loop import fit
@@ -195,6 +197,11 @@ def test_epochs_become_steps_over_the_training_split():
         ({"likelihood": "bernoulli"}, r"needs values in \[0, 1\]"),
         ({"device": "gpu"}, "device must be auto, or one of cpu, cuda, mps that this machine has, got 'gpu'"),
         ({"train_fraction": 1.0}, "train_fraction must lie between 0 and 1"),
+        ({"epochs": 1, "steps": 5}, "steps and epochs both say how long"),
+        ({"n_latents": 2.5}, "n_latents must be an integer, got 2.5"),
+        ({"net": 3}, "net must be a name, a mapping with a 'name', or an object of the family, got 3"),
+        ({"likelihood": None}, "likelihood must be a name"),
+        ({"device": 7.5}, "device must be auto"),
         ({"validate_every": 150}, "validate_every must be a multiple of log_every"),
     ],
 )
@@ -202,6 +209,32 @@ def test_a_wrong_call_is_refused_before_anything_is_written(tmp_path, options, w
     with pytest.raises(InputError, match=words):
         train(gaussian_data(100), out=tmp_path / "run", **{"objective": "beta", "net": "linear", **options})
     assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=np.int64(300))
+    model = train(
+        data, ps.objectives["beta"](beta=np.float64(2)), "mlp", np.int64(3), steps=2, out=tmp_path / "run"
+    )
+    assert model.digest == train(gaussian_data_default(300), "beta", "mlp", 3, beta=2.0, steps=2).digest
+
+
+def gaussian_data_default(n_samples: int) -> AbstractDataset:
+    return ps.load_dataset("gaussian", n_samples=n_samples)
+
+
+def test_the_term_that_blew_up_is_named_even_when_a_rare_draw_did_it():
+    class RareObjective(VaeObjective):
+        def terms(self, model, batch, generator):
+            draw = torch.rand((), generator=generator)
+            return {
+                **super().terms(model, batch, generator),
+                "rare": Term(torch.where(draw > 0.8, torch.inf, 0.0)),
+            }
+
+    job = plan(gaussian_data(300), net="linear", steps=200)
+    with pytest.raises(DivergedError, match="the term 'rare' is not finite"):
+        fit(job.blueprint.build(0), RareObjective(), job.data, job.split, job.settings)
 
 
 def test_an_array_is_taken_as_it_is_and_anything_else_refused():

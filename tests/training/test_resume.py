@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,3 +177,88 @@ def test_a_folder_of_other_things_is_not_written_into(tmp_path):
     with pytest.raises(InputError, match=r"holds 'thesis.tex' and no settings.json; choose another folder"):
         train(ps.load_dataset("gaussian", n_samples=300), net="mlp", steps=5, out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_lost_log_is_noticed_instead_of_filled_with_nothing(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, net="mlp", steps=10, log_every=5, validate_every=5, out=tmp_path / "run")
+    (tmp_path / "run" / "log.jsonl").unlink()
+    with pytest.raises(PolariscopeError, match="is shorter than when step 10 was saved"):
+        train(data, net="mlp", steps=15, log_every=5, validate_every=5, out=tmp_path / "run")
+
+
+def test_a_damaged_line_of_the_log_is_named(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, net="mlp", steps=10, log_every=5, validate_every=5, out=tmp_path / "run")
+    log = tmp_path / "run" / "log.jsonl"
+    whole = log.read_bytes()
+    for damaged in (
+        b"\x00" + whole,
+        whole.replace(b'"step"', b'"stop"'),
+        b"\xff\xfe\n" + whole,
+        whole + whole,
+    ):
+        log.write_bytes(damaged)
+        with pytest.raises(PolariscopeError, match=r"line \d of .*log.jsonl is damaged"):
+            read_log(tmp_path / "run")
+
+
+def test_fewer_steps_than_an_unfinished_run_has_are_refused_and_leave_it_resumable(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+
+    def interrupt(step, line):
+        if step == 15:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, net="mlp", steps=40, out=tmp_path / "run", progress=interrupt)
+    with pytest.raises(InputError, match="already has 15 steps, more than the 10 asked for"):
+        train(data, net="mlp", steps=10, out=tmp_path / "run")
+    assert (
+        train(data, net="mlp", steps=40, out=tmp_path / "run").digest
+        == train(data, net="mlp", steps=40).digest
+    )
+
+
+def test_a_run_without_its_checkpoints_says_that_it_starts_again(tmp_path, caplog):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, net="mlp", steps=10, log_every=5, validate_every=5, out=tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    train(data, net="mlp", steps=15, log_every=5, validate_every=5, out=tmp_path / "run")
+    assert "starts again from the first step" in caplog.text
+    assert [line["step"] for line in read_log(tmp_path / "run")] == [5, 10, 15]
+
+
+def test_changed_settings_and_other_formats_are_noticed(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, net="mlp", steps=5, out=tmp_path / "run")
+    file = tmp_path / "run" / "settings.json"
+    whole = file.read_text()
+    for damaged in (
+        whole.replace('"batch_size": 64', '"batch_size": 65'),
+        whole.replace('"format": 1', '"format": 2'),
+        "[]",
+    ):
+        assert damaged != whole
+        file.write_text(damaged)
+        with pytest.raises(PolariscopeError, match=r"settings.json does not match its hash"):
+            train(data, net="mlp", steps=5, out=tmp_path / "run")
+
+
+def test_looking_at_a_finished_run_changes_nothing_in_it(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+    train(data, net="mlp", steps=5, out=tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.*") if path.is_file()}
+    train(data, net="mlp", steps=5, out=tmp_path / "run")
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_its_folder_free(tmp_path):
+    data = ps.load_dataset("gaussian", n_samples=300)
+
+    def fail(step, line):
+        raise RuntimeError("the disk is on fire")
+
+    with pytest.raises(RuntimeError, match="on fire"):
+        train(data, net="mlp", steps=5, out=tmp_path / "run", progress=fail)
+    train(data, net="mlp", steps=6, learning_rate=1e-2, out=tmp_path / "run")

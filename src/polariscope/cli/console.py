@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -55,7 +56,19 @@ def quoted(path: Path) -> str:
 
 def say_next(*commands: tuple[str, str]) -> None:
     """What to type next, and what for."""
-    width = max(len(command) for command, _ in commands)
+    shown = [(as_typed(command), purpose) for command, purpose in commands]
+    width = max(len(command) for command, _ in shown)
     say("Next:")
-    for command, purpose in commands:
+    for command, purpose in shown:
         say(f"  {command:<{width}}   {purpose}")
+
+
+def as_typed(command: str) -> str:
+    """A command as it works here: where polariscope is not on the path, with its place in front."""
+    program = Path(sys.argv[0])
+    if shutil.which("polariscope") or program.name != "polariscope":
+        return command
+    here = Path.cwd()
+    place = program.absolute()
+    shown = place.relative_to(here) if place.is_relative_to(here) else place
+    return command.replace("polariscope", quoted(shown), 1)

@@ -28,7 +28,7 @@ def demo(
 ) -> None:
     """See it all: train on sprites, diagnose, write a report."""
     from polariscope.cli.console import quoted, say, say_next
-    from polariscope.cli.latents import print_latents
+    from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
     from polariscope.cli.train import train_and_tell
     from polariscope.data.sources import load_dataset
@@ -44,7 +44,9 @@ def demo(
     )
     train_and_tell(data, out, settings)
     say("")
-    print_latents(diagnose_run(out))
+    regime = diagnose_run(out)
+    print_latents(regime)
+    print_notes(regime)
     tell_report(report(out))
     size, rate = DEMO_DATASET_OPTIONS["image_size"], settings["learning_rate"]
     same = f"polariscope train {DEMO_DATASET} --image-size {size} --steps {settings['steps']} --learning-rate {rate:g}"

@@ -6,8 +6,8 @@ import math
 
 from rich.text import Text
 
-from polariscope.cli.console import printer, table
-from polariscope.regime.printing import number
+from polariscope.cli.console import printer, say, table
+from polariscope.regime.printing import evidence, number
 from polariscope.regime.regime import Regime
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
@@ -36,21 +36,16 @@ def print_latents(regime: Regime) -> None:
     printer().print(shown)
 
 
-def print_regime(regime: Regime) -> None:
-    """The latents, the truncation table in short and the notes."""
-    print_latents(regime)
-    headers = ("kept", "latents", "TC of mean", "TC of sampled")
-    shown = table(*headers, title="Total correlation of the latents kept (nats)", numbers=headers[1:])
-    seen = set()
-    for row in regime.truncation:
-        if row.mean is not None and row.sampled is not None and row.latents not in seen:
-            seen.add(row.latents)
-            values = number(row.mean.total_correlation), number(row.sampled.total_correlation)
-            shown.add_row(row.selection, str(len(row.latents)), *values)
-    if shown.row_count:
-        printer().print(shown)
+def print_notes(regime: Regime) -> None:
+    """Where the diagnosis should be read with care."""
     for note in regime.notes:
-        printer().print(f"Note: {note}")
+        say(f"Note: {note}")
+
+
+def print_regime(regime: Regime) -> None:
+    """The latents, and all the evidence."""
+    print_latents(regime)
+    say(evidence(regime))
 
 
 def bar(value: float, largest: float) -> str:

@@ -11,11 +11,13 @@ import typer
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 10_000,
+    alpha: Annotated[float, typer.Option(help="Tolerance of the rule, between 0 and 0.5.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
 ) -> None:
     """Write everything about a run on one HTML page."""
     from polariscope.report.report import report as write_report
 
-    tell_report(write_report(run, n_samples=samples))
+    tell_report(write_report(run, n_samples=samples, alpha=alpha, seed=seed))
 
 
 def tell_report(file: Path) -> None:

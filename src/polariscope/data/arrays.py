@@ -137,7 +137,8 @@ def from_arrays(
     """Make a dataset of arrays in memory: NumPy, torch, pandas, or nested lists.
 
     ``X`` is flat, ``(sample, feature)``, of any numbers; or images, ``(sample, height, width)``,
-    ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels, of
+    ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels (or any
+    number, where ``layout`` says where they are), of
     bytes or of floats in [0, 1]. It is kept as it is (bytes stay bytes) and not copied: do not change it
     afterwards. Flat values count as lying in [0, 1] only when ``unit_interval`` says so, never because they
     happen to.
@@ -213,11 +214,14 @@ def _as_images(
                 f"X of shape {shape} may have its channels first or last; "
                 'say which with layout="channels-first" or layout="channels-last".'
             )
+        if not any(possible.values()):
+            raise InputError(
+                f"X of shape {shape} has neither 1 nor 3 channels first or last; if it is meant so, "
+                'say where they are with layout="channels-first" or layout="channels-last".'
+            )
         layout = "channels-first" if possible["channels-first"] else "channels-last"
     if layout not in possible:
         raise InputError(f"layout must be 'channels-first' or 'channels-last', got {layout!r}.")
-    if not possible[layout]:
-        raise InputError(f"images must have 1 or 3 channels, got shape {shape} read as {layout}.")
     return array if layout == "channels-first" else np.moveaxis(array, 3, 1)
 
 

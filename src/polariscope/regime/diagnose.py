@@ -30,7 +30,7 @@ from polariscope.regime.sensitivity import alpha_ranges, sensitivity
 from polariscope.regime.stability import type_shares
 from polariscope.regime.total_correlation import total_correlation_of
 from polariscope.regime.truncation import truncation
-from polariscope.representations import Representation
+from polariscope.representations import Representation, draw_sampled
 from polariscope.seeds import generator
 from polariscope.variable_types import TYPES
 
@@ -77,10 +77,10 @@ def diagnose(
         "prior_mean": prior_mean,
         "prior_variance": prior_variance,
     }
-    found, drawn = _representation(representation, arrays, seed)
+    found = _representation(representation, arrays, seed)
     _check_size(found)
     regime = _diagnose(found, alpha, n_bootstrap, seed)
-    if not drawn:
+    if not found.sampled_was_drawn:
         return regime
     note = "sampled was not given: it is one draw from N(mean, variance), made here."
     return dataclasses.replace(regime, notes=(note, *regime.notes))
@@ -215,15 +215,15 @@ def _check_size(representation: Representation) -> None:
 
 def _representation(
     representation: Representation | Any, arrays: dict[str, Any], seed: int
-) -> tuple[Representation, bool]:
-    """The representation meant, and whether its sampled array was drawn here."""
+) -> Representation:
+    """The representation meant; without a sampled array one is drawn."""
     given = [name for name, array in arrays.items() if array is not None]
     if isinstance(representation, Representation):
         if given:
             raise InputError(f"give a Representation or arrays, not both; got {', '.join(given)} beside it.")
         fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
         floats: dict[str, Any] = {k: _as_float(k, array) for k, array in fields.items() if array is not None}
-        return dataclasses.replace(representation, **floats), False
+        return dataclasses.replace(representation, **floats)
     if representation is not None:
         raise InputError(
             f"the first argument must be a Representation, got {type(representation).__name__}; "
@@ -236,14 +236,11 @@ def _representation(
             "of shape (sample, latent)."
         )
     checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in given}
-    drawn = "sampled" not in checked
-    if drawn:
+    if "sampled" not in checked:
         # The checks of Representation come first: a negative variance has no root.
-        checked["sampled"] = checked["mean"]
-        valid = Representation(**checked)
-        noise = generator(seed, "diagnose", "sampled").standard_normal(valid.mean.shape)
-        checked["sampled"] = valid.mean + np.sqrt(valid.variance) * noise
-    return Representation(**checked), drawn
+        valid = Representation(**checked, sampled=checked["mean"])
+        checked |= {"sampled": draw_sampled(valid.mean, valid.variance, seed), "sampled_was_drawn": True}
+    return Representation(**checked)
 
 
 def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
@@ -254,7 +251,7 @@ def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
             f"{name} must be an array of numbers, got {type(value).__name__} ({error}); "
             "for a tensor pass tensor.detach().cpu().numpy()."
         ) from None
-    if array.dtype.kind in "iub":
+    if array.dtype.kind in "iub" or array.dtype == np.float16:
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
         raise InputError(f"{name} must be an array of real numbers, got an array of {array.dtype}.")

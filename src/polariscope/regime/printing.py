@@ -53,8 +53,13 @@ def remarks(regime: Regime) -> list[str]:
 
 def as_text(regime: Regime) -> str:
     """Verdict, tables, notes, aligned."""
-    parts = [verdict(regime)]
-    parts += [_text(table) for table in tables(regime)]
+    first, *_ = tables(regime)
+    return "\n\n".join([verdict(regime), _text(first), evidence(regime)])
+
+
+def evidence(regime: Regime) -> str:
+    """What stands behind the table of latents."""
+    parts = [_text(table) for table in tables(regime)[1:]]
     parts.append("\n".join(remarks(regime)))
     if regime.notes:
         parts.append("\n".join(["Read with care", *(f"- {note}" for note in regime.notes)]))

@@ -63,13 +63,13 @@ class ReportRecord:
 
 
 def make_record(
-    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0
+    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0, alpha: float = 0.1
 ) -> ReportRecord:
     """Compute the report of a finished run; arguments as in :func:`polariscope.report.report.report`."""
     model, dataset = open_run(run, data)
     settings = read_settings(run)
     history = read_history(read_log(run))
-    representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed)
+    representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed, alpha=alpha)
     held_out = split_of(dataset, TrainSettings(**settings["training"])).test
     return ReportRecord(
         name=Path(run).resolve().name,

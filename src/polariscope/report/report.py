@@ -10,14 +10,17 @@ from polariscope.report.page import render
 from polariscope.report.record import make_record
 
 
-def report(run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0) -> Path:
+def report(
+    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0, alpha: float = 0.1
+) -> Path:
     """Write ``RUN/report.html``, one self-contained page about a finished run, and return its path.
 
     ``data`` is needed when the run was trained on arrays in memory: the same dataset or arrays. The diagnosis
-    is made on ``n_samples`` observations drawn with ``seed`` (None: all) and kept as ``RUN/regime.json``. The
+    is made on ``n_samples`` observations drawn with ``seed`` (None: all), with the rule's tolerance ``alpha``,
+    and kept as ``RUN/regime.json``. The
     same arguments give the same bytes; nothing half-written is left when it fails.
     """
-    page = render(make_record(run, data, n_samples=n_samples, seed=seed))
+    page = render(make_record(run, data, n_samples=n_samples, seed=seed, alpha=alpha))
     path = Path(run) / "report.html"
     files.write_text(path, page)
     return path

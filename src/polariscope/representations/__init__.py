@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.errors import InputError
+from polariscope.seeds import generator
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class Representation:
     """Variance of the prior, shaped like ``prior_mean``; None is 1."""
     rate: Float[np.ndarray, "sample latent"] | None = None
     """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
+    sampled_was_drawn: bool = False
+    """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
 
     def __post_init__(self) -> None:
@@ -83,3 +86,11 @@ class Representation:
     @property
     def n_latents(self) -> int:
         return self.mean.shape[1]
+
+
+def draw_sampled(
+    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"], seed: int
+) -> Float[np.ndarray, "sample latent"]:
+    """One draw z ~ N(mean, variance) per sample, for codes that come without one."""
+    noise = generator(seed, "sampled").standard_normal(mean.shape)
+    return (mean + np.sqrt(variance) * noise).astype(mean.dtype)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from polariscope import files
 from polariscope.data import AbstractDataset
 from polariscope.data.arrays import from_arrays
 from polariscope.data.sources import load_recorded
-from polariscope.errors import InputError
+from polariscope.errors import InputError, PolariscopeError, unknown
 from polariscope.model import Model, load_model
 from polariscope.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.posteriors.diagonal import DiagonalGaussian
@@ -27,17 +28,19 @@ from polariscope.training.folder import read_settings
 from polariscope.training.run import split_of
 from polariscope.training.settings import TrainSettings
 
+logger = logging.getLogger("polariscope")
+
 BATCH = 256  # fixed, so that the noise does not depend on how much memory there is
 Part = Literal["all", "train", "validation", "test"]
 
 
 def encode(
-    model: Model | Callable[..., Any] | str | Path,
+    model: Any,
     data: Any = None,
-    n_samples: int | None = 10_000,
+    n_samples: Any = 10_000,
     seed: int = 0,
     *,
-    part: Part = "all",
+    part: Any = "all",
 ) -> Representation:
     """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
 
@@ -50,6 +53,10 @@ def encode(
     """
     if isinstance(model, (str, Path)):
         model = load_model(model)
+    if not callable(model):
+        raise InputError(
+            f"model must be a model, a run folder or a function that returns (mean, log_variance), got {model!r}."
+        )
     folder = model.folder if isinstance(model, Model) else None
     dataset = _dataset(data, folder)
     indices = _indices(dataset, n_samples, seed, part, folder)
@@ -64,12 +71,19 @@ def encode(
     key = files.digest([model.digest, dataset.fingerprint, n_samples, seed, part])
     file = folder / "representation.safetensors" if folder else None
     if file and file.exists():
-        kept = read_representation(file, key)
+        try:
+            kept = read_representation(file, key)
+        except PolariscopeError as error:
+            logger.warning("%s It is made again.", error)
+            kept = None
         if kept is not None:
             return kept
     representation = _assemble(dataset, indices, _own(model, dataset, indices, seed), _prior_fields(model))
     if file:
-        write_representation(file, representation, key)
+        try:
+            write_representation(file, representation, key)
+        except OSError as error:
+            logger.warning("the representation could not be kept beside the run: %s.", error)
     return representation
 
 
@@ -84,10 +98,14 @@ def _dataset(data: Any, folder: Path | None) -> AbstractDataset:
 
 
 def _indices(
-    dataset: AbstractDataset, n_samples: int | None, seed: int, part: Part, folder: Path | None
+    dataset: AbstractDataset, n_samples: Any, seed: int, part: Any, folder: Path | None
 ) -> Int[np.ndarray, " sample"]:
-    if n_samples is not None and n_samples < 1:
-        raise InputError(f"n_samples must be at least 1, or None for the whole dataset, got {n_samples}.")
+    if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 1):
+        raise InputError(
+            f"n_samples must be an integer from 1, or None for the whole dataset, got {n_samples}."
+        )
+    if part not in get_args(Part):
+        raise InputError(unknown("part", str(part), get_args(Part)))
     if part == "all":
         pool = np.arange(len(dataset))
     else:
@@ -122,18 +140,14 @@ def _foreign(
 ) -> dict[str, np.ndarray]:
     noise = torch.Generator().manual_seed(derive(seed, "sampled"))
     collected = _Columns(len(indices))
-    device = (
-        next(iter(encoder.parameters())).device
-        if isinstance(encoder, torch.nn.Module)
-        else torch.device("cpu")
-    )
+    first = next(encoder.parameters(), None) if isinstance(encoder, torch.nn.Module) else None
     was_training = isinstance(encoder, torch.nn.Module) and encoder.training
     if isinstance(encoder, torch.nn.Module):
         encoder.eval()
     try:
         with torch.inference_mode():
             for x in _batches(dataset, indices):
-                q = _checked(encoder(x.to(device)), len(x))
+                q = _checked(encoder(x if first is None else x.to(first)), len(x))
                 collected.add(mean=q.mean, variance=q.variance, sampled=q.sample(noise))
     finally:
         if was_training:

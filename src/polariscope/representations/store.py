@@ -10,8 +10,7 @@ import numpy as np
 
 from polariscope import files
 from polariscope.errors import InputError
-from polariscope.representations import Representation
-from polariscope.seeds import generator
+from polariscope.representations import Representation, draw_sampled
 
 ARRAYS = ("mean", "variance", "sampled", "factors", "indices", "prior_mean", "prior_variance", "rate")
 WORDS = ("factor_names", "meaning_of_passive")
@@ -82,8 +81,8 @@ def codes_from_arrays(
         fields["variance"] = np.exp(log_variance)
     probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
     if "sampled" not in fields:
-        noise = generator(seed, "sampled").standard_normal(probe.mean.shape)
-        fields["sampled"] = (probe.mean + np.sqrt(probe.variance) * noise).astype(probe.mean.dtype)
+        fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)
+        fields["sampled_was_drawn"] = True
     names = tuple(str(name) for name in arrays.get("factor_names", ()))
     extra: dict[str, Any] = {name: arrays[name] for name in ("factors", "indices") if name in arrays}
     return dataclasses.replace(probe, **fields, **extra, factor_names=names)

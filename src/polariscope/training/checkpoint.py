@@ -95,9 +95,9 @@ def restore_latest(folder: Path, state: TrainState) -> list[str]:
     return messages
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Delete all but the newest ``keep`` checkpoints, and what a killed process left of unfinished ones."""
-    for step in saved_steps(folder)[:-keep]:
+def prune(folder: Path, keep: int | None) -> None:
+    """Delete all but the newest ``keep`` checkpoints (None: none), and what a killed process left unfinished."""
+    for step in saved_steps(folder)[:-keep] if keep else []:
         shutil.rmtree(folder / f"step-{step}")
     for leftover in folder.glob(".step-*.part"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -14,6 +14,8 @@ from polariscope.errors import InputError, PolariscopeError
 from polariscope.training import checkpoint
 from polariscope.training.checkpoint import TrainState
 
+FORMAT = 1
+"""Of the files in a run folder; a change that old readers cannot read raises it."""
 IDENTITY = ("data", "objective", "model", "training_identity")
 
 
@@ -60,36 +62,48 @@ class RunFolder:
         """What the run was asked for."""
         return read_settings(self.path)
 
-    def open_with(self, record: dict[str, Any]) -> bool:
-        """Start a run with the settings ``record``, or check that the run here has the same; True if it had begun."""
-        begun = self.settings_file.exists()
-        if begun:
-            earlier = self.settings()
-            differences = _differences(
-                {key: earlier.get(key) for key in IDENTITY}, {key: record[key] for key in IDENTITY}
+    def check(self, record: dict[str, Any]) -> bool:
+        """Whether a run has begun here; one with other settings, or that is longer already, is refused."""
+        if not self.settings_file.exists():
+            return False
+        earlier = self.settings()
+        differences = _differences(
+            {key: earlier.get(key) for key in IDENTITY}, {key: record[key] for key in IDENTITY}
+        )
+        if differences:
+            shown = "; ".join(differences[:4])
+            raise InputError(
+                f"{self.path} was trained with other settings ({shown}); "
+                "choose another --out, or give the same settings to resume it."
             )
-            if differences:
-                shown = "; ".join(differences[:4])
-                raise InputError(
-                    f"{self.path} was trained with other settings ({shown}); "
-                    "choose another --out, or give the same settings to resume it."
-                )
-            done = earlier["training"]["steps"]
-            if record["training"]["steps"] < done and self.model_file.exists():
-                raise InputError(
-                    f"{self.path} already has {done} steps, more than the {record['training']['steps']} asked for; "
-                    "choose another --out."
-                )
+        done = max(checkpoint.saved_steps(self.checkpoints), default=0)
+        if record["training"]["steps"] < done:
+            raise InputError(
+                f"{self.path} already has {done} steps, more than the {record['training']['steps']} asked for; "
+                "choose another --out."
+            )
+        return True
+
+    def write_settings(self, record: dict[str, Any]) -> None:
+        """Say what is going to be trained here."""
         files.write_json(self.settings_file, record)
-        return begun
+
+    def forget(self) -> None:
+        """Take back a run that failed before its first checkpoint: there is nothing in it to resume."""
+        if not checkpoint.saved_steps(self.checkpoints):
+            for file in (self.log, self.settings_file):
+                file.unlink(missing_ok=True)
 
     def resume(self, state: TrainState) -> list[str]:
         """Bring ``state`` to the newest checkpoint and cut the log to match it."""
         messages = checkpoint.restore_latest(self.checkpoints, state)
-        if self.log.exists() and self.log.stat().st_size < state.log_bytes:
+        size = self.log.stat().st_size if self.log.exists() else 0
+        if state.step == 0 and size:
+            messages.append(f"{self.path} has no checkpoint; training starts again from the first step.")
+        if size < state.log_bytes:
             raise PolariscopeError(
                 f"{self.log} is shorter than when step {state.step} was saved; it was changed by hand or the disk "
-                "lost it. Delete the run and repeat it."
+                "lost it. Repeat the run in another folder."
             )
         with self.log.open("ab") as file:
             file.truncate(state.log_bytes)
@@ -105,37 +119,52 @@ class RunFolder:
             os.fsync(file.fileno())
             state.log_bytes = file.tell()
         checkpoint.save(self.checkpoints, state)
-        if not keep_all:
-            checkpoint.prune(self.checkpoints, keep=2)
+        checkpoint.prune(self.checkpoints, keep=None if keep_all else 2)
 
 
 def read_settings(run: str | Path) -> dict[str, Any]:
-    """The settings of a run."""
+    """The settings of a run, checked against their hash."""
     file = Path(run) / "settings.json"
     if not file.exists():
         raise InputError(
             f"{run} is not a run folder: it has no settings.json; train one with 'polariscope train'."
         )
     record = files.read_json(file)
-    if record.get("hash") != settings_hash(record):
+    if not isinstance(record, dict) or record.get("hash") != settings_hash(record):
         raise PolariscopeError(
             f"{file} does not match its hash: it was changed by hand or is damaged; repeat the run in another folder."
+        )
+    if record["format"] != FORMAT:
+        raise PolariscopeError(
+            f"{file} has format {record['format']}, and this polariscope reads format {FORMAT}; "
+            "use the version that wrote it."
         )
     return record
 
 
 def settings_hash(record: dict[str, Any]) -> str:
     """Hash of what decides a run; the run's name."""
-    return files.digest({key: record.get(key) for key in ("data", "objective", "model", "training")})
+    keys = ("format", "data", "objective", "model", "training")
+    return files.digest({key: record.get(key) for key in keys})
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log; a line that is just being written is left out."""
+    """The lines of a run's log; a line that is just being written is left out, a damaged one named."""
     file = Path(run) / "log.jsonl"
     if not file.exists():
         return []
-    lines = file.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line]
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(file.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            record = json.loads(line)
+            if record["step"] <= (found[-1]["step"] if found else 0):
+                raise ValueError("steps must rise")
+        except (ValueError, KeyError, TypeError):
+            raise PolariscopeError(
+                f"line {number} of {file} is damaged; repeat the run in another folder."
+            ) from None
+        found.append(record)
+    return found
 
 
 def _differences(earlier: Any, now: Any, path: str = "") -> list[str]:

@@ -17,7 +17,7 @@ from polariscope.data import AbstractDataset
 from polariscope.data.splits import Split
 from polariscope.errors import DivergedError
 from polariscope.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Terms
+from polariscope.objectives import AbstractObjective, Batch, Terms, total
 from polariscope.seeds import derive
 from polariscope.training.checkpoint import TrainState, saved_steps
 from polariscope.training.folder import RunFolder
@@ -65,9 +65,10 @@ def fit(
             for group in state.optimiser.param_groups:
                 group["lr"] = settings.learning_rate_at(state.step)
 
+            noise_before = state.noise.get_state()
             terms = objective.terms(model, batch, state.noise)
             means = {name: term.per_batch for name, term in terms.items()}
-            loss = torch.stack([terms[name].weight * mean for name, mean in means.items()]).sum()
+            loss = total(terms)
             state.optimiser.zero_grad(set_to_none=True)
             loss.backward()
             means |= {"loss": loss, "gradient": gradient_norm(parameters, settings.clip_gradient)}
@@ -75,7 +76,9 @@ def fit(
                 [mean.detach() for mean in means.values()]
             ).tolist()  # one wait for the device
             if not all(map(math.isfinite, numbers)):
-                raise DivergedError(explain_divergence(model, objective, batch, state, settings, run))
+                raise DivergedError(
+                    explain_divergence(model, objective, batch, state, noise_before, settings, run)
+                )
             state.optimiser.step()
             state.step += 1
 
@@ -132,7 +135,7 @@ def log_line(
 ) -> dict[str, Any]:
     """One line of the log: terms averaged since the last line, and the latents as they are now."""
     count = state.totals.pop("steps")
-    means = {name: total / count for name, total in state.totals.items()}
+    means = {name: value / count for name, value in state.totals.items()}
     state.totals = {}
     line: dict[str, Any] = {
         "step": state.step,
@@ -153,11 +156,13 @@ def explain_divergence(
     objective: AbstractObjective,
     batch: Batch,
     state: TrainState,
+    noise_before: torch.Tensor,
     settings: TrainSettings,
     run: RunFolder | None,
 ) -> str:
     """Which term blew up, where the last good checkpoint is, and what to try."""
-    noise = state.noise.clone_state()
+    noise = torch.Generator(model.device)
+    noise.set_state(noise_before)  # the same draws again
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     terms = objective.terms(model, batch, noise)
     culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,12 +26,11 @@ from polariscope.objectives import family as objectives
 from polariscope.posteriors import family as posteriors
 from polariscope.priors import family as priors
 from polariscope.settings import build, check_options, describe_concept, options_of, plain
-from polariscope.training.folder import RunFolder, settings_hash
+from polariscope.training.folder import FORMAT, RunFolder, settings_hash
 from polariscope.training.loop import Listener, fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.settings import TrainSettings
 
-FORMAT = 1
 FAMILIES = {
     "objective": objectives,
     "net": nets,
@@ -86,7 +86,7 @@ def plan(
     data: Any,
     objective: str | Mapping[str, Any] | AbstractObjective = "vae",
     net: Any = "auto",
-    n_latents: int = 10,
+    n_latents: Any = 10,
     posterior: Any = "diagonal",
     prior: Any = "isotropic",
     likelihood: Any = "auto",
@@ -111,6 +111,10 @@ def plan(
         "likelihood": likelihood,
     }
     routed = route(chosen, options)
+    if {"steps", "epochs"} <= set(routed["training"]):
+        raise InputError("steps and epochs both say how long to train; give one of them.")
+    if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
+        raise InputError(f"n_latents must be an integer, got {n_latents!r}.")
     concepts = {kind: build(FAMILIES[kind], choice, routed[kind]) for kind, choice in chosen.items()}
     settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
@@ -125,7 +129,7 @@ def plan(
         posterior=concepts["posterior"],
         prior=concepts["prior"],
         likelihood=concepts["likelihood"],
-        n_latents=n_latents,
+        n_latents=int(n_latents),
         shape=tuple(data.shape),
         initialisation=initialisation,
     )
@@ -137,10 +141,10 @@ def train(
     data: Any,
     objective: str | Mapping[str, Any] | AbstractObjective = "vae",
     net: Any = "auto",
-    n_latents: int = 10,
+    n_latents: Any = 10,
     *,
     out: str | Path | None = None,
-    device: str = "auto",
+    device: Any = "auto",
     progress: bool | Listener = False,
     tensorboard: bool = False,
     **options: Any,
@@ -166,15 +170,22 @@ def train(
         if tensorboard:
             raise InputError("tensorboard needs a place to write to; give out= as well.")
         return _train(job, place, None, listeners, show=progress is True)
+    record = job.describe(str(place))  # before anything is written
     with RunFolder(out) as run:
-        begun = run.open_with(job.describe(str(place)))
+        begun = run.check(record)
         if begun and run.model_file.exists():
             _, metadata = files.read_tensors(run.model_file)
             if metadata.get("step") == job.settings.steps:
                 return load_model(run.path, device=str(place))
+        run.write_settings(record)
         if writer is not None:
             listeners.append(tensorboard_listener(writer(str(run.path / "tensorboard"))))
-        return _train(job, place, run, listeners, show=progress is True)
+        try:
+            return _train(job, place, run, listeners, show=progress is True)
+        except Exception:
+            if not begun:
+                run.forget()
+            raise
 
 
 def _train(
@@ -203,9 +214,7 @@ def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, di
     """
     owners = {"training": options_of(TrainSettings)}
     for kind, choice in chosen.items():
-        name = choice["name"] if isinstance(choice, Mapping) and "name" in choice else choice
-        concept: Any = FAMILIES[kind][name] if isinstance(name, str) else type(name)
-        owners[kind] = options_of(concept)
+        owners[kind] = options_of(concept_of(kind, choice))
     routed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
     for key, value in options.items():
         matches = [(owner, key) for owner, known in owners.items() if key in known]
@@ -230,11 +239,23 @@ def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, di
     return routed
 
 
+def concept_of(kind: str, choice: Any) -> Any:
+    """The class of a concept given by name, as a mapping or as an object."""
+    name = choice.get("name") if isinstance(choice, Mapping) else choice
+    if isinstance(name, str):
+        return FAMILIES[kind][name]
+    if inspect.isclass(name) or not dataclasses.is_dataclass(name):
+        raise InputError(
+            f"{kind} must be a name, a mapping with a 'name', or an object of the family, got {choice!r}."
+        )
+    return type(name)
+
+
 def _label(choice: Any) -> str:
     return choice if isinstance(choice, str) else type(choice).__name__
 
 
-def choose_device(device: str) -> torch.device:
+def choose_device(device: Any) -> torch.device:
     """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
     if device == "auto":
         if torch.cuda.is_available():
@@ -243,7 +264,7 @@ def choose_device(device: str) -> torch.device:
     try:
         place = torch.device(device)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError):
+    except (RuntimeError, AssertionError, TypeError):
         raise InputError(
             f"device must be auto, or one of cpu, cuda, mps that this machine has, got {device!r}."
         ) from None
