@@ -35,11 +35,16 @@ class Blueprint:
     n_latents: int
     shape: tuple[int, ...]
     initialisation: Initialisation = "glorot"
+    n_auxiliary: int = 0
+    """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
+    decodes: bool = True
+    """Whether there is a decoder; contrastive models and classifiers have none."""
 
     def __post_init__(self) -> None:
         if self.n_latents < 1:
             raise InputError(f"n_latents must be at least 1, got {self.n_latents}.")
         self.net.check(self.shape)
+        self.prior.check(self.n_latents)
 
     def describe(self) -> dict[str, Any]:
         """JSON record; :meth:`from_record` is its inverse."""
@@ -51,6 +56,8 @@ class Blueprint:
             "n_latents": self.n_latents,
             "shape": list(self.shape),
             "initialisation": self.initialisation,
+            "n_auxiliary": self.n_auxiliary,
+            "decodes": self.decodes,
         }
 
     @staticmethod
@@ -63,13 +70,18 @@ class Blueprint:
             n_latents=record["n_latents"],
             shape=tuple(record["shape"]),
             initialisation=record["initialisation"],
+            n_auxiliary=record["n_auxiliary"],
+            decodes=record["decodes"],
         )
 
     def build(self, seed: int, data: AbstractDataset | None = None) -> Model:
         """A model with fresh weights drawn from ``seed``; ``data`` for priors that start from it."""
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
-            model = Model(self, data)
-        initialise(model, self.initialisation, torch.Generator().manual_seed(derive(seed, "weights")))
+            model = Model(self, data, torch.Generator().manual_seed(derive(seed, "prior")))
+        weights = torch.Generator().manual_seed(derive(seed, "weights"))
+        for part in (model.encoder, model.decoder):
+            if part is not None:
+                initialise(part, self.initialisation, weights)
         return model
 
 
@@ -80,8 +92,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.trunk, self.head = trunk, head
 
-    def forward(self, x: Float[Tensor, "sample *shape"]) -> AbstractPosteriorDistribution:
-        return self.head(self.trunk(x))
+    def forward(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> AbstractPosteriorDistribution:
+        return self.head(self.trunk(x, auxiliary))
 
 
 class Decoder(nn.Module):
@@ -98,17 +112,21 @@ class Decoder(nn.Module):
 class Model(nn.Module):
     """A variational autoencoder: ``encode`` gives q(z|x), ``decode`` gives p(x|z), ``prior`` is p(z)."""
 
-    def __init__(self, blueprint: Blueprint, data: AbstractDataset | None = None) -> None:
+    def __init__(
+        self, blueprint: Blueprint, data: AbstractDataset | None, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.blueprint = blueprint
         self.folder: Path | None = None  # the run it belongs to, where its representation is kept
         b = blueprint
-        encoder = b.net.encoder(b.shape)
+        encoder = b.net.encoder(b.shape, b.n_auxiliary)
         self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
-        self.decoder = Decoder(
-            b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters), b.likelihood.head()
+        self.decoder = (
+            Decoder(b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters), b.likelihood.head())
+            if b.decodes
+            else None
         )
-        self.prior = b.prior.build(b.n_latents, data)
+        self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
 
     @property
     def n_latents(self) -> int:
@@ -122,16 +140,25 @@ class Model(nn.Module):
     def dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
-    def encode(self, x: Float[Tensor, "sample *shape"]) -> AbstractPosteriorDistribution:
-        """q(z|x) for a batch of observations scaled as the dataset's ``values`` are."""
+    def encode(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> AbstractPosteriorDistribution:
+        """q(z|x), or q(z|x, u) with an auxiliary variable, for observations scaled as ``values`` are."""
+        given = 0 if auxiliary is None else auxiliary.shape[1]
+        if given != self.blueprint.n_auxiliary:
+            raise InputError(
+                f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample, got {given}."
+            )
         if tuple(x.shape[1:]) != self.blueprint.shape:
             raise InputError(
                 f"the model takes observations of shape {self.blueprint.shape}, got {tuple(x.shape[1:])}."
             )
-        return self.encoder(x)
+        return self.encoder(x, auxiliary)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         """p(x|z) for a batch of latents."""
+        if self.decoder is None:
+            raise InputError("this model has no decoder: its objective trains an encoder only.")
         return self.decoder(z)
 
     def settle(self, device: str | torch.device) -> Model:
@@ -146,7 +173,10 @@ class Model(nn.Module):
         return x.to(device=self.device, dtype=self.dtype, memory_format=layout)
 
     def activations(
-        self, x: Float[Tensor, "sample *shape"], generator: torch.Generator
+        self,
+        x: Float[Tensor, "sample *shape"],
+        generator: torch.Generator,
+        auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
         """Name and activation of every layer in network order.
 
@@ -155,7 +185,7 @@ class Model(nn.Module):
         """
         yield "input", x
         features = x
-        for number, activation in enumerate(self.encoder.trunk.activations(x), start=1):
+        for number, activation in enumerate(self.encoder.trunk.activations(x, auxiliary), start=1):
             features = activation
             yield f"encoder/{number}", activation
         q = self.encoder.head(features)
@@ -163,14 +193,16 @@ class Model(nn.Module):
         yield "mean", q.mean
         yield "variance", q.variance
         yield "sampled", z
-        for number, activation in enumerate(self.decoder.trunk.activations(z), start=1):
-            yield f"decoder/{number}", activation
+        if self.decoder is not None:
+            for number, activation in enumerate(self.decoder.trunk.activations(z), start=1):
+                yield f"decoder/{number}", activation
 
     @property
     def layer_names(self) -> tuple[str, ...]:
         """Names of the layers in network order, as :meth:`activations` yields them."""
         encoder = [f"encoder/{number + 1}" for number in range(len(self.encoder.trunk.layers))]
-        decoder = [f"decoder/{number + 1}" for number in range(len(self.decoder.trunk.layers))]
+        n_decoder = len(self.decoder.trunk.layers) if self.decoder is not None else 0
+        decoder = [f"decoder/{number + 1}" for number in range(n_decoder)]
         return ("input", *encoder, "mean", "variance", "sampled", *decoder)
 
     @property

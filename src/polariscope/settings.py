@@ -106,10 +106,14 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
 
 
 def _split(value: Any, annotation: Any) -> Any:
-    """Text from a command line: ``"60,40,20"`` for a tuple, ``"none"`` for None, ``"4"`` for the choice 4."""
+    """Text from a command line: ``"60,40,20"`` for a tuple, ``"0,1;1,0"`` for a tuple of tuples, ``"none"`` for
+    None, ``"4"`` for the choice 4.
+    """
     text = str(annotation)
     if isinstance(value, str) and value.lower() == "none" and "None" in text:
         return None
+    if isinstance(value, str) and "tuple[tuple[" in text:
+        return [[part for part in row.split(",") if part] for row in value.split(";") if row]
     if isinstance(value, str) and "tuple[" in text:
         return [part for part in value.split(",") if part]
     if isinstance(value, str) and get_origin(annotation) is Literal:
@@ -129,8 +133,8 @@ def describe(annotation: Any) -> str:
     origin = getattr(annotation, "__origin__", None)
     arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument is not Ellipsis]
     if origin is tuple:
-        item = describe(arguments[0])
-        return f"a list of {item.split(' ', 1)[-1]}s"
+        noun, of, rest = describe(arguments[0]).split(" ", 1)[-1].partition(" of ")
+        return f"a list of {noun}s{of}{rest}"
     if origin is not None and "Literal" in str(origin):
         return "one of " + ", ".join(str(argument) for argument in arguments)
     if arguments:

@@ -225,7 +225,7 @@ def gaussian_data_default(n_samples: int) -> AbstractDataset:
 
 def test_the_term_that_blew_up_is_named_even_when_a_rare_draw_did_it():
     class RareObjective(VaeObjective):
-        def terms(self, model, batch, generator):
+        def terms(self, model, batch, generator, companion=None):
             draw = torch.rand((), generator=generator)
             return {
                 **super().terms(model, batch, generator),

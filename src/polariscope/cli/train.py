@@ -42,8 +42,8 @@ def train(
     objective: Annotated[str, typer.Option(help="What is minimised.")] = "vae",
     net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
     n_latents: Annotated[int, typer.Option("--latents", help="Number of latent variables.")] = 10,
-    posterior: Annotated[str, typer.Option(help="Family of q(z|x).")] = "diagonal",
-    prior: Annotated[str, typer.Option(help="The prior p(z).")] = "isotropic",
+    posterior: Annotated[str, typer.Option(help="q(z|x); auto: the objective's, mostly diagonal.")] = "auto",
+    prior: Annotated[str, typer.Option(help="p(z); auto: the objective's, mostly isotropic.")] = "auto",
     likelihood: Annotated[
         str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
     ] = "auto",
@@ -96,7 +96,7 @@ def take_flags(
     source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
-    from polariscope.training.run import FAMILIES, plan
+    from polariscope.training.run import FAMILIES, choose
 
     for part, name in concepts.items():
         if name != "auto":
@@ -108,11 +108,7 @@ def take_flags(
         if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
     }
     data = open_source(source, share_out(of_data, [its_data], every)["data"])
-    usual = plan(data).blueprint
-    names = {
-        part: FAMILIES[part].name_of(getattr(usual, part)) if name == "auto" else name
-        for part, name in concepts.items()
-    }
+    names = choose(data, **concepts)
     chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
     shared = share_out(given, chosen, every, own)
     # With the part in front a name is never ambiguous to train().

@@ -30,14 +30,21 @@ class Trunk(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.out_features = out_features
 
-    def forward(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample ..."]:
-        for layer in self.layers:
-            x = layer(x)
+    def forward(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> Float[Tensor, "sample ..."]:
+        for activation in self.activations(x, auxiliary):
+            x = activation
         return x
 
-    def activations(self, x: Float[Tensor, "sample *shape"]) -> Iterator[Float[Tensor, "sample ..."]]:
+    def activations(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> Iterator[Float[Tensor, "sample ..."]]:
+        """Output of each layer. An auxiliary variable joins the features where they are flattened."""
         for layer in self.layers:
             x = layer(x)
+            if auxiliary is not None and isinstance(layer, nn.Flatten):
+                x = torch.cat([x, auxiliary], dim=1)
             yield x
 
 
@@ -48,8 +55,11 @@ class AbstractNet(abc.ABC):
         """Refuse observations of a shape that the architecture cannot take."""
 
     @abc.abstractmethod
-    def encoder(self, shape: tuple[int, ...]) -> Trunk:
-        """Trunk from observations of ``shape`` to a flat vector of ``out_features``."""
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        """Trunk from observations of ``shape`` to a flat vector of ``out_features``.
+
+        The layer after the flattening one is wider by ``n_auxiliary``, for an auxiliary variable that joins there.
+        """
 
     @abc.abstractmethod
     def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:

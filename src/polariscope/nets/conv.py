@@ -39,7 +39,7 @@ class ConvNet(AbstractNet):
                 f"resize the images to {near[0]} × {near[1]} or use --net mlp."
             )
 
-    def encoder(self, shape: tuple[int, ...]) -> Trunk:
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         channels = (shape[0], 32, 32, 64, 64)
         kernels = (4, 4, self.kernel34, self.kernel34)
         convolutions: list[nn.Module] = [
@@ -47,7 +47,10 @@ class ConvNet(AbstractNet):
             for a, b, k in zip(channels, channels[1:], kernels, strict=False)
         ]
         n_flat = 64 * (shape[1] // 16) * (shape[2] // 16)
-        return Trunk([*convolutions, nn.Flatten(), nn.Sequential(nn.Linear(n_flat, 256), nn.ReLU())], 256)
+        # With 5 auxiliary values the layer of 256 has 261 units, as printed in bonheme2023 Tab. A.2.
+        width = 256 + n_auxiliary
+        dense = nn.Sequential(nn.Linear(n_flat + n_auxiliary, width), nn.ReLU())
+        return Trunk([*convolutions, nn.Flatten(), dense], width)
 
     def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
         height, width = shape[1] // 16, shape[2] // 16

@@ -29,8 +29,8 @@ class FcNet(AbstractNet):
         if self.width < 1:
             raise InputError(f"width must be a positive integer, got {self.width}.")
 
-    def encoder(self, shape: tuple[int, ...]) -> Trunk:
-        layers = dense_layers(math.prod(shape), (self.width,) * 2, "relu")
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        layers = dense_layers(math.prod(shape) + n_auxiliary, (self.width,) * 2, "relu")
         return Trunk([nn.Flatten(), *layers], self.width)
 
     def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:

@@ -20,8 +20,8 @@ class LinearNet(AbstractNet):
     (bonheme2023 §4.2; reference, objectives §12.2).
     """
 
-    def encoder(self, shape: tuple[int, ...]) -> Trunk:
-        return Trunk([nn.Flatten()], math.prod(shape))
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        return Trunk([nn.Flatten()], math.prod(shape) + n_auxiliary)
 
     def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
         return Trunk([output_layer(n_latents, shape, n_parameters)], n_parameters * math.prod(shape))

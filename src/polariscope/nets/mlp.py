@@ -44,8 +44,8 @@ class MlpNet(AbstractNet):
             if any(width < 1 for width in getattr(self, name)):
                 raise InputError(f"{name} must be positive integers, got {getattr(self, name)}.")
 
-    def encoder(self, shape: tuple[int, ...]) -> Trunk:
-        n_in = math.prod(shape)
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        n_in = math.prod(shape) + n_auxiliary
         layers = dense_layers(n_in, self.encoder_widths, self.activation)
         return Trunk([nn.Flatten(), *layers], self.encoder_widths[-1] if self.encoder_widths else n_in)
 

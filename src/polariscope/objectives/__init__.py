@@ -6,21 +6,29 @@ general form
     loss = reconstruction + β · rate + Σ λ · R(q(z)),
 
 a term per sample for the reconstruction, per sample and latent for the rate KL(q(z|x) ‖ p(z)), and one number
-per batch for what regularises the aggregate posterior.
+per batch for what regularises the aggregate posterior q(z). An objective may bring a *companion*: a network
+beside the model, either its adversary (a discriminator, trained on terms of its own) or trained with it.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
-from polariscope.model import Model
-from polariscope.posteriors import kl
+from polariscope.model import Blueprint, Model
+from polariscope.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.registry import open_family
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+Need = Literal["pairs", "labels"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,6 +37,9 @@ class Term:
 
     value: Float[Tensor, "..."]
     weight: float = 1.0
+    """Its factor in the loss; 0 for what is only watched."""
+    trains: Literal["model", "companion"] = "model"
+    """Whose loss it belongs to; the companion's only where that is an adversary."""
 
     @property
     def per_batch(self) -> Float[Tensor, ""]:
@@ -39,10 +50,11 @@ class Term:
 Terms = dict[str, Term]
 
 
-def total(terms: Terms) -> Float[Tensor, ""]:
-    """The loss: weighted sum of the terms."""
-    parts = [term.weight * term.per_batch for term in terms.values()]
-    return torch.stack(parts).sum()
+def total(terms: Terms, trains: str = "model") -> Float[Tensor, ""]:
+    """The loss of the model, or of its adversary: weighted sum of the terms."""
+    return torch.stack(
+        [term.weight * term.per_batch for term in terms.values() if term.trains == trains]
+    ).sum()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,14 +65,79 @@ class Batch:
     """Observations, placed for the model."""
     step: int
     """Number of finished steps before this one, for objectives whose weights follow a schedule."""
+    n_data: int = 0
+    """Size N of the training split, for estimators of q(z)."""
+    auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    """What a conditional prior is conditioned on."""
+    pair: Float[Tensor, "sample *shape"] | None = None
+    """For each observation one a transition away, where the objective needs pairs."""
+    shared: Float[Tensor, "sample factor"] | None = None
+    """1 for each factor that observation and pair have in common, 0 for the others; comes with ``pair``."""
+    labels: Int[Tensor, "sample factor"] | None = None
+    """Class of each discrete factor, where the objective needs labels."""
 
 
 class AbstractObjective(abc.ABC):
     """A recipe for a loss; its dataclass fields are its options."""
 
+    needs: frozenset[Need] = frozenset()
+    """What a batch must hold beside observations."""
+    defaults: dict[str, str] = {}
+    """Posterior, prior or likelihood that the objective stands for, where the caller leaves it open."""
+    needs_density: bool = True
+    """Whether q(z|x) must have a density, as everything with a rate needs."""
+    trains_decoder: bool = True
+    """Whether there is a decoder to train."""
+    companion_is_adversary: bool = True
+    """Whether the companion has terms and an optimiser of its own, or is trained together with the model."""
+
+    @property
+    def caution(self) -> str:
+        """What a reader of a report on such a model should know; mostly nothing."""
+        return ""
+
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
+        """Refuse, before training, data or a model that the objective cannot be trained with."""
+
+    def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> nn.Module | None:
+        """A network beside the model, with weights drawn from ``generator``; most objectives have none."""
+        return None
+
+    def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """Optimiser of an adversary."""
+        return torch.optim.Adam(parameters, lr=1e-4, betas=(0.5, 0.9), fused=True)
+
     @abc.abstractmethod
-    def terms(self, model: Model, batch: Batch, generator: torch.Generator) -> Terms:
-        """Named terms of the loss for one batch; randomness comes from ``generator``."""
+    def terms(self, model: Model, batch: Batch, generator: torch.Generator, companion: Any = None) -> Terms:
+        """Named terms of the loss for one batch; randomness comes from ``generator``.
+
+        Terms that train an adversary must see the model's outputs detached.
+        """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForwardPass:
+    """A batch through a model: what most objectives start from."""
+
+    posterior: AbstractPosteriorDistribution
+    z: Float[Tensor, "sample latent"]
+    """One draw z ~ q(z|x) per sample."""
+    reconstruction: Float[Tensor, " sample"]
+    """−log p(x|z), nats."""
+    rate: Float[Tensor, "sample latent"]
+    """KL(q(z|x) ‖ p(z)), nats."""
+
+    def terms(self, beta: float = 1.0) -> Terms:
+        """Reconstruction and weighted rate."""
+        return {"reconstruction": Term(self.reconstruction), "rate": Term(self.rate, weight=beta)}
+
+
+def run_forward(model: Model, batch: Batch, generator: torch.Generator) -> ForwardPass:
+    """Encode, draw once, decode and compare with the prior."""
+    q = model.encode(batch.x, batch.auxiliary)
+    z = q.sample(generator)
+    rate = kl(q, model.prior.given(batch.auxiliary), z)
+    return ForwardPass(q, z, -model.decode(z).log_density(batch.x), rate)
 
 
 def elbo_terms(model: Model, batch: Batch, generator: torch.Generator, beta: float = 1.0) -> Terms:
@@ -68,12 +145,7 @@ def elbo_terms(model: Model, batch: Batch, generator: torch.Generator, beta: flo
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
     """
-    q = model.encode(batch.x)
-    z = q.sample(generator)
-    return {
-        "reconstruction": Term(-model.decode(z).log_density(batch.x)),
-        "rate": Term(kl(q, model.prior, z), weight=beta),
-    }
+    return run_forward(model, batch, generator).terms(beta)
 
 
 objective = family = open_family(__name__, "objective")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 
@@ -31,5 +32,11 @@ class BetaObjective(AbstractObjective):
         if not (self.beta >= 0 and math.isfinite(self.beta)):
             raise InputError(f"beta must not be negative, got {self.beta}; 1 is the VAE, larger prunes more.")
 
-    def terms(self, model: Model, batch: Batch, generator: torch.Generator) -> Terms:
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
         return elbo_terms(model, batch, generator, beta=self.beta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import torch
 
@@ -21,5 +22,11 @@ class VaeObjective(AbstractObjective):
     Auto-Encoding Variational Bayes, 2014, https://arxiv.org/abs/1312.6114; bonheme2023 Eq. 3.5.
     """
 
-    def terms(self, model: Model, batch: Batch, generator: torch.Generator) -> Terms:
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
         return elbo_terms(model, batch, generator)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.priors import AbstractPriorModule
+from polariscope.priors import AbstractPriorDistribution
 from polariscope.registry import open_family
 
 
@@ -22,6 +22,16 @@ class AbstractPosteriorDistribution(abc.ABC):
     @property
     def variance(self) -> Float[Tensor, "sample latent"]:
         return torch.exp(self.log_variance)
+
+    @property
+    @abc.abstractmethod
+    def covariance(self) -> Float[Tensor, "sample latent latent"]:
+        """Covariance matrix Σ of q(z|x), with the marginal variances on its diagonal."""
+
+    @property
+    @abc.abstractmethod
+    def log_determinant(self) -> Float[Tensor, " sample"]:
+        """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); a point has none."""
 
     @abc.abstractmethod
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
@@ -40,7 +50,7 @@ class AbstractPosteriorDistribution(abc.ABC):
 
 def kl(
     posterior: AbstractPosteriorDistribution,
-    prior: AbstractPriorModule,
+    prior: AbstractPriorDistribution,
     z: Float[Tensor, "sample latent"],
 ) -> Float[Tensor, "sample latent"]:
     """KL(q(z|x) ‖ p(z)) in nats, per sample and latent.
@@ -56,6 +66,11 @@ def kl(
 
 class AbstractPosterior(abc.ABC):
     """A recipe for the head that turns the encoder's features into q(z|x)."""
+
+    has_density: bool = True
+    """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
+    is_diagonal: bool = True
+    """Whether latents are independent given x, so that the marginal variances are all there is to know."""
 
     @abc.abstractmethod
     def head(self, n_features: int, n_latents: int) -> nn.Module:

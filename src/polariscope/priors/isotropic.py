@@ -43,6 +43,9 @@ class IsotropicPriorModule(AbstractPriorModule):
     def normal(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
         return torch.zeros_like(self.log_variance), self.log_variance
 
+    def passive_shape(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
+        return torch.zeros_like(self.log_variance), torch.exp(self.log_variance)
+
 
 @prior("isotropic")
 @dataclasses.dataclass(frozen=True)
@@ -59,5 +62,11 @@ class IsotropicPrior(AbstractPrior):
         if not (self.scale > 0 and math.isfinite(self.scale)):
             raise InputError(f"prior scale must be positive, got {self.scale}; 1 is the standard normal.")
 
-    def build(self, n_latents: int, data: AbstractDataset | None) -> IsotropicPriorModule:  # noqa: ARG002
+    def build(
+        self,
+        n_latents: int,
+        data: AbstractDataset | None,
+        n_auxiliary: int,
+        generator: torch.Generator,
+    ) -> IsotropicPriorModule:
         return IsotropicPriorModule(n_latents, self.scale)

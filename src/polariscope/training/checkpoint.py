@@ -20,8 +20,9 @@ from polariscope.errors import PolariscopeError
 class TrainState:
     """All that changes while training. The order of the data is a function of ``step``."""
 
-    model: nn.Module
-    optimiser: torch.optim.Optimizer
+    modules: dict[str, nn.Module]
+    """The model, and its companion where the objective has one."""
+    optimisers: dict[str, torch.optim.Optimizer]
     noise: torch.Generator
     step: int = 0
     totals: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -32,45 +33,52 @@ class TrainState:
 
 def save(folder: Path, state: TrainState) -> Path:
     """Write ``folder/step-N`` whole or not at all."""
-    tensors: dict[str, Tensor] = {f"model/{name}": value for name, value in state.model.state_dict().items()}
-    for number, slots in state.optimiser.state_dict()["state"].items():
-        for name, value in slots.items():
-            tensors[f"optimiser/{number}/{name}"] = torch.as_tensor(value)
-    tensors["noise"] = state.noise.get_state()
+    tensors: dict[str, Tensor] = {"noise": state.noise.get_state()}
+    for part, module in state.modules.items():
+        tensors |= {f"{part}/{name}": value for name, value in module.state_dict().items()}
+    for part, optimiser in state.optimisers.items():
+        for number, slots in optimiser.state_dict()["state"].items():
+            for name, value in slots.items():
+                tensors[f"optimiser/{part}/{number}/{name}"] = torch.as_tensor(value)
     # float64 sums go through JSON as text that Python reads back to the same bits.
     metadata = {"step": state.step, "totals": state.totals, "log_bytes": state.log_bytes}
     target = folder / f"step-{state.step}"
-    with files.atomic_folder(target) as part:
-        files.write_tensors(part / "state.safetensors", tensors, metadata)
+    with files.atomic_folder(target) as part_folder:
+        files.write_tensors(part_folder / "state.safetensors", tensors, metadata)
     return target
 
 
 def restore(checkpoint: Path, state: TrainState) -> None:
-    """Put a saved state back into ``state``, whose model and optimiser have the same shape."""
+    """Put a saved state back into ``state``, whose modules and optimisers have the same shapes."""
     tensors, metadata = files.read_tensors(checkpoint / "state.safetensors")
-    groups: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}}
-    for name, value in tensors.items():
-        part, _, rest = name.partition("/")
-        groups.setdefault(part, {})[rest] = value
     try:
-        state.model.load_state_dict(groups["model"])
-        record = state.optimiser.state_dict()
-        parameters = [parameter for group in state.optimiser.param_groups for parameter in group["params"]]
-        slots: dict[int, dict[str, Any]] = {}
-        for name, value in groups["optimiser"].items():
-            number, _, slot = name.partition("/")
-            parameter = parameters[int(number)]
-            if value.shape == parameter.shape:
-                # The fused optimiser walks memory, so its moments must lie as the weights do (channels last).
-                value = torch.empty_like(parameter).copy_(value)
-            slots.setdefault(int(number), {})[slot] = value
-        state.optimiser.load_state_dict({**record, "state": slots})
+        for part, module in state.modules.items():
+            module.load_state_dict(_under(f"{part}/", tensors))
+        for part, optimiser in state.optimisers.items():
+            _restore_optimiser(optimiser, _under(f"optimiser/{part}/", tensors))
+        state.noise.set_state(tensors["noise"])
     except (RuntimeError, KeyError, ValueError, IndexError) as error:
         raise PolariscopeError(f"{checkpoint} does not fit this model: {error}") from None
-    state.noise.set_state(tensors["noise"])
     state.step = metadata["step"]
     state.totals = metadata["totals"]
     state.log_bytes = metadata["log_bytes"]
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    slots: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        number, _, slot = name.partition("/")
+        parameter = parameters[int(number)]
+        if value.shape == parameter.shape:
+            # The fused optimiser walks memory, so its moments must lie as the weights do (channels last).
+            value = torch.empty_like(parameter).copy_(value)
+        slots.setdefault(int(number), {})[slot] = value
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
 
 
 def saved_steps(folder: Path) -> list[int]:

@@ -20,6 +20,7 @@ from polariscope.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, total
 from polariscope.seeds import derive
 from polariscope.training.checkpoint import TrainState, saved_steps
+from polariscope.training.feed import Feed
 from polariscope.training.folder import RunFolder
 from polariscope.training.order import DataOrder
 from polariscope.training.probe import Probe
@@ -45,14 +46,18 @@ def fit(
     Raises :class:`DivergedError` when the loss or its gradient is no longer finite, and ``KeyboardInterrupt``
     after saving a checkpoint when asked to stop; both leave the last good checkpoint.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    companion = objective.companion(
+        model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
+    )
+    trained, optimisers = make_optimisers(model, companion, objective, settings)
     state = TrainState(
-        model,
-        make_optimiser(parameters, settings),
+        {"model": model} if companion is None else {"model": model, "companion": companion.to(model.device)},
+        optimisers,
         torch.Generator(model.device).manual_seed(derive(settings.seed, "noise")),
     )
     order = DataOrder(split.train, settings.batch_size, settings.seed)
-    probe = Probe(data, split.validation[: max(settings.probe_samples, 1024)], settings.seed)
+    feed = Feed(data, objective, model, len(split.train), settings.seed)
+    probe = Probe(feed, split.validation[: max(settings.probe_samples, 1024)], companion)
     if run is not None:
         for message in run.resume(state):
             logger.warning(message)
@@ -60,33 +65,29 @@ def fit(
     model.train()
     with stop_requests() as stop:
         while state.step < settings.steps:
-            x = model.place(torch.from_numpy(data.values(order.batch(state.step))))
-            batch = Batch(x, state.step)
-            for group in state.optimiser.param_groups:
+            batch = feed.batch(order.batch(state.step), state.step)
+            for group in state.optimisers["model"].param_groups:
                 group["lr"] = settings.learning_rate_at(state.step)
 
             noise_before = state.noise.get_state()
-            terms = objective.terms(model, batch, state.noise)
+            terms = objective.terms(model, batch, state.noise, companion)
             means = {name: term.per_batch for name, term in terms.items()}
-            loss = total(terms)
-            state.optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            means |= {"loss": loss, "gradient": gradient_norm(parameters, settings.clip_gradient)}
-            numbers = torch.stack(
-                [mean.detach() for mean in means.values()]
-            ).tolist()  # one wait for the device
-            if not all(map(math.isfinite, numbers)):
+            numbers = {"loss": step_gradients(terms, trained, state.optimisers)}
+            numbers["gradient"] = gradient_norm(trained["model"], settings.clip_gradient)
+            values = torch.stack([v.detach() for v in (*means.values(), *numbers.values())]).tolist()
+            if not all(map(math.isfinite, values)):  # one wait for the device
                 raise DivergedError(
                     explain_divergence(model, objective, batch, state, noise_before, settings, run)
                 )
-            state.optimiser.step()
+            for optimiser in state.optimisers.values():
+                optimiser.step()
             state.step += 1
 
-            for name, number in zip((*means, "steps"), (*numbers, 1), strict=True):
-                state.totals[name] = state.totals.get(name, 0.0) + number
+            for name, value in zip((*means, *numbers, "steps"), (*values, 1), strict=True):
+                state.totals[name] = state.totals.get(name, 0.0) + value
             line = None
             if state.step % settings.log_every == 0 or state.step == settings.steps:
-                line = log_line(model, objective, terms, state, probe, settings)
+                line = log_line(objective, terms, state, probe, settings)
                 if run is not None:
                     run.append_log(line)
             for listener in listeners:
@@ -98,6 +99,31 @@ def fit(
                 raise KeyboardInterrupt
     model.eval()
     return state
+
+
+def make_optimisers(
+    model: Model, companion: nn.Module | None, objective: AbstractObjective, settings: TrainSettings
+) -> tuple[dict[str, list[nn.Parameter]], dict[str, torch.optim.Optimizer]]:
+    """Who trains which weights: the model with its helper, or the model and its adversary apart."""
+    own = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    beside = list(companion.parameters()) if companion is not None else []
+    if companion is None or not objective.companion_is_adversary:
+        return {"model": own + beside}, {"model": make_optimiser(own + beside, settings)}
+    optimisers = {"model": make_optimiser(own, settings), "companion": objective.companion_optimiser(beside)}
+    return {"model": own, "companion": beside}, optimisers
+
+
+def step_gradients(
+    terms: Terms, trained: dict[str, list[nn.Parameter]], optimisers: dict[str, torch.optim.Optimizer]
+) -> torch.Tensor:
+    """Gradients of each part's loss in its own weights only; returns the model's loss."""
+    losses = {}
+    for part, parameters in trained.items():
+        losses[part] = total(terms, part)
+        optimisers[part].zero_grad(set_to_none=True)
+        # Restricted to its own weights: the model must not train its adversary, nor be trained by it.
+        losses[part].backward(inputs=parameters if len(trained) > 1 else None)
+    return losses["model"]
 
 
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
@@ -126,7 +152,6 @@ def gradient_norm(parameters: list[nn.Parameter], longest: float | None) -> torc
 
 
 def log_line(
-    model: Model,
     objective: AbstractObjective,
     terms: Terms,
     state: TrainState,
@@ -142,12 +167,13 @@ def log_line(
         "loss": means.pop("loss"),
         "gradient": means.pop("gradient"),
         "terms": means,
-        "weights": {name: float(term.weight) for name, term in terms.items()},
+        # in the model's loss, of which an adversary's terms are no part
+        "weights": {n: float(term.weight) if term.trains == "model" else 0.0 for n, term in terms.items()},
         "learning_rate": settings.learning_rate_at(state.step - 1),
-        **probe.latents(model, settings.probe_samples),
+        **probe.latents(settings.probe_samples),
     }
     if state.step % settings.validate_every == 0 or state.step == settings.steps:
-        line["validation"] = probe.validation(model, objective, state.step)
+        line["validation"] = probe.validation(objective, state.step)
     return line
 
 
@@ -164,10 +190,12 @@ def explain_divergence(
     noise = torch.Generator(model.device)
     noise.set_state(noise_before)  # the same draws again
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    terms = objective.terms(model, batch, noise)
+    terms = objective.terms(model, batch, noise, state.modules.get("companion"))
     culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
     if not culprits:
         for name, term in terms.items():
+            if not term.value.requires_grad:
+                continue
             gradients = torch.autograd.grad(term.per_batch, parameters, retain_graph=True, allow_unused=True)
             if any(gradient is not None and not torch.isfinite(gradient).all() for gradient in gradients):
                 culprits.append(f"the gradient of the term {name!r}")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
-from polariscope.data import AbstractDataset
 from polariscope.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 from polariscope.posteriors import kl
+from polariscope.priors import AbstractPriorDistribution
 from polariscope.seeds import derive
+from polariscope.training.feed import Feed
 from polariscope.variable_types import TYPES, classify
 
 BATCH = 256
@@ -25,60 +27,62 @@ class Probe:
     It draws nothing from the training's generators, so looking more or less often changes no weight.
     """
 
-    def __init__(self, data: AbstractDataset, indices: np.ndarray, seed: int) -> None:
-        self.data = data
+    def __init__(
+        self, feed: Feed, indices: Int[np.ndarray, " sample"], companion: nn.Module | None = None
+    ) -> None:
+        self.feed = feed
         self.indices = indices
-        self.seed = seed
-        self._values: dict[tuple[int, int], Float[Tensor, "sample *shape"]] = {}
+        self.companion = companion
+        self._batches: dict[tuple[int, int], Batch] = {}
 
-    def _batch(self, model: Model, start: int, stop: int) -> Float[Tensor, "sample *shape"]:
-        """The samples of one batch, rendered or gathered once and kept."""
-        if (start, stop) not in self._values:
-            self._values[start, stop] = model.place(
-                torch.from_numpy(self.data.values(self.indices[start:stop]))
-            )
-        return self._values[start, stop]
+    def _batch(self, start: int, stop: int, step: int) -> Batch:
+        """One batch, rendered or gathered once and kept."""
+        if (start, stop) not in self._batches:
+            self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
+        return dataclasses.replace(self._batches[start, stop], step=step)
 
-    def _generator(self, model: Model, name: str) -> torch.Generator:
-        return torch.Generator(model.device).manual_seed(derive(self.seed, name))
+    def _generator(self, name: str) -> torch.Generator:
+        return torch.Generator(self.feed.model.device).manual_seed(derive(self.feed.seed, name))
 
     @torch.no_grad()
-    def latents(self, model: Model, n_samples: int) -> dict[str, Any]:
+    def latents(self, n_samples: int) -> dict[str, Any]:
         """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type."""
-        noise = self._generator(model, "probe")
-        variances, rates = [], []
+        model = self.feed.model
+        noise = self._generator("probe")
+        variances, ratios, rates = [], [], []
         n_samples = min(n_samples, len(self.indices))
         for start in range(0, n_samples, BATCH):
-            q = model.encode(self._batch(model, start, min(start + BATCH, n_samples)))
+            batch = self._batch(start, min(start + BATCH, n_samples), 0)
+            q = model.encode(batch.x, batch.auxiliary)
+            prior = model.prior.given(batch.auxiliary)
             variances.append(q.variance)
-            rates.append(kl(q, model.prior, q.sample(noise)))
-        variance = torch.cat(variances).double().cpu().numpy()
-        rate = torch.cat(rates).double().mean(0).cpu().numpy()
-        relative = variance / prior_variance(model)
-        types = classify(relative.mean(0), relative.var(0))
+            ratios.append(q.variance / passive_variance(model, prior))
+            if model.blueprint.posterior.has_density:
+                rates.append(kl(q, prior, q.sample(noise)))
+        variance, ratio = (torch.cat(parts).double().cpu().numpy() for parts in (variances, ratios))
+        types = classify(ratio.mean(0), ratio.var(0))
         return {
-            "kl": rate.tolist(),
+            "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
             "variance": variance.mean(0).tolist(),
             "trace": float(variance.mean(0).sum()),
             **{kind: types.count(kind) for kind in TYPES},
         }
 
     @torch.no_grad()
-    def validation(self, model: Model, objective: AbstractObjective, step: int) -> dict[str, float]:
+    def validation(self, objective: AbstractObjective, step: int) -> dict[str, float]:
         """Mean of each term of the loss over all samples of the probe."""
-        noise = self._generator(model, "validation")
+        noise = self._generator("validation")
         sums: dict[str, float] = {}
         for start in range(0, len(self.indices), BATCH):
             stop = min(start + BATCH, len(self.indices))
-            terms = objective.terms(model, Batch(self._batch(model, start, stop), step), noise)
+            batch = self._batch(start, stop, step)
+            terms = objective.terms(self.feed.model, batch, noise, self.companion)
             for name, term in terms.items():
                 sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
         return sums
 
 
-def prior_variance(model: Model) -> Float[np.ndarray, " latent"]:
-    """Variance of the prior, by which posterior variances are judged; 1 where it has no closed form."""
-    normal = model.prior.normal()
-    if normal is None:
-        return np.ones(model.n_latents)
-    return np.exp(normal[1].detach().double().cpu().numpy())
+def passive_variance(model: Model, prior: AbstractPriorDistribution) -> Float[Tensor, "*sample latent"]:
+    """Posterior variance of a passive latent, by which others are judged: the prior's, or of the nearest Gaussian."""
+    normal = prior.normal()
+    return torch.exp(normal[1]) if normal is not None else model.prior.passive_shape()[1]

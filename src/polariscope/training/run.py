@@ -16,6 +16,7 @@ from polariscope import __version__, files
 from polariscope.data import AbstractDataset
 from polariscope.data.arrays import from_arrays
 from polariscope.data.splits import Split, split
+from polariscope.data.transitions import Transition
 from polariscope.errors import InputError, unknown
 from polariscope.likelihoods import family as likelihoods
 from polariscope.model import Blueprint, Model, load_model
@@ -24,8 +25,10 @@ from polariscope.nets import family as nets
 from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.posteriors import family as posteriors
+from polariscope.priors import AbstractPrior
 from polariscope.priors import family as priors
 from polariscope.settings import build, check_options, describe_concept, options_of, plain
+from polariscope.training.feed import class_labels
 from polariscope.training.folder import FORMAT, RunFolder, settings_hash
 from polariscope.training.loop import Listener, fit
 from polariscope.training.memory import keep_freed_memory
@@ -87,8 +90,8 @@ def plan(
     objective: str | Mapping[str, Any] | AbstractObjective = "vae",
     net: Any = "auto",
     n_latents: Any = 10,
-    posterior: Any = "diagonal",
-    prior: Any = "isotropic",
+    posterior: Any = "auto",
+    prior: Any = "auto",
     likelihood: Any = "auto",
     initialisation: Initialisation = "glorot",
     **options: Any,
@@ -98,18 +101,7 @@ def plan(
         raise InputError(f"data must be a dataset or an array, got {data!r}; use load_dataset({data!r}).")
     if not isinstance(data, AbstractDataset):
         data = from_arrays(data)
-    if net == "auto":
-        is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
-        net = "conv" if is_conv else "mlp"
-    if likelihood == "auto":
-        likelihood = "bernoulli" if data.is_unit_interval else "gaussian"
-    chosen = {
-        "objective": objective,
-        "net": net,
-        "posterior": posterior,
-        "prior": prior,
-        "likelihood": likelihood,
-    }
+    chosen = choose(data, objective, net, posterior, prior, likelihood)
     routed = route(chosen, options)
     if {"steps", "epochs"} <= set(routed["training"]):
         raise InputError("steps and epochs both say how long to train; give one of them.")
@@ -119,7 +111,7 @@ def plan(
     settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
-            f"likelihood {likelihood!r} needs values in [0, 1], which {data.name} does not promise; "
+            f"likelihood {_label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} does not promise; "
             "use likelihood='gaussian'."
         )
     if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
@@ -132,9 +124,65 @@ def plan(
         n_latents=int(n_latents),
         shape=tuple(data.shape),
         initialisation=initialisation,
+        n_auxiliary=n_auxiliary(concepts["prior"], data),
+        decodes=concepts["objective"].trains_decoder,
     )
     settings = settings.resolved(len(split_of(data, settings).train))
+    check_objective(concepts["objective"], data, blueprint, settings)
     return RunPlan(data, concepts["objective"], blueprint, settings)
+
+
+def choose(
+    data: AbstractDataset,
+    objective: Any = "vae",
+    net: Any = "auto",
+    posterior: Any = "auto",
+    prior: Any = "auto",
+    likelihood: Any = "auto",
+) -> dict[str, Any]:
+    """What ``auto`` stands for, given the data and the objective; everything else as it came."""
+    is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
+    usual = {
+        "net": "conv" if is_conv else "mlp",
+        "posterior": "diagonal",
+        "prior": "isotropic",
+        "likelihood": "bernoulli" if data.is_unit_interval else "gaussian",
+        **concept_of("objective", objective).defaults,
+    }
+    given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
+    choices = {
+        kind: usual[kind] if isinstance(choice, str) and choice == "auto" else choice
+        for kind, choice in given.items()
+    }
+    return {"objective": objective, **choices}
+
+
+def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
+    """Width of the auxiliary variable: the factors, where the prior is conditional."""
+    if not prior.is_conditional:
+        return 0
+    if not data.factor_names:
+        raise InputError(
+            f"a conditional prior needs auxiliary data, and {data.name} has no factors or labels; pass factors= when "
+            "you make the dataset, or choose another objective."
+        )
+    return len(data.factor_names)
+
+
+def check_objective(
+    objective: AbstractObjective, data: AbstractDataset, blueprint: Blueprint, settings: TrainSettings
+) -> None:
+    """Refuse what the objective cannot be trained with, before anything is written."""
+    name = objectives.name_of(objective)
+    if objective.needs_density and not blueprint.posterior.has_density:
+        raise InputError(
+            f"objective {name!r} has a rate, which a deterministic encoder does not have; use posterior='diagonal'."
+        )
+    if "pairs" in objective.needs:
+        Transition.check(data)
+    if "labels" in objective.needs:
+        class_labels(data, np.zeros(1, dtype=np.int64))
+    objective.check(data, blueprint, settings.batch_size)
 
 
 def train(
