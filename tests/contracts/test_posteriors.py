@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from oracles import assert_is_a_good_member, assert_mean_is, directional_derivatives, label, variants
+from polariscope.errors import InputError
 from polariscope.nets import initialise
 from polariscope.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
 
@@ -15,12 +16,35 @@ N_SAMPLES = 20_000
 PRIOR = (torch.tensor([0.3, 0.0, -1.0]).double(), torch.tensor([0.5, 0.0, -0.7]).double())
 
 
-@pytest.fixture(params=variants(posterior), ids=label)
+EVERY = variants(posterior)
+WITH_DENSITY = [recipe for recipe in EVERY if recipe.has_density]
+WITHOUT_DENSITY = [recipe for recipe in EVERY if not recipe.has_density]
+
+
+def made(recipe: AbstractPosterior) -> nn.Module:
+    """Its head, with no weight left at 0: a head may start from a special case of itself."""
+    found = recipe.head(n_features=4, n_latents=3)
+    draw = torch.Generator().manual_seed(0)
+    initialise(found, "torch", draw)
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=draw), alpha=0.2)
+    return found.double()
+
+
+@pytest.fixture(params=EVERY, ids=label)
+def any_head(request: pytest.FixtureRequest) -> nn.Module:
+    return made(request.param)
+
+
+@pytest.fixture(params=WITH_DENSITY, ids=label)
 def head(request: pytest.FixtureRequest) -> nn.Module:
-    recipe: AbstractPosterior = request.param
-    made = recipe.head(n_features=4, n_latents=3)
-    initialise(made, "torch", torch.Generator().manual_seed(0))
-    return made.double()
+    return made(request.param)
+
+
+@pytest.fixture(params=WITHOUT_DENSITY, ids=label)
+def point_head(request: pytest.FixtureRequest) -> nn.Module:
+    return made(request.param)
 
 
 def features(n_samples: int, seed: int = 0) -> Tensor:
@@ -39,17 +63,44 @@ def test_it_is_documented_built_by_name_and_kept_as_json(name: str) -> None:
     assert_is_a_good_member(posterior, name)
 
 
-def test_draws_have_the_mean_and_variance_it_states(head: nn.Module) -> None:
-    q, z = draw(head)
+def test_draws_have_the_mean_and_covariance_it_states(any_head: nn.Module) -> None:
+    q, z = draw(any_head)
     assert z.shape == q.mean.shape == q.log_variance.shape == (N_SAMPLES, 3)
-    mean, variance = q.mean[0].detach().numpy(), q.variance[0].detach().numpy()
-    assert_mean_is(z.numpy(), mean)
-    assert_mean_is((z.numpy() - mean) ** 2, variance)
+    mean, covariance = q.mean[0].detach().numpy(), q.covariance[0].detach().numpy()
+    deviations = z.numpy() - mean
+    assert_mean_is(deviations, 0.0)
+    products = deviations[:, :, None] * deviations[:, None, :]
+    assert_mean_is(products.reshape(-1, 9), covariance.ravel())
 
 
-def test_the_variance_is_the_exponential_of_the_log_variance(head: nn.Module) -> None:
-    q, _ = draw(head, 5)
+def test_the_variance_is_the_exponential_of_the_log_variance_and_the_diagonal_of_the_covariance(
+    any_head: nn.Module,
+) -> None:
+    q, _ = draw(any_head, 5)
     torch.testing.assert_close(q.variance, torch.exp(q.log_variance))
+    assert q.covariance.shape == (5, 3, 3)
+    torch.testing.assert_close(q.covariance.diagonal(dim1=1, dim2=2), q.variance)
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=label)
+def test_it_says_whether_its_latents_are_independent(recipe: AbstractPosterior) -> None:
+    q, _ = draw(made(recipe), 5)
+    off_diagonal = q.covariance - torch.diag_embed(q.variance)
+    assert bool((off_diagonal.abs() < 1e-12).all()) == recipe.is_diagonal
+
+
+def test_the_log_determinant_is_that_of_the_covariance(head: nn.Module) -> None:
+    inputs = torch.randn(6, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    q = head(inputs)
+    assert q.log_determinant.shape == (6,)
+    torch.testing.assert_close(q.log_determinant, torch.logdet(q.covariance))
+
+
+def test_without_a_density_there_is_no_entropy_and_no_kl_and_it_says_so(point_head: nn.Module) -> None:
+    q, z = draw(point_head, 2)
+    for ask in (lambda: q.log_density(z), lambda: q.kl_to_normal(*PRIOR), lambda: q.log_determinant):
+        with pytest.raises(InputError, match=r"a deterministic encoder has no .*; use posterior='diagonal'"):
+            ask()
 
 
 def test_the_density_is_that_of_the_draws(head: nn.Module) -> None:
@@ -86,7 +137,8 @@ def test_the_kl_is_never_negative(head: nn.Module) -> None:
     assert (head(inputs).kl_to_normal(*PRIOR).sum(1) >= 0).all()
 
 
-def test_draws_are_differentiable_and_the_generator_alone_decides_them(head: nn.Module) -> None:
+def test_draws_are_differentiable_and_the_generator_alone_decides_them(any_head: nn.Module) -> None:
+    head = any_head
     inputs = features(4)
 
     def square() -> Tensor:
@@ -105,3 +157,11 @@ def test_samples_do_not_see_each_other(head: nn.Module) -> None:
     inputs = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 4)))
     together = head(inputs).kl_to_normal(*PRIOR)
     torch.testing.assert_close(together, torch.cat([head(row[None]).kl_to_normal(*PRIOR) for row in inputs]))
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=label)
+def test_a_single_latent_is_enough(recipe: AbstractPosterior) -> None:
+    head = recipe.head(n_features=4, n_latents=1)
+    q = head(torch.zeros(3, 4))
+    assert q.sample(torch.Generator()).shape == (3, 1)
+    q.mean.sum().backward()

@@ -39,6 +39,9 @@ class UndeclaredNormal(AbstractPriorModule):
     def sample(self, n_samples: int, generator: torch.Generator) -> torch.Tensor:
         raise AssertionError("the KL never draws from the prior")
 
+    def passive_shape(self) -> tuple[torch.Tensor, torch.Tensor]:
+        raise AssertionError("the KL never asks what passive means")
+
 
 def test_log_density_is_the_normal_one() -> None:
     random = np.random.default_rng(0)
@@ -81,7 +84,7 @@ def test_kl_agrees_with_an_independent_implementation_and_is_never_negative(
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
 def test_kl_to_the_prior_itself_is_zero_with_zero_gradient(scale: float) -> None:
-    prior = IsotropicPrior(scale).build(4, None).double()
+    prior = IsotropicPrior(scale).build(4, None, 0, torch.Generator()).double()
     mean = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True)
     log_variance = prior.log_variance.repeat(2, 1).requires_grad_()
     rate = kl(DiagonalGaussian(mean, log_variance), prior, mean)
@@ -150,8 +153,16 @@ def test_the_estimated_kl_agrees_with_the_closed_form(prior_mean: float, prior_s
 def test_the_kl_to_a_scaled_prior_is_that_of_scaled_latents_to_the_standard_one(scale: float) -> None:
     q = gaussian([0.3, -1.0], [0.5, 2.0])
     scaled = DiagonalGaussian(q.mean * scale, q.log_variance + 2 * math.log(scale))
-    unit, wide = (IsotropicPrior(s).build(2, None).double() for s in (1.0, scale))
+    unit, wide = (IsotropicPrior(s).build(2, None, 0, torch.Generator()).double() for s in (1.0, scale))
     torch.testing.assert_close(kl(scaled, wide, scaled.mean), kl(q, unit, q.mean), rtol=1e-6, atol=0)
+
+
+def test_the_covariance_is_diagonal_and_its_log_determinant_the_sum_of_log_variances() -> None:
+    q = gaussian([0.3, -1.0, 0.0], [0.5, 2.0, 1e-3], n_samples=2)
+    torch.testing.assert_close(
+        q.covariance, torch.diag(torch.tensor([0.5, 2.0, 1e-3]).double()).repeat(2, 1, 1)
+    )
+    torch.testing.assert_close(q.log_determinant, torch.logdet(q.covariance))
 
 
 def test_the_head_is_two_affine_maps() -> None:

@@ -19,6 +19,14 @@ class DiagonalGaussian(AbstractPosteriorDistribution):
     mean: Float[Tensor, "sample latent"]
     log_variance: Float[Tensor, "sample latent"]
 
+    @property
+    def covariance(self) -> Float[Tensor, "sample latent latent"]:
+        return torch.diag_embed(self.variance)
+
+    @property
+    def log_determinant(self) -> Float[Tensor, " sample"]:
+        return self.log_variance.sum(1)
+
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
         noise = torch.randn(
             self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
