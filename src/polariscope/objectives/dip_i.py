@@ -1,0 +1,57 @@
+"""DIP-VAE I: uncorrelated means of unit variance."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from polariscope.model import Blueprint, Model
+from polariscope.objectives import AbstractObjective, Batch, Terms, objective, run_forward
+from polariscope.objectives._moments import covariance, identity_gap
+from polariscope.objectives._options import refuse_negative, refuse_single_samples
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+
+@objective("dip-i")
+@dataclasses.dataclass(frozen=True)
+class DipIObjective(AbstractObjective):
+    r"""The VAE with a penalty on the distance between the covariance of the means and the identity.
+
+    .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z))
+              + \lambda_{od} \sum_{i \ne j} C_{ij}^2 + \lambda_d \sum_i (C_{ii} - 1)^2,
+              \qquad C = \mathrm{Cov}_x[\mu(x)]
+
+    C is taken over the batch and divided by its size. Both λ = 0 is the VAE. It decorrelates the mean
+    representation, where :mod:`dip-ii <polariscope.objectives.dip_ii>` decorrelates the sampled one; asking every
+    mean for unit variance, it also works against passive latents, whose means are constant.
+
+    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
+    https://arxiv.org/abs/1711.00848; bonheme2023 §4.3.3. λ_d = 10 λ_od as in disentanglement_lib; λ_od = 10 is the
+    value that bonheme2023 and mushom2020 share for DIP-VAE II, since none of the documents trains DIP-VAE I.
+    """
+
+    lambda_od: float = 10.0
+    """Weight of the squared covariances between latents; 0 lets means correlate."""
+    lambda_d: float = 100.0
+    """Weight of the squared distance of each variance from 1; 0 lets means have any variance."""
+
+    def __post_init__(self) -> None:
+        refuse_negative("0 leaves the penalty out", lambda_od=self.lambda_od, lambda_d=self.lambda_d)
+
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
+        refuse_single_samples(batch_size, "the covariance is taken over the batch")
+
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
+        forward = run_forward(model, batch, generator)
+        means = covariance(forward.posterior.mean)
+        return {**forward.terms(), **identity_gap(means, self.lambda_od, self.lambda_d)}

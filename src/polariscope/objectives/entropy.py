@@ -1,0 +1,48 @@
+"""The entropy-regularised VAE: what β does, without rescaling the latents."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from polariscope.model import Model
+from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives._options import refuse_negative
+
+
+@objective("entropy")
+@dataclasses.dataclass(frozen=True)
+class EntropyObjective(AbstractObjective):
+    r"""The VAE with a reward on the posterior's entropy, :math:`L_{H,\beta}`.
+
+    .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z)) - \frac{\beta - 1}{2} \log|S(x)|
+
+    with S(x) the covariance of q(z|x), so that log|S| = Σ_j log σ_j² where it is diagonal: the entropy of q(z|x) is
+    ½ log|S| and a constant. β = 1 is the VAE; larger makes encodings overlap more, smaller less.
+
+    For a Gaussian prior N(0, Σ) over D latents it is the β-VAE in stretched latents: with decoder p(x|z/√β), means
+    √β μ and covariances βS it exceeds the β-VAE's loss by :math:`c = \frac{D(\beta - 1)}{2} (1 + \log
+    \frac{2\pi}{\beta}) + \log F_\beta`, :math:`\log F_\beta = \frac{1 - \beta}{2} (D \log 2\pi + \log|\Sigma|) -
+    \frac D2 \log\beta`, so that stationary points of both correspond.
+
+    Reference: mathieu2019 Eq. 5, Corollaries 1 and 2 (the value of F_β is worked out here). β = 4 as for the β-VAE.
+    """
+
+    beta: float = 4.0
+    """Strength β of the matching β-VAE; 1 is the VAE, larger makes encodings overlap more."""
+
+    def __post_init__(self) -> None:
+        refuse_negative("1 is the VAE, larger makes encodings overlap more", beta=self.beta)
+
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
+        forward = run_forward(model, batch, generator)
+        size = Term(forward.posterior.log_determinant, weight=-(self.beta - 1) / 2)
+        return {**forward.terms(), "log_determinant": size}
