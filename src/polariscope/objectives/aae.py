@@ -1,0 +1,123 @@
+"""The adversarial autoencoder: a discriminator holds q(z) to the prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from polariscope.data import AbstractDataset
+from polariscope.errors import InputError, unknown
+from polariscope.model import Blueprint, Model
+from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives._adversary import Discriminator
+from polariscope.objectives._options import refuse_negative
+from polariscope.posteriors import kl
+
+Game = Literal["non-saturating", "saturating"]
+SLOPE = 0.2
+
+
+@objective("aae")
+@dataclasses.dataclass(frozen=True)
+class AaeObjective(AbstractObjective):
+    r"""Reconstruction, and an encoder that tries to make its codes pass for draws from the prior.
+
+    .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
+              + \lambda\, \mathbb{E}_{q(z)} g(z)
+
+    A discriminator D, the probability that z is a draw from the prior, is trained beside the model on
+    −E_p log D(z) − E_q log(1 − D(z)), and sees the codes without training the encoder. With the best D this is
+    log 4 − 2 JS(q(z), p(z)), between 0 (told apart) and log 4 (equal). The encoder's g is log(1 − D(z)) in the
+    ``saturating`` game, which descends on the Jensen-Shannon divergence itself but has no slope where D is sure;
+    −log D(z) in the ``non-saturating`` one, which has, and is log 2 where q(z) = p(z). λ = 0 is the autoencoder.
+
+    Reference: Makhzani et al., Adversarial Autoencoders, 2015, https://arxiv.org/abs/1511.05644 [general knowledge];
+    mushom2020 §4.3, Table 4.1, which keeps the VAE's rate: ``keep_rate=1``. The original drops it (0, the default)
+    and its encoder is deterministic or Gaussian. Two layers of 1000 units as in the original for MNIST; ours: leaky
+    rectifiers with slope 0.2 and Adam with β₁ = 0.5, β₂ = 0.9, as for ``factor``, and both players step at once.
+    mathieu2019 §5 found such training unstable; ``wae`` has the same aim without a game.
+    """
+
+    lambda_adversary: float = 1.0
+    """Weight λ of the encoder's part of the game; 0 is the autoencoder."""
+    keep_rate: float = 0.0
+    """Weight β of the rate; 0 is the original, 1 keeps the VAE's. Needs a posterior with a density."""
+    game: Game = "non-saturating"
+    """What the encoder minimises: −log D(z), or log(1 − D(z)), whose slope vanishes where D is sure."""
+    depth: int = 2
+    """Hidden layers of the discriminator."""
+    width: int = 1000
+    """Units of each hidden layer of the discriminator."""
+    adversary_learning_rate: float = 1e-4
+    """Step size of the discriminator's optimiser."""
+
+    defaults = {"posterior": "deterministic"}
+    needs_density = False
+
+    def __post_init__(self) -> None:
+        refuse_negative("0 is the autoencoder", lambda_adversary=self.lambda_adversary)
+        refuse_negative("0 is the original, 1 keeps the VAE's rate", keep_rate=self.keep_rate)
+        if self.game not in get_args(Game):
+            raise InputError(unknown("game", self.game, get_args(Game)))
+        for name in ("depth", "width"):
+            if getattr(self, name) < 1:
+                raise InputError(
+                    f"{name} of the discriminator must be at least 1, got {getattr(self, name)}; "
+                    "2 layers of 1000 are the original."
+                )
+        rate = self.adversary_learning_rate
+        if not (rate > 0 and math.isfinite(rate)):
+            raise InputError(f"adversary_learning_rate must be positive, got {rate}; 0.0001 is usual.")
+
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
+        if self.keep_rate > 0 and not blueprint.posterior.has_density:
+            raise InputError(
+                f"keep_rate={self.keep_rate:g} weighs a rate, which a deterministic encoder does not have; "
+                "use posterior='diagonal' or keep_rate=0."
+            )
+
+    def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> Discriminator:
+        made = Discriminator(model.n_latents, 1, self.width, self.depth, SLOPE, generator)
+        return made.to(model.device, model.dtype)
+
+    def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, lr=self.adversary_learning_rate, betas=(0.5, 0.9), fused=True)
+
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
+        q = model.encode(batch.x, batch.auxiliary)
+        z = q.sample(generator)
+        prior = model.prior.given(batch.auxiliary)
+        terms = {"reconstruction": Term(-model.decode(z).log_density(batch.x))}
+        if model.blueprint.posterior.has_density:
+            terms["rate"] = Term(kl(q, prior, z), weight=self.keep_rate)
+        logits = companion(z)[:, 0]
+        terms["aggregate"] = Term(encoder_loss(logits, self.game), weight=self.lambda_adversary)
+        draws = prior.sample(len(z), generator).detach()
+        real, fake = companion(torch.cat([draws, z.detach()]))[:, 0].chunk(2)
+        terms["discriminator"] = Term(discriminator_loss(real, fake), trains="companion")
+        return terms
+
+
+def encoder_loss(logits: Float[Tensor, " sample"], game: Game) -> Float[Tensor, " sample"]:
+    """−log D or log(1 − D) of D = sigmoid(logit), without overflow."""
+    return softplus(-logits) if game == "non-saturating" else -softplus(logits)
+
+
+def discriminator_loss(
+    real: Float[Tensor, " sample"], fake: Float[Tensor, " sample"]
+) -> Float[Tensor, " sample"]:
+    """−log D of draws from the prior and −log(1 − D) of codes, one of each to a sample."""
+    return softplus(-real) + softplus(fake)
