@@ -1,0 +1,120 @@
+"""A classifier with the encoder's architecture."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polariscope.data import AbstractGridDataset
+from polariscope.data._labels import discrete_factors
+from polariscope.errors import InputError
+from polariscope.model import Blueprint, Model
+from polariscope.nets import initialise
+from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives._pairs import refuse_conditional_prior
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+
+@objective("classifier")
+@dataclasses.dataclass(frozen=True)
+class ClassifierObjective(AbstractObjective):
+    r"""Cross-entropy of every discrete factor, from an encoder without a decoder.
+
+    .. math:: -\sum_k \log p_k(y_k | x), \qquad p_k(\cdot | x) = \mathrm{softmax}(A_k f(x) + b_k)
+
+    with y_k the class of factor k and f(x) what the heads (A_k, b_k) see. With zero heads it is Σ_k log n_k for
+    factors of n_k classes; 0 when every class is certain. The terms ``accuracy …`` are the share of right answers, at
+    chance 1/n_k.
+
+    It is there to compare its layers with those of an encoder: ``input`` and ``encoder/1`` … are the same layers.
+    In bonheme2023 App. C.3, and here by default, the classification layers take the place of the heads for mean and
+    variance, and see the last layer of the encoder; the model's mean is then a map of these features that nothing
+    trains. With ``heads="mean"`` (ours) they see the mean, a map without non-linearity, so that the latents are
+    trained too; what the heads compute is then of rank at most the number of latents.
+    """
+
+    heads: Literal["features", "mean"] = "features"
+    """What the classification layers see: the encoder's last layer, or the latents."""
+
+    needs = frozenset({"labels"})
+    defaults = {"posterior": "deterministic"}
+    needs_density = False
+    trains_decoder = False
+    companion_is_adversary = False
+
+    @property
+    def caution(self) -> str:
+        """What a reader of a report should know."""
+        if self.heads == "mean":
+            return ""
+        return (
+            "The classification layers take the place of the mean: the latents shown are an untrained map of the "
+            "encoder's last layer. Its layers are what the model learned."
+        )
+
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
+        refuse_conditional_prior("classifier", blueprint)
+        classes = discrete_factors(data)
+        if isinstance(data, AbstractGridDataset):
+            return
+        factors = data.factors(np.arange(len(data)))
+        for name, size in classes.items():
+            column = factors[:, data.factor_names.index(name)]
+            if column.min() != 0 or column.max() != size - 1:
+                raise InputError(
+                    f"the {size} classes of factor {name!r} must be numbered 0 … {size - 1}, got {column.min():g} … "
+                    f"{column.max():g}; number them, for example with np.unique(…, return_inverse=True)."
+                )
+
+    def companion(
+        self, model: Model, data: AbstractDataset, generator: torch.Generator
+    ) -> ClassificationHeads:
+        n_in = model.n_latents if self.heads == "mean" else model.encoder.trunk.out_features
+        made = ClassificationHeads(n_in, discrete_factors(data), generator)
+        return made.to(model.device, model.dtype)
+
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
+        labels = batch.labels
+        if labels is None:
+            raise InputError(
+                "objective 'classifier' needs the classes of the factors, and this batch has none."
+            )
+        seen = model.encode(batch.x).mean if self.heads == "mean" else model.encoder.trunk(batch.x)
+        logits = companion(seen)
+        losses = [
+            functional.cross_entropy(scores, labels[:, k], reduction="none")
+            for k, scores in enumerate(logits.values())
+        ]
+        accuracies = {
+            f"accuracy {name}": Term((scores.argmax(1) == labels[:, k]).to(seen.dtype), weight=0.0)
+            for k, (name, scores) in enumerate(logits.items())
+        }
+        return {"classification": Term(torch.stack(losses, dim=1).sum(1)), **accuracies}
+
+
+class ClassificationHeads(nn.Module):
+    """One affine layer per factor, from features to a logit for each class."""
+
+    def __init__(self, n_in: int, classes: dict[str, int], generator: torch.Generator) -> None:
+        super().__init__()
+        self.names = tuple(classes)
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
+            self.factors = nn.ModuleList(nn.Linear(n_in, size) for size in classes.values())
+        initialise(self, "glorot", generator)
+
+    def forward(self, features: Float[Tensor, "sample feature"]) -> dict[str, Float[Tensor, "sample class"]]:
+        return {name: layer(features) for name, layer in zip(self.names, self.factors, strict=True)}

@@ -1,0 +1,51 @@
+"""The identifiable VAE: a prior that knows an auxiliary variable."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from polariscope.errors import InputError
+from polariscope.model import Blueprint, Model
+from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+
+if TYPE_CHECKING:
+    from polariscope.data import AbstractDataset
+
+
+@objective("ivae")
+@dataclasses.dataclass(frozen=True)
+class IvaeObjective(AbstractObjective):
+    r"""Negative evidence lower bound given an auxiliary variable u, which encoder and prior see.
+
+    .. math:: -\mathbb{E}_{q(z|x,u)} \log p(x|z) + \mathrm{KL}(q(z|x,u) \,\|\, p(z|u))
+
+    with :math:`p(z|u) = N(\mu^\dagger(u), \mathrm{diag}\, \Sigma^\dagger(u))`, the prior ``conditional``, and u the
+    dataset's factors or labels. With a learned Σ† the latents are identifiable, be the prior's mean learned or fixed
+    at 0; with only the mean learned they are not. Where u determines x, the prior can follow the posterior and the
+    rate of a latent that the decoder uses can be near 0: a small rate does not make it passive. If p(z|u) is the same
+    for every u, this is the VAE, which is why a prior without u is refused.
+
+    Reference: Khemakhem et al., Variational Autoencoders and Nonlinear ICA, 2020, https://arxiv.org/abs/1907.04809;
+    bonheme2023 §5, Eq. 5.3. Huge Σ† make training unstable (§5.3): try ``clip_gradient``.
+    """
+
+    defaults = {"prior": "conditional"}
+
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
+        if not blueprint.prior.is_conditional:
+            raise InputError(
+                "objective 'ivae' needs a prior that depends on the auxiliary variable; with another it is the VAE. "
+                "Use prior='conditional', or objective='vae'."
+            )
+
+    def terms(
+        self,
+        model: Model,
+        batch: Batch,
+        generator: torch.Generator,
+        companion: Any = None,
+    ) -> Terms:
+        return elbo_terms(model, batch, generator)
