@@ -20,6 +20,7 @@ _HOMES = {
     "encode": "polariscope.representations.encode",
     "Representation": "polariscope.representations",
     "diagnose": "polariscope.regime.diagnose",
+    "decompose": "polariscope.regime.decomposition",
     "InputError": "polariscope.errors",
     "PolariscopeError": "polariscope.errors",
 }
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from polariscope.objectives import family as objectives
     from polariscope.posteriors import family as posteriors
     from polariscope.priors import family as priors
+    from polariscope.regime.decomposition import decompose
     from polariscope.regime.diagnose import diagnose
     from polariscope.report.report import report
     from polariscope.representations import Representation

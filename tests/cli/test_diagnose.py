@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
+from polariscope.regime.decomposition import Decomposition
 from polariscope.regime.regime import Regime
 
 
@@ -59,6 +60,31 @@ def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
     assert "polariscope report run" in printed.out
 
 
+def test_the_rate_of_a_run_is_split_and_kept(call, trained, elsewhere):
+    """λ = 4 with γ = 0.1 and prior N(0, 1): q(z) is the prior, so that the rate is all mutual information, ½ log 40."""
+    run = shutil.copytree(trained, elsewhere / "run")
+    printed = call("diagnose run --samples 1000 --decompose --json all.json")
+    assert printed.code == 0
+    kept = Decomposition.from_dict(json.loads((run / "decomposition.json").read_text()))
+    assert str(kept) in printed.out
+    assert kept.n_samples == 1000
+    assert kept.mutual_information == pytest.approx(
+        0.5 * math.log(40), abs=5 * kept.errors["mutual_information"]
+    )
+    assert kept.total_correlation == pytest.approx(0, abs=0.03)
+    everything = json.loads((elsewhere / "all.json").read_text())
+    assert Decomposition.from_dict(everything.pop("decomposition")) == kept
+    assert Regime.from_dict(everything).n_samples == 1000
+
+
+def test_the_rate_of_arrays_is_split_only_when_asked(call, codes):
+    assert "mutual information" not in call("diagnose codes.npz").out
+    printed = call("diagnose codes.npz --decompose")
+    assert printed.code == 0
+    assert re.search(r"mutual information +\d\.\d{3} ± 0\.\d{3}", printed.out)
+    assert [path.name for path in codes.parent.iterdir()] == ["codes.npz"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -71,11 +97,13 @@ def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
         ("diagnose log.npz", "this looks like a log-variance"),
         ("diagnose notes.txt", "must be an npz file"),
         ("diagnose empty", "is not a run folder"),
+        ("diagnose point.npz --decompose", "a posterior that is a point has no density"),
     ],
 )
 def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
     np.savez("bad.npz", mean=np.zeros((3, 2)))
     np.savez("log.npz", mean=np.zeros((3, 2)), variance=np.full((3, 2), -1.0))
+    np.savez("point.npz", mean=np.arange(6.0).reshape(3, 2), variance=np.zeros((3, 2)))
     (codes.parent / "notes.txt").write_text("no arrays")
     (codes.parent / "empty").mkdir()
     before = sorted(codes.parent.rglob("*"))

@@ -78,3 +78,9 @@ def test_agreement_is_the_share_of_latents_on_which_two_rules_say_the_same():
 def test_both_orders_sort_the_linear_vae_by_eigenvalue():
     found = posterior(*linear_vae([3.0, 20.0, 0.1, 5.0], noise=1.0)[:2])
     assert order_by_kl(found).tolist()[:3] == order_by_variance(found).tolist()[:3] == [1, 3, 0]
+
+
+def test_infinite_kls_are_ordered_by_the_spread_of_the_mean():
+    mean = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 3.0, 2.0]
+    posterior = relative_posterior(Representation(mean, np.zeros((50, 3)), mean))
+    assert order_by_kl(posterior).tolist() == [1, 2, 0]

@@ -81,3 +81,14 @@ def test_the_noise_free_covariance_is_the_limit_of_sampled_ones():
     # A correlation of N Gaussian pairs has the standard error (1 − ρ²)/√N, and dTC/dρ = ρ/(1 − ρ²).
     assert limit == pytest.approx(total_correlation_of(exact), abs=5 * rho / math.sqrt(n * n_draws))
     assert total_correlation(mean) > 1.5 * limit  # the noise of the posterior hides correlation
+
+
+def test_posteriors_with_a_full_covariance_add_its_mean():
+    rng = np.random.default_rng(1)
+    mean, roots = rng.normal(size=(50, 3)), rng.normal(size=(50, 3, 3))
+    posterior = roots @ roots.transpose(0, 2, 1)
+    variance = np.diagonal(posterior, axis1=1, axis2=2)
+    found = noise_free_covariance(mean, variance, posterior)
+    np.testing.assert_allclose(found, np.cov(mean.T) + posterior.mean(axis=0), rtol=1e-12)
+    diagonal = noise_free_covariance(mean, variance, variance[:, :, None] * np.eye(3))
+    np.testing.assert_allclose(diagonal, noise_free_covariance(mean, variance), rtol=1e-12)

@@ -12,6 +12,7 @@ from polariscope.representations.store import load_codes
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=(50, 3))
 VARIANCE = RNG.uniform(0.1, 1, size=(50, 3))
+COVARIANCE = VARIANCE[:, :, None] * np.eye(3) + 0.01 * (1 - np.eye(3))
 
 
 def save(path, **arrays):
@@ -50,6 +51,11 @@ def test_factors_and_priors_are_read(tmp_path):
     np.testing.assert_array_equal(codes.prior_variance, [2, 2, 2])
 
 
+def test_a_covariance_is_read_with_its_draws(tmp_path):
+    file = save(tmp_path, mean=MEAN, variance=VARIANCE, sampled=MEAN + 1, covariance=COVARIANCE)
+    np.testing.assert_array_equal(load_codes(file).covariance, COVARIANCE)
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
@@ -64,6 +70,14 @@ def test_factors_and_priors_are_read(tmp_path):
         ({"mean": MEAN.astype(str), "variance": VARIANCE}, "mean must be numbers"),
         ({"mean": MEAN * np.nan, "variance": VARIANCE}, "mean must be finite, got 150 NaN"),
         ({"mean": np.array([{}] * 3), "variance": VARIANCE}, "must be an npz file of plain arrays"),
+        (
+            {"mean": MEAN, "variance": VARIANCE, "covariance": COVARIANCE},
+            "hold 'covariance' without 'sampled'",
+        ),
+        (
+            {"mean": MEAN, "variance": VARIANCE + 1, "sampled": MEAN, "covariance": COVARIANCE},
+            "variance must be the diagonal of covariance",
+        ),
     ],
 )
 def test_what_cannot_be_codes_is_refused(tmp_path, arrays, words):
@@ -90,6 +104,10 @@ def test_shapes_that_differ_are_refused_in_words(tmp_path, monkeypatch):
         InputError, match=r"same shape, got \(50, 3\) and \(50, 2\); encode both with the same model"
     ):
         load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE[:, :2]))
+    with pytest.raises(
+        InputError, match=r"covariance must have shape .* that is \(50, 3, 3\), got \(50, 3\)"
+    ):
+        load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE, sampled=MEAN, covariance=VARIANCE))
 
 
 def test_codes_from_a_file_and_from_arrays_are_diagnosed_alike(tmp_path):

@@ -11,6 +11,7 @@ from polariscope.cli.flags import in_flag_spelling
 from polariscope.errors import InputError
 
 if TYPE_CHECKING:
+    from polariscope.regime.decomposition import Decomposition
     from polariscope.regime.regime import Regime
 
 SAMPLES = 10_000
@@ -23,12 +24,19 @@ def diagnose(
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
     ] = None,
     seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
+    decompose: Annotated[
+        bool,
+        typer.Option(
+            "--decompose", help="Also split the KL: mutual information, total correlation, the rest."
+        ),
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
 ) -> None:
     """Name each latent active, mixed or passive, with evidence.
 
     Of a run, some observations are encoded and regime.json is written beside it. A FILE.npz from any library
     holds mean and variance (or log_variance), both (sample, latent), and may hold sampled and factors.
+    --decompose looks at no more than 5000 of them, and writes decomposition.json beside a run.
     """
     from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
@@ -38,14 +46,22 @@ def diagnose(
         raise InputError(f"--json must be a file, got the folder {json}.")
     try:
         regime = find_regime(target, alpha, samples, seed)
+        decomposition = find_decomposition(target, samples, seed) if decompose else None
     except InputError as error:
         raise InputError(in_flag_spelling(str(error), ("alpha",))) from None
     print_regime(regime)
+    parts = {}
+    if decomposition is not None:
+        say(f"\n{decomposition}\n")
+        parts["decomposition"] = decomposition.to_dict()
     if json is not None:
-        files.write_json(json, regime.to_dict())
+        files.write_json(json, {**regime.to_dict(), **parts})
         say(f"Everything is in {json}")
     if target.is_dir():
         say(f"Written: {target / 'regime.json'}")
+        if decomposition is not None:
+            files.write_json(target / "decomposition.json", decomposition.to_dict())
+            say(f"Written: {target / 'decomposition.json'}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
@@ -68,3 +84,16 @@ def find_regime(target: Path, alpha: float, samples: int | None, seed: int) -> R
     from polariscope.representations.store import load_codes
 
     return diagnose_codes(load_codes(target, seed), alpha=alpha, seed=seed)
+
+
+def find_decomposition(target: Path, samples: int | None, seed: int) -> Decomposition:
+    """The parts of the rate of a run, whose encoding is at hand after its diagnosis, or of the arrays in a file."""
+    from polariscope.regime.decomposition import decompose
+
+    if target.is_dir():
+        from polariscope.representations.encode import encode
+
+        return decompose(encode(target, n_samples=samples or SAMPLES, seed=seed), seed=seed)
+    from polariscope.representations.store import load_codes
+
+    return decompose(load_codes(target, seed), seed=seed)

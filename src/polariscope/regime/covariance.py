@@ -20,14 +20,20 @@ def covariance(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "late
 
 
 def noise_free_covariance(
-    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    posterior_covariance: Float[np.ndarray, "sample latent latent"] | None = None,
 ) -> Float[np.ndarray, "latent latent"]:
     r"""Covariance of the sampled representation without the noise of one draw.
 
     By the law of total covariance, with independent noise in each latent,
 
     .. math:: \mathrm{Cov}[z] = \mathrm{Cov}[\mu] + \mathrm{diag}\, \mathrm{E}[\sigma^2]
+
+    and with E[Σ] as the second term where a ``posterior_covariance`` Σ is given.
     """
+    if posterior_covariance is not None:
+        return covariance(mean) + posterior_covariance.mean(axis=0, dtype=np.float64)
     return covariance(mean) + np.diag(variance.mean(axis=0, dtype=np.float64))
 
 

@@ -110,8 +110,11 @@ def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTa
 
 
 def order_by_kl(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
-    """Latents by KL, largest first: how much each says of the input (mushom2020 §5.3); ties stay."""
-    return np.argsort(-mean_with_interval(posterior.kl)[0], kind="stable")
+    """Latents by KL, largest first: how much each says of the input (mushom2020 §5.3).
+
+    Ties, as between the infinite KLs of a deterministic encoder, go by the spread of the mean, then stay.
+    """
+    return np.lexsort((-posterior.absolute_mean.std(axis=0), -mean_with_interval(posterior.kl)[0]))
 
 
 def order_by_variance(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:

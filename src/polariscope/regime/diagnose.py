@@ -97,7 +97,9 @@ def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, se
     covariances = {name: covariance(array) for name, array in sources.items()}
     informations = {name: mutual_information_table(discretise(array)) for name, array in sources.items()}
     structures = {name: _structure(covariances[name], informations[name], expected[name]) for name in sources}
-    noise_free = noise_free_covariance(representation.mean, representation.variance)
+    noise_free = noise_free_covariance(
+        representation.mean, representation.variance, representation.covariance
+    )
     return Regime(
         latents=latents,
         order=tuple(order_by_kl(posterior).tolist()),

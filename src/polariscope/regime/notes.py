@@ -40,7 +40,7 @@ def notes(
 
 def _about_input(representation: Representation, posterior: RelativePosterior, alpha: float) -> Iterable[str]:
     ratio = posterior.variance
-    if ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
+    if posterior.prior == "standard" and ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
         yield (
             "No posterior variance is below the prior's, which hardly happens; variance may have been "
             "exponentiated twice, which swaps active with passive."
@@ -136,7 +136,7 @@ def _about_prior(posterior: RelativePosterior) -> Iterable[str]:
     if not np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3):
         yield (
             "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with "
-            "a Gaussian of the prior's mean and variance."
+            "the Gaussian that a passive latent has under this prior."
         )
 
 

@@ -51,7 +51,7 @@ def relative_posterior(representation: Representation) -> RelativePosterior:
         gaussian_kl=kl,
         absolute_mean=mean,
         absolute_variance=variance,
-        prior=_kind(prior_mean, prior_variance),
+        prior=prior_kind(prior_mean, prior_variance),
     )
 
 
@@ -59,7 +59,8 @@ def _or(given: Float[np.ndarray, "*_"] | None, default: float) -> Float[np.ndarr
     return np.array(default) if given is None else given.astype(np.float64)
 
 
-def _kind(prior_mean: Float[np.ndarray, "*_"], prior_variance: Float[np.ndarray, "*_"]) -> PriorKind:
+def prior_kind(prior_mean: Float[np.ndarray, "*_"], prior_variance: Float[np.ndarray, "*_"]) -> PriorKind:
+    """Whether a prior is N(0, 1), another one for all samples, or one for each."""
     # A (sample, latent) array whose rows are all the same is a fixed prior, however it is stored.
     if any(moment.ndim == 2 and np.ptp(moment, axis=0).any() for moment in (prior_mean, prior_variance)):
         return "conditional"

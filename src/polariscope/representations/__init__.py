@@ -35,6 +35,8 @@ class Representation:
     """Variance of the prior, shaped like ``prior_mean``; None is 1."""
     rate: Float[np.ndarray, "sample latent"] | None = None
     """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
+    covariance: Float[np.ndarray, "sample latent latent"] | None = None
+    """Posterior covariance Σ(x) where latents are correlated given x; None: they are independent."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
@@ -50,6 +52,11 @@ class Representation:
                     f"mean and {name} must have the same shape, got {shape} and {np.shape(array)}; "
                     "encode both with the same model."
                 )
+        if self.covariance is not None and np.shape(self.covariance) != (*shape, shape[1]):
+            raise InputError(
+                f"covariance must have shape (sample, latent, latent), that is {(*shape, shape[1])}, "
+                f"got {np.shape(self.covariance)}."
+            )
         for name in ("prior_mean", "prior_variance"):
             array = getattr(self, name)
             if array is not None and np.shape(array) not in (shape, shape[1:]):
@@ -57,7 +64,7 @@ class Representation:
                     f"{name} must have shape (latent,) or (sample, latent), that is {shape[1:]} or {shape}, "
                     f"got {np.shape(array)}."
                 )
-        for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate"):
+        for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate", "covariance"):
             array = getattr(self, name)
             if array is not None and not np.isfinite(array).all():
                 count = int(np.size(array) - np.isfinite(array).sum())
@@ -65,6 +72,10 @@ class Representation:
                     f"{name} must be finite, got {count} NaN or infinite of {np.size(array)} values; "
                     "the model may have diverged."
                 )
+        if self.covariance is not None and not np.allclose(
+            np.diagonal(self.covariance, axis1=1, axis2=2), self.variance, rtol=1e-3, atol=0
+        ):
+            raise InputError("variance must be the diagonal of covariance; encode both with the same model.")
         if self.variance.min() < 0:
             raise InputError(
                 f"variance must not be negative, got a minimum of {self.variance.min():.3g}; "

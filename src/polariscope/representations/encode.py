@@ -24,6 +24,7 @@ from polariscope.posteriors.diagonal import DiagonalGaussian
 from polariscope.representations import Representation
 from polariscope.representations.store import read_representation, write_representation
 from polariscope.seeds import derive, generator
+from polariscope.training.feed import auxiliary_values
 from polariscope.training.folder import read_settings
 from polariscope.training.run import split_of
 from polariscope.training.settings import TrainSettings
@@ -129,9 +130,23 @@ def _own(model: Model, dataset: AbstractDataset, indices: np.ndarray, seed: int)
     model.eval()
     with torch.inference_mode():
         for x in _batches(dataset, indices):
-            q = model.encode(model.place(x))
+            rows = indices[collected.position : collected.position + len(x)]
+            u = (
+                auxiliary_values(dataset, rows).to(model.device, model.dtype)
+                if model.blueprint.n_auxiliary
+                else None
+            )
+            q, prior = model.encode(model.place(x), u), model.prior.given(u)
             z = q.sample(noise)
-            collected.add(mean=q.mean, variance=q.variance, sampled=z, rate=kl(q, model.prior, z))
+            columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
+            if model.blueprint.posterior.has_density:
+                columns["rate"] = kl(q, prior, z)
+            if not model.blueprint.posterior.is_diagonal:
+                columns["covariance"] = q.covariance
+            normal = prior.normal()
+            if u is not None and normal is not None:
+                columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
+            collected.add(**columns)
     return collected.arrays
 
 
@@ -202,7 +217,7 @@ class _Columns:
         for name, values in columns.items():
             rows = len(values)
             if name not in self.arrays:
-                self.arrays[name] = np.empty((self.n_samples, values.shape[1]), dtype=np.float32)
+                self.arrays[name] = np.empty((self.n_samples, *values.shape[1:]), dtype=np.float32)
             if self.arrays[name].shape[1] != values.shape[1]:
                 raise InputError(
                     f"the encoder returned {self.arrays[name].shape[1]} latents for one batch and "
@@ -213,11 +228,11 @@ class _Columns:
 
 
 def _prior_fields(model: Model) -> dict[str, Any]:
+    """What passive means; a conditional prior's moments were collected sample by sample."""
     fields: dict[str, Any] = {"meaning_of_passive": model.prior.meaning_of_passive}
-    normal = model.prior.normal()
-    if normal is not None:
-        mean, log_variance = (part.detach().float().cpu().numpy() for part in normal)
-        fields |= {"prior_mean": mean, "prior_variance": np.exp(log_variance)}
+    if not model.blueprint.n_auxiliary:
+        mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
+        fields |= {"prior_mean": mean, "prior_variance": variance}
     return fields
 
 
@@ -233,5 +248,8 @@ def _assemble(
         factor_names=tuple(dataset.factor_names),
         indices=indices,
         rate=arrays.get("rate"),
+        prior_mean=arrays.get("prior_mean"),
+        prior_variance=arrays.get("prior_variance"),
+        covariance=arrays.get("covariance"),
     )
     return dataclasses.replace(representation, **extra)

@@ -12,7 +12,10 @@ from polariscope import files
 from polariscope.errors import InputError
 from polariscope.representations import Representation, draw_sampled
 
-ARRAYS = ("mean", "variance", "sampled", "factors", "indices", "prior_mean", "prior_variance", "rate")
+ARRAYS = (
+    *("mean", "variance", "sampled", "factors", "indices"),
+    *("prior_mean", "prior_variance", "rate", "covariance"),
+)
 WORDS = ("factor_names", "meaning_of_passive")
 
 
@@ -44,7 +47,8 @@ def load_codes(path: str | Path, seed: int = 0) -> Representation:
     """A representation from an npz file of another library.
 
     Arrays: ``mean`` and ``variance`` (or ``log_variance``), ``(sample, latent)``; if there is no ``sampled``, it
-    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``prior_mean``, ``prior_variance``.
+    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``prior_mean``, ``prior_variance``,
+    ``rate``, ``indices`` and, where latents are correlated given x, ``covariance`` (then ``sampled`` must be there).
     Objects are refused: loading never runs code from the file.
     """
     arrays = files.read_arrays(Path(path))
@@ -67,7 +71,17 @@ def codes_from_arrays(
             f"{where} hold {unknown_names[0]!r}, which is not read; known are {', '.join(sorted(known))}."
         )
     fields: dict[str, Any] = {}
-    for name in ("mean", "variance", "log_variance", "sampled", "prior_mean", "prior_variance", "rate"):
+    numbers = (
+        "mean",
+        "variance",
+        "log_variance",
+        "sampled",
+        "prior_mean",
+        "prior_variance",
+        "rate",
+        "covariance",
+    )
+    for name in numbers:
         if name in arrays:
             if not np.issubdtype(arrays[name].dtype, np.number) or np.iscomplexobj(arrays[name]):
                 raise InputError(f"{name} must be numbers, got {arrays[name].dtype}.")
@@ -81,6 +95,10 @@ def codes_from_arrays(
         fields["variance"] = np.exp(log_variance)
     probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
     if "sampled" not in fields:
+        if "covariance" in fields:
+            raise InputError(
+                f"{where} hold 'covariance' without 'sampled'; draw z ~ N(mean, covariance) and add it."
+            )
         fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)
         fields["sampled_was_drawn"] = True
     names = tuple(str(name) for name in arrays.get("factor_names", ()))
