@@ -117,6 +117,85 @@ def colour_run(tmp_path_factory: pytest.TempPathFactory, colour_data: ArraysData
 
 
 @pytest.fixture(scope="session")
+def conditional_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An iVAE of sprites: the prior of each observation is its own."""
+    run = tmp_path_factory.mktemp("runs") / "conditional"
+    train(
+        load_dataset("sprites", image_size=16),
+        objective="ivae",
+        prior_mean="learned",
+        net={"name": "mlp", "encoder_widths": (32,), "decoder_widths": (32,)},
+        n_latents=4,
+        steps=60,
+        learning_rate=3e-3,
+        log_every=20,
+        validate_every=20,
+        out=run,
+        device="cpu",
+    )
+    report(run, n_samples=500)
+    return run
+
+
+@pytest.fixture(scope="session")
+def headless_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier: no decoder, no rate, terms that are only watched, latents that nothing trains."""
+    run = tmp_path_factory.mktemp("runs") / "headless"
+    train(
+        load_dataset("sprites", image_size=16),
+        objective="classifier",
+        net={"name": "mlp", "encoder_widths": (32,)},
+        n_latents=3,
+        steps=40,
+        log_every=20,
+        validate_every=20,
+        out=run,
+        device="cpu",
+    )
+    report(run, n_samples=500)
+    return run
+
+
+@pytest.fixture(scope="session")
+def point_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An autoencoder of flat rows: a decoder, but no rate."""
+    run = tmp_path_factory.mktemp("runs") / "point"
+    train(
+        load_dataset("gaussian", eigenvalues=(9.0, 4.0), width=4, n_samples=500),
+        objective="ae",
+        net="linear",
+        n_latents=2,
+        steps=500,
+        learning_rate=2e-2,
+        log_every=250,
+        validate_every=250,
+        out=run,
+        device="cpu",
+    )
+    report(run, n_samples=500)
+    return run
+
+
+@pytest.fixture(scope="session")
+def adversarial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GAN on pairs: a term that trains the companion and is no part of the model's loss."""
+    run = tmp_path_factory.mktemp("runs") / "adversarial"
+    train(
+        load_dataset("sprites", image_size=16),
+        objective="weak-gan",
+        net={"name": "mlp", "encoder_widths": (32,), "decoder_widths": (32,)},
+        n_latents=5,
+        steps=20,
+        log_every=20,
+        validate_every=20,
+        out=run,
+        device="cpu",
+    )
+    report(run, n_samples=500)
+    return run
+
+
+@pytest.fixture(scope="session")
 def busy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """No latent passive: two directions of large variance, two latents; one line of log."""
     run = tmp_path_factory.mktemp("runs") / "busy"

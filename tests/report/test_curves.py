@@ -58,3 +58,9 @@ def test_the_trace_of_a_passive_model_is_drawn_only_where_the_prior_is_known(
     with_line, without = (str(draw_trace(flat_record.history, value)) for value in (12.0, None))
     assert "stroke-dasharray" in with_line
     assert "stroke-dasharray" not in without
+
+
+def test_what_is_only_watched_has_no_unit() -> None:
+    chart = str(draw_term("accuracy", RISING, None, "key", unit=""))
+    assert "nats" not in chart
+    assert "training ends at 7." in chart

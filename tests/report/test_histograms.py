@@ -51,3 +51,28 @@ def test_moments_of_a_conditional_prior_follow_the_law_of_total_variance() -> No
 
 def test_representatives_are_one_of_each_type_that_occurs() -> None:
     assert representatives(diagnose(representation())) == {"active": 0, "mixed": 2, "passive": 1}
+
+
+def test_a_conditional_prior_shares_the_axes_of_the_posterior() -> None:
+    base = representation()
+    found = histograms(
+        Representation(
+            base.mean,
+            base.variance,
+            base.sampled,
+            prior_mean=10 + base.mean,
+            prior_variance=np.full(base.mean.shape, 4.0),
+        )
+    )
+    np.testing.assert_array_equal(found["prior_mean"].edges, found["mean"].edges)
+    np.testing.assert_array_equal(found["prior_variance"].edges, found["variance"].edges)
+    np.testing.assert_allclose(found["prior_mean"].shares.sum(axis=1), 1, atol=1e-12)
+    assert (found["prior_variance"].shares.max(axis=1) == 1).all()
+
+
+def test_a_deterministic_encoder_has_a_mean_only() -> None:
+    base = representation()
+    found = histograms(Representation(base.mean, np.zeros_like(base.mean), base.mean))
+    assert list(found) == ["mean"]
+    constant = histograms(Representation(np.ones((5, 1)), np.zeros((5, 1)), np.ones((5, 1))))
+    np.testing.assert_allclose(constant["mean"].shares.sum(axis=1), 1)

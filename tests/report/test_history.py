@@ -46,3 +46,9 @@ def test_validation_loss_is_the_sum_weighted_as_on_its_own_line() -> None:
 def test_an_empty_log_is_refused() -> None:
     with pytest.raises(InputError, match=r"log\.jsonl has no lines"):
         read_history([])
+
+
+def test_a_deterministic_encoder_has_no_kl_to_follow() -> None:
+    history = read_history([line(10, {"a": 1.0}, {"a": 1.0}, kl=None)])
+    assert history.kl is None
+    assert history.loss.last == 3.0

@@ -14,7 +14,10 @@ from polariscope.report.record import ReportRecord, make_record
 from polariscope.report.report import report
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
-RUNS = ("image_run", "flat_run", "colour_run", "busy_run")
+RUNS = (
+    *("image_run", "flat_run", "colour_run", "busy_run"),
+    *("conditional_run", "headless_run", "point_run", "adversarial_run"),
+)
 
 
 class Checker(HTMLParser):
@@ -77,7 +80,7 @@ def test_figures_and_images_have_words_and_headers_a_scope(page: str) -> None:
     charts = [
         attributes for tag, attributes in checker.tags if tag == "svg" and attributes.get("role") == "img"
     ]
-    assert len(charts) >= 8
+    assert len(charts) >= 4
     assert all(attributes["aria-label"] for attributes in charts)
     assert all("scope" in attributes for tag, attributes in checker.tags if tag == "th")
 
@@ -144,6 +147,66 @@ def test_the_numbers_of_the_table_are_those_of_the_diagnosis(
     assert f'<th scope="row">{first.index}</th>' in row
     assert f">{first.kl:.3f}</span>" in row
     assert f"<td>{first.std_of_mean:.3f}</td>" in row
+
+
+def text_of(run: Path) -> str:
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_without_a_decoder_says_so_and_shows_no_images(headless_run: Path) -> None:
+    page = text_of(headless_run)
+    assert "This model has no decoder: its objective trains an encoder only" in page
+    assert "Samples from the prior" not in page
+    assert not any(tag == "img" for tag, _ in Checker(page).tags)
+    assert "R²" not in page
+
+
+def test_a_deterministic_encoder_has_no_kl_and_is_sorted_by_spread(
+    headless_run: Path, point_run: Path
+) -> None:
+    for run in (headless_run, point_run):
+        page, record = text_of(run), make_record(run, n_samples=500)
+        assert "The encoder is deterministic" in page
+        assert "A deterministic encoder has no KL and no posterior variance to follow." in page
+        assert "∞" not in page[page.index('<table class="latents">') : page.index("</table>")]
+        amounts = re.findall(r'<span class="amount">([^<]*)</span>', page)
+        assert amounts == ["–"] * record.regime.n_latents
+        spreads = [record.regime.latents[j].std_of_mean for j in record.regime.order]
+        assert spreads == sorted(spreads, reverse=True)
+        assert "Δ<sub>KL</sub>" not in page
+
+
+def test_an_autoencoder_is_traversed_over_its_own_codes_and_its_prior_samples_are_doubted(
+    point_run: Path, flat_run: Path
+) -> None:
+    page = text_of(point_run)
+    assert "unless its objective matches" not in text_of(flat_run)
+    assert "standard deviations of its own spread over the data" in page
+    assert "unless its objective matches the codes with the prior" in page
+
+
+def test_what_is_watched_has_no_unit_and_is_called_so(headless_run: Path, adversarial_run: Path) -> None:
+    page = text_of(headless_run)
+    assert "watched but not part of the loss: accuracy shape, accuracy scale" in page
+    card = page[page.index('<span class="name">accuracy shape</span>') :]
+    assert "nats" not in card[: card.index("</div>")]
+    assert "not in the loss" in card[: card.index("</div>")]
+    assert "watched but not part of the loss: discriminator" in text_of(adversarial_run)
+
+
+def test_latents_that_nothing_trains_come_with_a_caution(headless_run: Path) -> None:
+    assert "the latents shown are an untrained map of the encoder" in text_of(headless_run).replace(
+        "&#39;", "'"
+    )
+
+
+def test_a_conditional_prior_is_shown_with_its_moments(conditional_run: Path) -> None:
+    page = text_of(conditional_run)
+    assert "with the auxiliary values u of observations chosen at random" in page
+    assert "The conditional prior</h3>" in page
+    assert "prior mean μ†(u)" in page
+    assert "prior variance Σ†(u)" in page
+    assert "standard deviations of the prior over all u" in page
 
 
 def test_the_same_run_gives_the_same_bytes(

@@ -16,6 +16,7 @@ from polariscope.errors import InputError
 from polariscope.regime.regime import Regime
 from polariscope.report.record import ReportRecord, diagnose_run, make_record
 from polariscope.report.report import report
+from polariscope.representations.encode import encode
 from polariscope.training.folder import read_log, settings_hash
 
 
@@ -87,3 +88,43 @@ def test_a_run_that_is_being_continued_is_unfinished(flat_run: Path, tmp_path: P
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a run folder"):
         report(tmp_path)
+
+
+def test_the_loss_of_a_model_leaves_out_the_terms_of_its_adversary(adversarial_run: Path) -> None:
+    last = read_log(adversarial_run)[-1]
+    assert last["weights"] == {"generation": 1.0, "inversion": 1.0, "discriminator": 0.0}
+    history = make_record(adversarial_run, n_samples=500).history
+    expected = last["validation"]["generation"] + last["validation"]["inversion"]
+    assert history.validation_loss.last == pytest.approx(expected)
+
+
+def test_a_record_without_decoder_or_rate_says_so_by_what_it_lacks(
+    headless_run: Path, point_run: Path
+) -> None:
+    headless, point = (make_record(run, n_samples=500) for run in (headless_run, point_run))
+    assert headless.views is None
+    assert point.views is not None
+    for record in (headless, point):
+        assert record.history.kl is None
+        assert not record.has_rate
+        assert record.prior is None
+        assert list(record.histograms) == ["mean"]
+    assert "untrained map" in headless.notes[0]
+
+
+def test_the_moments_of_a_conditional_prior_are_those_of_its_samples(conditional_run: Path) -> None:
+    record = make_record(conditional_run, n_samples=500)
+    representation = encode(conditional_run, n_samples=500)
+    assert record.prior is None
+    assert record.conditional is not None
+    assert list(record.histograms) == ["mean", "variance", "sampled", "prior_mean", "prior_variance"]
+    mean, variance = representation.prior_mean, representation.prior_variance
+    assert mean is not None
+    assert variance is not None
+    for j, moments in enumerate(record.conditional):
+        assert moments.mean == pytest.approx(mean[:, j].mean(), rel=1e-4)
+        assert moments.std_of_mean == pytest.approx(mean[:, j].std(), rel=1e-4)
+        assert moments.variance == pytest.approx(variance[:, j].mean(), rel=1e-4)
+        assert moments.ratio == pytest.approx((representation.variance / variance)[:, j].mean(), rel=1e-4)
+        apart = ((representation.mean - mean) ** 2 / variance)[:, j].mean()
+        assert moments.displacement == pytest.approx(apart, rel=1e-4)

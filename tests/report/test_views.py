@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from polariscope.data.sources import load_dataset
+from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.model import Model, load_model
-from polariscope.report.record import ReportRecord
+from polariscope.report.histograms import prior_moments
+from polariscope.report.record import ReportRecord, make_record
 from polariscope.report.views import Reconstructions, sample_prior, traverse
 from polariscope.representations.encode import encode
+from polariscope.training.feed import auxiliary_values
+from polariscope.training.folder import read_settings
 
 
 def weights_of(model: Model) -> np.ndarray:
@@ -71,7 +74,7 @@ def test_passive_latents_move_nothing_and_active_ones_do(flat_record: ReportReco
 def test_draws_from_a_linear_model_spread_as_its_covariance_says(flat_run: Path) -> None:
     # Cov[x] = s² W Wᵀ + γ I, s = 2, γ = 0.2. A standard deviation of 1024 draws has a relative error of 2.2 %.
     model = load_model(flat_run)
-    found = sample_prior(model, seed=0).deviations
+    found = sample_prior(model, load_recorded(read_settings(flat_run)["data"]), seed=0).deviations
     expected = np.sqrt(4 * (weights_of(model) ** 2).sum(axis=1) + 0.2)
     np.testing.assert_allclose(found, expected, rtol=5 * 0.022)
 
@@ -113,3 +116,42 @@ def test_the_start_is_the_code_nearest_the_centre_of_the_prior(
     assert flat_record.views.traversals.start == nearest
     again = traverse(model, codes, flat_record.regime, flat_record.views.reconstructions.inputs, seed=0)
     np.testing.assert_array_equal(again.outputs, flat_record.views.traversals.outputs)
+
+
+def test_an_ivae_is_shown_given_the_auxiliary_values_of_its_observations(conditional_run: Path) -> None:
+    record, model = make_record(conditional_run, n_samples=500), load_model(conditional_run)
+    assert record.views is not None
+    seen = record.views.reconstructions
+    data = load_dataset("sprites", image_size=16)
+    u = auxiliary_values(data, seen.indices[:5])
+    with torch.inference_mode():
+        q = model.encode(model.place(torch.from_numpy(data.values(seen.indices[:5]))), u)
+        np.testing.assert_allclose(model.decode(q.mean).mean.numpy(), seen.outputs[:5], atol=1e-5)
+    shown = record.views.traversals
+    assert shown.scale == "prior over all u"
+    mean, variance = prior_moments(encode(conditional_run, n_samples=500))
+    row, step = 0, 2
+    latent = shown.latents[row]
+    with torch.inference_mode():
+        z = model.encode(
+            model.place(torch.from_numpy(data.values([shown.start]))),
+            auxiliary_values(data, np.array([shown.start])),
+        ).mean
+        z[0, latent] = float(mean[latent] + shown.values[step] * np.sqrt(variance[latent]))
+        np.testing.assert_allclose(model.decode(z).mean[0].numpy(), shown.outputs[row, step], atol=1e-5)
+    assert record.views.prior_samples.means.shape == (30, 1, 16, 16)
+
+
+def test_a_deterministic_encoder_is_moved_over_the_range_of_its_codes(point_run: Path) -> None:
+    # A linear decoder x = W z + b: the variance along a row is ‖W_j‖² Var(μ_j) Var(v).
+    record, model = make_record(point_run, n_samples=500), load_model(point_run)
+    assert record.views is not None
+    shown = record.views.traversals
+    spreads = encode(point_run, n_samples=500).mean.std(axis=0).astype(np.float64)
+    total = record.views.reconstructions.inputs.astype(np.float64).var(axis=0).sum()
+    expected = [
+        (weights_of(model)[:, j] ** 2).sum() * spreads[j] ** 2 * shown.values.var() / total
+        for j in shown.latents
+    ]
+    assert shown.scale == "codes"
+    np.testing.assert_allclose(shown.effects, expected, rtol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from polariscope.data.sources import load_dataset
 from polariscope.regime.diagnose import diagnose
 from polariscope.regime.regime import Regime
-from polariscope.report.record import ReportRecord
+from polariscope.report.record import ReportRecord, make_record
 from polariscope.report.words import explanation, headline, number, percent, repeat_call, settings_groups
 from polariscope.training.run import plan
 
@@ -55,9 +56,10 @@ def test_numbers_keep_what_matters() -> None:
 
 
 def test_the_code_to_repeat_a_run_gives_the_same_settings(
-    image_record: ReportRecord, flat_record: ReportRecord
+    image_record: ReportRecord, flat_record: ReportRecord, conditional_run: Path, headless_run: Path
 ) -> None:
-    for record in (image_record, flat_record):
+    others = (make_record(run, n_samples=500) for run in (conditional_run, headless_run))
+    for record in (image_record, flat_record, *others):
         repeated: dict[str, Any] = {}
 
         def train(data: Any, out: str, repeated: dict[str, Any] = repeated, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float, Int
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -17,8 +18,11 @@ from polariscope.variable_types import TYPES
 MOST_LABELS = 8
 
 
-def draw_term(name: str, train: Series, validation: Series | None, key: str) -> Markup:
-    """One part of the loss over the steps, on training batches and on validation samples."""
+def draw_term(name: str, train: Series, validation: Series | None, key: str, unit: str = "nats") -> Markup:
+    """One part of the loss over the steps, on training batches and on validation samples.
+
+    ``unit`` is empty for what is not part of the loss and may be anything.
+    """
     with rc_context(STYLE):
         figure, axes = panel(PANEL, name)
         _line(axes, train, TRAIN, "training")
@@ -32,26 +36,28 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str) -> 
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_ylabel("nats, log scale" if axes.get_yscale() == "log" else "nats")
+        scale = "log scale" if axes.get_yscale() == "log" else ""
+        axes.set_ylabel(", ".join(word for word in (unit, scale) if word))
         _steps(axes)
         axes.legend(loc="best")
-        ends = f"training ends at {train.last:.4g} nats"
+        unit = f" {unit}" if unit else ""
+        ends = f"training ends at {train.last:.4g}{unit}"
         if validation is not None and len(validation.values):
-            ends += f", validation at {validation.last:.4g} nats"
+            ends += f", validation at {validation.last:.4g}{unit}"
         return to_svg(figure, key, f"{name} over the training steps: {ends}.")
 
 
-def draw_kl(history: History, regime: Regime) -> Markup:
+def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
     """KL of each latent over the steps, coloured by its final type."""
     with rc_context(STYLE):
         figure, axes = panel(PANEL, "KL of each latent")
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
-            series = Series(history.steps, history.kl[:, latent])
+            series = Series(steps, kl[:, latent])
             _line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
         labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MOST_LABELS]
         low, high = axes.get_ylim()
-        heights = _spread([(history.kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
+        heights = _spread([(kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
         for latent, height in zip(labelled, heights, strict=True):
             colour = COLOURS[regime.latents[latent].type]
             axes.text(

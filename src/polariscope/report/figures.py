@@ -16,6 +16,14 @@ from polariscope.report.svg import SMALL, STYLE, panel, to_svg
 from polariscope.report.views import Reconstructions
 from polariscope.variable_types import VariableType
 
+TITLES: dict[Source, str] = {
+    "mean": "mean μ",
+    "variance": "variance σ²",
+    "sampled": "sampled z",
+    "prior_mean": "prior mean μ†(u)",
+    "prior_variance": "prior variance Σ†(u)",
+}
+
 
 def draw_histogram(
     histogram: Histogram,
@@ -27,9 +35,7 @@ def draw_histogram(
 ) -> Markup:
     """Distribution of one latent; ``prior`` is the mean and variance of a normal prior, drawn beside it."""
     with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
-        figure, axes = panel(
-            SMALL, {"mean": "mean μ", "variance": "variance σ²", "sampled": "sampled z"}[source]
-        )
+        figure, axes = panel(SMALL, TITLES[source])
         axes.stairs(histogram.density[latent], histogram.edges, fill=True, color=COLOURS[kind], lw=0)
         if prior is not None and source == "variance":
             for place in (prior[1], alpha * prior[1]):
@@ -42,7 +48,9 @@ def draw_histogram(
         axes.spines["left"].set_visible(False)
         axes.set_xlim(histogram.edges[0], histogram.edges[-1])
         return to_svg(
-            figure, f"histogram-{latent}-{source}", f"Histogram of the {source} of latent {latent}, {kind}."
+            figure,
+            f"histogram-{latent}-{source}",
+            f"Histogram of the {source.replace('_', ' ')} of latent {latent}, {kind}.",
         )
 
 

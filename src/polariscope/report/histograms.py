@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -12,8 +12,7 @@ from polariscope.regime.regime import Regime
 from polariscope.representations import Representation
 from polariscope.variable_types import TYPES, VariableType
 
-Source = Literal["mean", "variance", "sampled"]
-SOURCES: tuple[Source, ...] = ("mean", "variance", "sampled")
+Source = Literal["mean", "variance", "sampled", "prior_mean", "prior_variance"]
 N_BINS = 80
 
 
@@ -32,21 +31,27 @@ class Histogram:
 
 
 def histograms(representation: Representation) -> dict[Source, Histogram]:
-    """Histograms of the mean, variance and sampled representation.
+    """Histograms of the mean, variance and sampled representation, and of the moments of a conditional prior.
 
-    The mean and the sampled representation share their bins. They reach at least three standard deviations
+    All means and draws share their bins, and all variances. They reach at least three standard deviations
     of the prior and its variance, so that a latent that never varies shows as a spike and not as a full axis.
+    A deterministic encoder has a mean only.
     """
     centre, variance = prior_moments(representation)
     reach = 3 * np.sqrt(variance)
-    codes = np.concatenate([representation.mean, representation.sampled])
-    code_edges = _edges(np.append(codes, [centre - reach, centre + reach]))
-    variance_edges = _edges(np.append(representation.variance, [0.0, 1.2 * variance.max()]))
-    return {
-        "mean": _histogram(representation.mean, code_edges),
-        "variance": _histogram(representation.variance, variance_edges),
-        "sampled": _histogram(representation.sampled, code_edges),
-    }
+    if not representation.variance.any():
+        return {"mean": _histogram(representation.mean, _edges(representation.mean.ravel()))}
+    codes: dict[Source, np.ndarray] = {"mean": representation.mean, "sampled": representation.sampled}
+    variances: dict[Source, np.ndarray] = {"variance": representation.variance}
+    if representation.prior_mean is not None and representation.prior_mean.ndim == 2:
+        codes["prior_mean"] = representation.prior_mean
+    if representation.prior_variance is not None and representation.prior_variance.ndim == 2:
+        variances["prior_variance"] = representation.prior_variance
+    code_edges = _edges(np.append(np.concatenate(list(codes.values())), [centre - reach, centre + reach]))
+    variance_edges = _edges(np.append(np.concatenate(list(variances.values())), [0.0, 1.2 * variance.max()]))
+    found = {source: _histogram(array, code_edges) for source, array in codes.items()}
+    found |= {source: _histogram(array, variance_edges) for source, array in variances.items()}
+    return {source: found[source] for source in get_args(Source) if source in found}
 
 
 def prior_moments(
@@ -66,13 +71,13 @@ def prior_moments(
 def representatives(regime: Regime) -> dict[VariableType, int]:
     """The clearest latent of each type that occurs.
 
-    The active one with the largest KL, the mixed one whose variance varies most, the passive one with the
-    smallest KL.
+    The active one with the largest KL (if all are infinite, with the mean that spreads most), the mixed one whose
+    variance varies most, the passive one with the smallest KL.
     """
     clearness = {
-        "active": lambda latent: latent.kl,
-        "mixed": lambda latent: latent.variance_of_ratio,
-        "passive": lambda latent: -latent.kl,
+        "active": lambda latent: (latent.kl, latent.std_of_mean),
+        "mixed": lambda latent: (latent.variance_of_ratio,),
+        "passive": lambda latent: (-latent.kl,),
     }
     found: dict[VariableType, int] = {}
     for kind in TYPES:
@@ -83,7 +88,8 @@ def representatives(regime: Regime) -> dict[VariableType, int]:
 
 
 def _edges(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " edge"]:
-    return np.linspace(float(values.min()), float(values.max()), N_BINS + 1)
+    low, high = float(values.min()), float(values.max())
+    return np.linspace(low, high if high > low else low + 1, N_BINS + 1)
 
 
 def _histogram(values: Float[np.ndarray, "sample latent"], edges: Float[np.ndarray, " edge"]) -> Histogram:

@@ -40,8 +40,8 @@ class History:
     validation: dict[str, Series]
     """Each term on validation samples, unweighted, nats."""
     steps: Int[np.ndarray, " line"]
-    kl: Float[np.ndarray, "line latent"]
-    """KL of each latent on the validation samples of the probe, nats."""
+    kl: Float[np.ndarray, "line latent"] | None
+    """KL of each latent on the validation samples of the probe, nats; None for a deterministic encoder."""
     trace: Series
     """Σ E[σ²]."""
     counts: dict[VariableType, Series]
@@ -65,10 +65,16 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
         validation_loss=_series(validated, _weighted),
         validation=_named(validated, "validation"),
         steps=np.array([line["step"] for line in lines]),
-        kl=np.array([line["kl"] for line in lines], dtype=np.float64),
+        kl=_kl(lines),
         trace=_series(lines, lambda line: line["trace"]),
         counts={kind: _series(lines, lambda line, kind=kind: line[kind]) for kind in TYPES},  # type: ignore[misc]
     )
+
+
+def _kl(lines: Sequence[dict[str, Any]]) -> Float[np.ndarray, "line latent"] | None:
+    if any(line["kl"] is None for line in lines):
+        return None
+    return np.array([line["kl"] for line in lines], dtype=np.float64)
 
 
 def _weighted(line: dict[str, Any]) -> float:

@@ -10,14 +10,17 @@ from markupsafe import Markup
 
 from polariscope.regime.polarisation import POLARISED
 from polariscope.report import curves, figures, grids, words
-from polariscope.report.histograms import SOURCES
 from polariscope.report.palette import COLOURS
 from polariscope.report.record import ReportRecord
-from polariscope.report.views import N_SHOWN
+from polariscope.report.views import N_SHOWN, Views
 from polariscope.variable_types import TYPES
 
 MOST_FEATURES = 256
 ROWS_UNFOLDED = 12
+UNMATCHED = (
+    " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
+    "what it learned."
+)
 
 
 def render(record: ReportRecord) -> str:
@@ -38,16 +41,18 @@ def render(record: ReportRecord) -> str:
         types=TYPES,
         polarised=POLARISED,
         rows_unfolded=ROWS_UNFOLDED,
+        sorting="KL" if record.has_rate else "spread",
+        unmatched="" if record.has_rate else UNMATCHED,
         headline=words.headline(record.regime),
-        explanation=words.explanation(record.regime),
+        explanation=words.explanation(record.regime, record.has_rate),
         meanings={**words.MEANINGS, "passive": record.regime.meaning_of_passive},
         objective=words.concept(record.settings["objective"]),
         groups=words.settings_groups(record.settings),
         repeat=words.repeat_call(record.settings, record.name),
         cards=_cards(record),
         latents=_latents(record),
-        traversals=_traversals(record),
-        decoder=_images(record) if record.is_image else _features(record),
+        traversals=None if record.views is None else _traversals(record, record.views),
+        decoder=None if record.views is None else _decoder(record, record.views),
         curves=_curves(record),
         histograms=_histograms(record),
         silhouettes=_silhouettes(record),
@@ -69,8 +74,16 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
     for name, series in history.validation.items():
         weight = history.weights.get(name, 1.0)
         about = "validation" if weight == 1 else f"validation, weight {weight:g}"
-        cards.append({"name": name, "value": words.number(series.last), "unit": "nats", "about": about})
-    r_squared = record.views.reconstructions.r_squared
+        about = about if weight else "validation, not in the loss"
+        unit = "nats" if weight else ""
+        cards.append({"name": name, "value": words.number(series.last), "unit": unit, "about": about})
+    if record.views is not None:
+        r_squared = words.number(record.views.reconstructions.r_squared)
+        quality = [{"name": "R²", "value": r_squared, "unit": "", "about": "on held-out data"}]
+    else:
+        quality = []
+    if not record.has_rate:
+        return [*cards, *quality]
     delta = regime.polarisation.delta
     total = "1 latent" if regime.n_latents == 1 else f"{regime.n_latents} latents"
     state = "polarised" if delta is not None and delta < POLARISED else "not fully polarised"
@@ -78,25 +91,22 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
         *cards,
         {"name": "Σ E[σ²]", "value": words.number(regime.trace), "unit": "", "about": f"of {total}"},
         {"name": Markup("Δ<sub>KL</sub>"), "value": words.percent(delta), "unit": "", "about": state},
-        {
-            "name": "R²",
-            "value": words.number(r_squared),
-            "unit": "",
-            "about": "on held-out data",
-        },
+        *quality,
     ]
 
 
 def _latents(record: ReportRecord) -> list[dict[str, Any]]:
     """Rows of the table of latents, by KL."""
     regime = record.regime
-    finite = [latent.kl for latent in regime.latents if np.isfinite(latent.kl)]
-    longest = max([*finite, 1.0])  # at least a nat: the bar of a collapsed latent stays short
+    sizes = [latent.kl if record.has_rate else latent.std_of_mean for latent in regime.latents]
+    # at least a nat: the bar of a collapsed latent stays short
+    longest = max([*(size for size in sizes if np.isfinite(size)), 1.0 if record.has_rate else 1e-12])
     primary, *others = regime.criteria.in_use
     return [
         {
             "latent": regime.latents[j],
-            "bar": round(100 * min(max(regime.latents[j].kl, 0.0) / longest, 1.0), 1),
+            "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
+            "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
             "agree": sum(rule[j] == primary[j] for rule in others),
             "of": len(others),
             "against": ", ".join(
@@ -109,11 +119,11 @@ def _latents(record: ReportRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _traversals(record: ReportRecord) -> dict[str, Any]:
-    shown = record.views.traversals
+def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
+    shown = views.traversals
     features: Any = slice(None)
     if record.is_image:
-        pictures = [grids.strip(row, record.views.display_range) for row in shown.outputs]
+        pictures = [grids.strip(row, views.display_range) for row in shown.outputs]
     else:
         moves = shown.outputs - shown.original
         movement = np.abs(moves).max(axis=(0, 1))
@@ -124,12 +134,13 @@ def _traversals(record: ReportRecord) -> dict[str, Any]:
     rows: list[dict[str, Any]] = [
         {
             "latent": record.regime.latents[latent],
+            "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
             "effect": None if shown.effects is None else float(shown.effects[place]),
             "uri": grids.data_uri(picture),
         }
         for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
     ]
-    n_features = record.views.traversals.original.size
+    n_features = shown.original.size
     counts = record.regime.counts
     in_use = [row for row in rows if row["latent"].type != "passive"]
     passive = [row for row in rows if row["latent"].type == "passive"]
@@ -140,17 +151,22 @@ def _traversals(record: ReportRecord) -> dict[str, Any]:
         "more_passive": counts["passive"] - len(passive),
         "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
         "start": shown.start,
+        "unit": {"codes": "its own spread over the data"}.get(shown.scale, f"the {shown.scale}"),
         "n_features": n_features,
         "features_shown": min(n_features, MOST_FEATURES),
         "scale": float(np.abs(shown.outputs - shown.original).max()),
     }
 
 
-def _images(record: ReportRecord) -> dict[str, Any]:
-    seen, span = record.views.reconstructions, record.views.display_range
+def _decoder(record: ReportRecord, views: Views) -> dict[str, Any]:
+    return _images(views) if record.is_image else _features(views)
+
+
+def _images(views: Views) -> dict[str, Any]:
+    seen, span = views.reconstructions, views.display_range
     inputs, outputs = seen.inputs[:N_SHOWN], seen.outputs[:N_SHOWN]
     scale = float(np.abs(outputs - inputs).mean(axis=1).max())
-    means = record.views.prior_samples.means
+    means = views.prior_samples.means
     return {
         "scale": scale,
         "rows": [
@@ -165,8 +181,8 @@ def _images(record: ReportRecord) -> dict[str, Any]:
     }
 
 
-def _features(record: ReportRecord) -> dict[str, Any]:
-    seen, deviations = record.views.reconstructions, record.views.prior_samples.deviations
+def _features(views: Views) -> dict[str, Any]:
+    seen, deviations = views.reconstructions, views.prior_samples.deviations
     assert deviations is not None
     return {
         "r_squared": figures.draw_r_squared(seen),
@@ -179,12 +195,20 @@ def _curves(record: ReportRecord) -> dict[str, Any]:
     history = record.history
     terms = [curves.draw_term("loss", history.loss, history.validation_loss, "curve-loss")]
     terms += [
-        curves.draw_term(name, series, history.validation.get(name), f"curve-term-{place}")
+        curves.draw_term(
+            name,
+            series,
+            history.validation.get(name),
+            f"curve-term-{place}",
+            unit="nats" if history.weights.get(name, 1.0) else "",
+        )
         for place, (name, series) in enumerate(history.terms.items())
     ]
+    if history.kl is None:
+        return {"terms": terms, "regime": []}
     regime = [
         curves.draw_counts(history),
-        curves.draw_kl(history, record.regime),
+        curves.draw_kl(history.steps, history.kl, record.regime),
         curves.draw_trace(history, None if record.prior is None else float(record.prior[:, 1].sum())),
     ]
     return {"terms": terms, "regime": regime}
@@ -204,7 +228,7 @@ def _histograms(record: ReportRecord) -> list[dict[str, Any]]:
                     record.prior_of(latent),
                     record.regime.alpha,
                 )
-                for source in SOURCES
+                for source in record.histograms
             ],
         }
         for kind, latent in record.representatives.items()
@@ -216,15 +240,15 @@ def _silhouettes(record: ReportRecord) -> dict[str, Any]:
         {
             "latent": record.regime.latents[j],
             "shapes": [
-                figures.silhouette(record.histograms[source].shares[j], record.regime.latents[j].type)
-                for source in SOURCES
+                figures.silhouette(histogram.shares[j], record.regime.latents[j].type)
+                for histogram in record.histograms.values()
             ],
         }
         for j in record.regime.order
     ]
     ranges = [
-        (source, float(record.histograms[source].edges[0]), float(record.histograms[source].edges[-1]))
-        for source in SOURCES
+        (source.replace("_", " "), float(histogram.edges[0]), float(histogram.edges[-1]))
+        for source, histogram in record.histograms.items()
     ]
     return {"rows": rows, "ranges": ranges}
 
@@ -232,7 +256,9 @@ def _silhouettes(record: ReportRecord) -> dict[str, Any]:
 def _correlations(record: ReportRecord) -> list[Any]:
     regime = record.regime
     order = [j for kind in TYPES for j in regime.order if regime.latents[j].type == kind]
+    # Draws of a deterministic encoder are its means.
+    shown = {"mean": regime.mean, "sampled": regime.sampled} if record.has_rate else {"mean": regime.mean}
     return [
         figures.draw_correlation(np.array(structure.correlation), regime, order, name)
-        for name, structure in (("mean", regime.mean), ("sampled", regime.sampled))
+        for name, structure in shown.items()
     ]

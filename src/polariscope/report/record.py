@@ -15,17 +15,36 @@ from polariscope.data.arrays import from_arrays
 from polariscope.data.sources import load_recorded
 from polariscope.errors import InputError
 from polariscope.model import Model, load_model
+from polariscope.objectives import family as objectives
 from polariscope.regime.diagnose import diagnose
+from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.regime import Regime
 from polariscope.report.histograms import Histogram, Source, histograms, representatives
 from polariscope.report.history import History, read_history
 from polariscope.report.views import Views, views
 from polariscope.representations import Representation
 from polariscope.representations.encode import encode
+from polariscope.settings import build
 from polariscope.training.folder import read_log, read_settings
 from polariscope.training.run import split_of
 from polariscope.training.settings import TrainSettings
 from polariscope.variable_types import VariableType
+
+
+@dataclasses.dataclass(frozen=True)
+class ConditionalMoments:
+    """A latent's conditional prior N(μ†(u), Σ†(u)) over the samples, and the posterior beside it."""
+
+    mean: float
+    """Mean of μ†."""
+    std_of_mean: float
+    """Standard deviation of μ†."""
+    variance: float
+    """Mean of Σ†."""
+    ratio: float
+    """Mean of σ²/Σ†."""
+    displacement: float
+    """Mean of (μ − μ†)²/Σ†."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,7 +65,10 @@ class ReportRecord:
     """The clearest latent of each type that occurs."""
     prior: Float[np.ndarray, "latent 2"] | None
     """Mean and variance of the prior of each latent; None when it is not one normal for every sample."""
-    views: Views
+    conditional: tuple[ConditionalMoments, ...] | None
+    """The prior of each latent where it depends on an auxiliary variable, else None."""
+    views: Views | None
+    """What the decoder shows; None for a model without."""
     notes: tuple[str, ...]
     """Where the report should be read with care."""
     n_samples: int | None
@@ -56,6 +78,11 @@ class ReportRecord:
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
         return None if self.prior is None else (float(self.prior[latent, 0]), float(self.prior[latent, 1]))
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether posteriors have a KL to the prior; those of a deterministic encoder have none."""
+        return self.history.kl is not None
 
     @property
     def is_image(self) -> bool:
@@ -80,9 +107,10 @@ def make_record(
         regime=regime,
         histograms=histograms(representation),
         representatives=representatives(regime),
-        prior=_normal_prior(representation),
+        prior=_normal_prior(representation) if history.kl is not None else None,
+        conditional=_conditional_prior(representation),
         views=views(model, dataset, held_out, representation, regime, seed),
-        notes=(*_about_data(dataset, settings), *regime.notes),
+        notes=(*_about_data(dataset, settings), *_about_objective(settings), *regime.notes),
         n_samples=n_samples,
         seed=seed,
     )
@@ -130,6 +158,26 @@ def _normal_prior(representation: Representation) -> Float[np.ndarray, "latent 2
     if mean is None or variance is None or mean.ndim != 1 or variance.ndim != 1:
         return None
     return np.stack([mean, variance], axis=1).astype(np.float64)
+
+
+def _conditional_prior(representation: Representation) -> tuple[ConditionalMoments, ...] | None:
+    mean, variance = representation.prior_mean, representation.prior_variance
+    if mean is None or variance is None or mean.ndim == 1:
+        return None
+    relative = relative_posterior(representation)
+    columns = (
+        mean.mean(axis=0, dtype=np.float64),
+        mean.std(axis=0, dtype=np.float64),
+        variance.mean(axis=0, dtype=np.float64),
+        relative.variance.mean(axis=0),
+        (relative.mean**2).mean(axis=0),
+    )
+    return tuple(ConditionalMoments(*map(float, values)) for values in zip(*columns, strict=True))
+
+
+def _about_objective(settings: dict[str, Any]) -> list[str]:
+    caution = build(objectives, settings["objective"]).caution
+    return [caution] if caution else []
 
 
 def _about_data(dataset: AbstractDataset, settings: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,9 +12,12 @@ from jaxtyping import Float, Int
 from polariscope.data import AbstractDataset
 from polariscope.model import Model
 from polariscope.regime.regime import Regime
+from polariscope.report.histograms import prior_moments
 from polariscope.representations import Representation
-from polariscope.seeds import derive
+from polariscope.seeds import derive, generator
+from polariscope.training.feed import auxiliary_values
 
+Scale = Literal["prior", "prior over all u", "codes"]
 BATCH = 64
 N_STEPS = 10
 REACH = 3.0  # prior standard deviations to either side
@@ -33,7 +37,9 @@ class Traversals:
     original: Float[np.ndarray, "*shape"]
     """The decoder's mean at its code, with nothing moved."""
     values: Float[np.ndarray, " step"]
-    """Where the latent is put, in standard deviations of the prior from its mean."""
+    """Where the latent is put, in standard deviations of ``scale`` from its mean."""
+    scale: Scale
+    """What these are: the prior, a conditional prior over all its auxiliary values, or the codes themselves."""
     latents: tuple[int, ...]
     """The latent of each row, by KL, largest first."""
     outputs: Float[np.ndarray, "row step *shape"]
@@ -70,7 +76,7 @@ class Reconstructions:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PriorSamples:
-    """Draws of z from the prior."""
+    """Draws of z from the prior; from a conditional one, given the auxiliary values of random observations."""
 
     means: Float[np.ndarray, "sample *shape"]
     """The decoder's mean for the first of them."""
@@ -96,15 +102,17 @@ def views(
     representation: Representation,
     regime: Regime,
     seed: int,
-) -> Views:
-    """What the decoder makes of moved codes, of held-out observations and of the prior."""
+) -> Views | None:
+    """What the decoder makes of moved codes, of held-out observations and of the prior; None without a decoder."""
+    if model.decoder is None:
+        return None
     judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
     return Views(
         traversals=traverse(model, representation, regime, reconstructions.inputs, seed),
         reconstructions=reconstructions,
-        prior_samples=sample_prior(model, seed),
+        prior_samples=sample_prior(model, dataset, seed),
         display_range=(0.0, 1.0) if dataset.is_unit_interval else (low, high),
     )
 
@@ -120,12 +128,16 @@ def traverse(
 
     The other latents stay at the posterior means of one observation: the one whose code is nearest the centre
     of the prior, so that the decoder is looked at where it was trained. Rows are sorted by KL; at most 32
-    latents in use and 8 passive ones, fewer for very large observations.
+    latents in use and 8 passive ones, fewer for very large observations. A conditional prior is taken over the
+    auxiliary values of all samples; a deterministic encoder need not follow the prior, so that the range is that
+    of its own codes.
 
     Reference: mushom2020 §5.3, [−3, 3] for the standard normal prior.
     """
-    centre, deviation = prior_of(model, seed)
-    start = int((((representation.mean - centre) / deviation) ** 2).sum(axis=1).argmin())
+    centre, deviation, scale = range_of(model, representation, seed)
+    # A code that never varies is at its centre, whatever its deviation of 0.
+    offsets = (representation.mean - centre) / np.where(deviation > 0, deviation, 1)
+    start = int((offsets**2).sum(axis=1).argmin())
     code = representation.mean[start]
     room = max(4, MOST_VALUES // (N_STEPS * observed[0].size))
     in_use = [j for j in regime.order if regime.types[j] != "passive"][: min(MOST_IN_USE, room)]
@@ -143,6 +155,7 @@ def traverse(
         start=start if representation.indices is None else int(representation.indices[start]),
         original=decode(model, code[None])[0],
         values=values,
+        scale=scale,
         latents=latents,
         outputs=outputs,
         effects=moved / total if total > 0 else None,
@@ -156,20 +169,34 @@ def reconstruct(
     inputs, outputs = [], []
     with torch.inference_mode():
         for first in range(0, len(indices), BATCH):
-            values = dataset.values(indices[first : first + BATCH])
-            posterior = model.encode(model.place(torch.from_numpy(values)))
+            rows = indices[first : first + BATCH]
+            values = dataset.values(rows)
+            posterior = model.encode(
+                model.place(torch.from_numpy(values)), auxiliary_of(model, dataset, rows)
+            )
             inputs.append(values.astype(np.float32, copy=False))
             outputs.append(model.decode(posterior.mean).mean.float().cpu().numpy())
     return Reconstructions(indices, np.concatenate(inputs), np.concatenate(outputs))
 
 
-def sample_prior(model: Model, seed: int) -> PriorSamples:
+def auxiliary_of(
+    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+) -> Float[torch.Tensor, "sample auxiliary"] | None:
+    """What encoder and prior are given beside the observations; mostly nothing."""
+    if not model.blueprint.n_auxiliary:
+        return None
+    return auxiliary_values(dataset, indices).to(model.device, model.dtype)
+
+
+def sample_prior(model: Model, dataset: AbstractDataset, seed: int) -> PriorSamples:
     """Draws from the prior through the decoder."""
     noise = torch.Generator(model.device).manual_seed(derive(seed, "report", "prior samples"))
+    chosen = generator(seed, "report", "auxiliary values")
     means, draws = [], []
     with torch.inference_mode():
         for first in range(0, N_SAMPLES if len(model.blueprint.shape) == 3 else N_JUDGED, BATCH):
-            likelihood = model.decode(model.prior.sample(BATCH, noise).to(model.dtype))
+            u = auxiliary_of(model, dataset, chosen.integers(len(dataset), size=BATCH))
+            likelihood = model.decode(model.prior.given(u).sample(BATCH, noise).to(model.dtype))
             if first < N_SAMPLES:
                 means.append(likelihood.mean.float().cpu().numpy())
             if len(model.blueprint.shape) == 1:
@@ -186,6 +213,18 @@ def decode(model: Model, codes: Float[np.ndarray, "sample latent"]) -> Float[np.
             z = torch.from_numpy(codes[first : first + BATCH]).to(device=model.device, dtype=model.dtype)
             outputs.append(model.decode(z).mean.float().cpu().numpy())
     return np.concatenate(outputs)
+
+
+def range_of(
+    model: Model, representation: Representation, seed: int
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], Scale]:
+    """Mean and standard deviation by which latents are moved, and of what they are."""
+    if not model.blueprint.posterior.has_density:
+        return representation.mean.mean(axis=0), representation.mean.std(axis=0), "codes"
+    if model.blueprint.n_auxiliary:
+        mean, variance = prior_moments(representation)
+        return mean.astype(np.float32), np.sqrt(variance).astype(np.float32), "prior over all u"
+    return *prior_of(model, seed), "prior"
 
 
 def prior_of(model: Model, seed: int) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:

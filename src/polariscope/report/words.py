@@ -59,9 +59,15 @@ def headline(regime: Regime) -> str:
     return f"{regime.n_latents} latent{'s' if regime.n_latents > 1 else ''}: {counts}"
 
 
-def explanation(regime: Regime) -> str:
+def explanation(regime: Regime, has_rate: bool = True) -> str:
     """What the counts mean for the model, in one or two sentences."""
     n, counts = regime.n_latents, regime.counts
+    if not has_rate:
+        return (
+            "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so that "
+            "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
+            "spread."
+        )
     in_use = n - counts["passive"]
     if in_use == 0:
         return (
@@ -143,7 +149,8 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
         given = "".join(f", {key}={value!r}" for key, value in options.items())
         source = f"data = ps.load_dataset({data['name']!r}{given})"
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
-    del arguments["shape"]
+    for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
+        del arguments[derived]
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
     arguments |= {
         key: value
