@@ -17,7 +17,7 @@ ORDER = ("demo", "data", "train", "diagnose", "report", "list", "info", "preview
 class Commands(TyperGroup):
     """Commands in the order a newcomer needs them. Ctrl-C passes through, whatever typer makes of it."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:
         return sorted(self.commands, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
     def invoke(self, ctx: Any) -> Any:
