@@ -15,7 +15,7 @@ from polariscope.objectives._options import refuse_negative
 @objective("entropy")
 @dataclasses.dataclass(frozen=True)
 class EntropyObjective(AbstractObjective):
-    r"""The VAE with a reward on the posterior's entropy, :math:`L_{H,\beta}`.
+    r"""The VAE with a reward on the entropy of the posterior: L_{H,β}.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z)) - \frac{\beta - 1}{2} \log|S(x)|
 
