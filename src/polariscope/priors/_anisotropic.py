@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.errors import InputError
-from polariscope.priors import AbstractPrior, AbstractPriorModule
+from polariscope.priors import AbstractPrior
+from polariscope.priors._normal import AbstractNormalPriorModule
 
 if TYPE_CHECKING:
     from polariscope.data import AbstractDataset
@@ -22,7 +23,7 @@ SMALLEST_SHARE = 1e-3
 OVERSAMPLING, ITERATIONS = 10, 6
 
 
-class AnisotropicPriorModule(AbstractPriorModule):
+class AnisotropicPriorModule(AbstractNormalPriorModule):
     """p(z) = N(0, diag s²) with variances T · softmax(logits), so that they sum to T whatever is learned."""
 
     logits: Tensor
@@ -39,7 +40,7 @@ class AnisotropicPriorModule(AbstractPriorModule):
         self.register_buffer("log_total", torch.tensor(math.log(total)), persistent=False)
 
     @property
-    def log_variance(self) -> Float[Tensor, " latent"]:
+    def log_variance(self) -> Float[Tensor, " latent"]:  # type: ignore[override]
         return self.log_total + torch.log_softmax(self.logits, dim=0)
 
     @property
@@ -49,25 +50,6 @@ class AnisotropicPriorModule(AbstractPriorModule):
             "its posterior is its own prior N(0, s²) for every input, with a variance s² that differs between "
             f"latents, from {float(variance.min()):.3g} to {float(variance.max()):.3g}"
         )
-
-    def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        log_variance = self.log_variance
-        return -0.5 * (math.log(2 * math.pi) + log_variance + z**2 * torch.exp(-log_variance))
-
-    def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        noise = torch.randn(
-            (n_samples, self.n_latents),
-            generator=generator,
-            dtype=self.logits.dtype,
-            device=self.logits.device,
-        )
-        return noise * torch.exp(0.5 * self.log_variance)
-
-    def normal(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-        return torch.zeros_like(self.logits), self.log_variance
-
-    def passive_shape(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-        return torch.zeros_like(self.logits), torch.exp(self.log_variance)
 
 
 @dataclasses.dataclass(frozen=True)

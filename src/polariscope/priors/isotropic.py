@@ -7,17 +7,17 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.errors import InputError
-from polariscope.priors import AbstractPrior, AbstractPriorModule, prior
+from polariscope.priors import AbstractPrior, prior
+from polariscope.priors._normal import AbstractNormalPriorModule
 
 if TYPE_CHECKING:
     from polariscope.data import AbstractDataset
 
 
-class IsotropicPriorModule(AbstractPriorModule):
+class IsotropicPriorModule(AbstractNormalPriorModule):
     """p(z) = N(0, s² I)."""
 
     log_variance: Tensor
@@ -27,24 +27,6 @@ class IsotropicPriorModule(AbstractPriorModule):
         self.n_latents = n_latents
         self.meaning_of_passive = f"its posterior is the prior N(0, {scale**2:g}) for every input"
         self.register_buffer("log_variance", torch.full((n_latents,), 2 * math.log(scale)), persistent=False)
-
-    def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        return -0.5 * (math.log(2 * math.pi) + self.log_variance + z**2 * torch.exp(-self.log_variance))
-
-    def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        noise = torch.randn(
-            (n_samples, self.n_latents),
-            generator=generator,
-            dtype=self.log_variance.dtype,
-            device=self.log_variance.device,
-        )
-        return noise * torch.exp(0.5 * self.log_variance)
-
-    def normal(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-        return torch.zeros_like(self.log_variance), self.log_variance
-
-    def passive_shape(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-        return torch.zeros_like(self.log_variance), torch.exp(self.log_variance)
 
 
 @prior("isotropic")
