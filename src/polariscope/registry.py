@@ -105,8 +105,9 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         )
 
     def summary(self, name: str) -> str:
-        """First line of the member's docstring."""
-        return (inspect.getdoc(self[name]) or "").split("\n", 1)[0]
+        """First line of the member's docstring, without markup."""
+        line = (inspect.getdoc(self[name]) or "").split("\n", 1)[0]
+        return re.sub(r":\w+:`([^`]*)`|``([^`]*)``", r"\1\2", line)
 
     def __repr__(self) -> str:
         return f"<{self.noun}s: {', '.join(self)}>"

@@ -79,11 +79,23 @@ def test_the_three_parts_add_up_to_the_rate_at_the_draw(model: Model, estimator)
 
 def test_the_size_of_the_data_enters_the_estimate(model: Model) -> None:
     small, large = (
-        terms_of(BetaTcObjective(), model, n_data=n)["total_correlation"].per_batch.detach()
+        terms_of(BetaTcObjective(estimator="weighted"), model, n_data=n)[
+            "total_correlation"
+        ].per_batch.detach()
         for n in (40, 4000)
     )
     # Two of three marginals are not cancelled by the joint's constant.
     assert float(large - small) == pytest.approx(2 * math.log(4000 / 40), rel=1e-12)
+
+
+def test_the_default_has_the_gradient_of_minibatch_weighted_sampling(model: Model) -> None:
+    weights = list(model.parameters())
+    gradients = [
+        torch.autograd.grad(total(terms_of(objective, model)), weights)
+        for objective in (BetaTcObjective(), BetaTcObjective(estimator="weighted"))
+    ]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
 
 def test_independent_encodings_of_the_whole_data_are_not_penalised(model: Model) -> None:

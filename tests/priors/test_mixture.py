@@ -168,7 +168,7 @@ def test_well_mixed_components_have_nearly_their_moments(n_latents: int) -> None
 def test_it_says_what_a_passive_latent_looks_like() -> None:
     assert built(MixturePrior()).meaning_of_passive == (
         "its posterior is a Gaussian over the whole mixture for every input, with a variance of 0.375; one that "
-        "stays inside a single component is narrower and does not count as passive"
+        "stays inside a single component is narrower and is not called passive: look whether its mean moves"
     )
 
 

@@ -45,8 +45,8 @@ def diagnose(
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
     try:
-        regime = find_regime(target, alpha, samples, seed)
         decomposition = find_decomposition(target, samples, seed) if decompose else None
+        regime = find_regime(target, alpha, samples, seed)
     except InputError as error:
         raise InputError(in_flag_spelling(str(error), ("alpha",))) from None
     print_regime(regime)

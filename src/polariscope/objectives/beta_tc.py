@@ -40,9 +40,9 @@ class BetaTcObjective(AbstractObjective):
 
     beta: float = 6.0
     """Weight β of the total correlation; 1 is the VAE, larger asks for independent latents."""
-    estimator: Estimator = "weighted"
-    """How q(z) is estimated: by minibatch-weighted or stratified sampling, the symmetric form of stratified
-    sampling, the mixture of the batch, or exactly, for data that fit into one batch."""
+    estimator: Estimator = "batch"
+    """How q(z) is estimated: by the mixture of the batch, by minibatch-weighted sampling (the same gradient, and a
+    value off by a constant), by stratified sampling, by its symmetric form, or exactly, for data in one batch."""
 
     def __post_init__(self) -> None:
         refuse_negative("1 is the VAE, larger asks for independent latents", beta=self.beta)

@@ -62,6 +62,14 @@ class WeakGanObjective(AbstractObjective):
         if self.width < 1:
             raise InputError(f"width must be at least 1, got {self.width}; 256 is the default.")
 
+    @property
+    def caution(self) -> str:
+        """The encoder reads the generator; the posterior has no prior that pulls it."""
+        return (
+            "The decoder is a generator trained against a discriminator, and the encoder only learns to invert it: "
+            "there is no rate, so that types say how sure the encoder is, not what an objective has pruned."
+        )
+
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         check_pairs("weak-gan", self.transition, data, blueprint)
         n_factors = len(data.factor_names)

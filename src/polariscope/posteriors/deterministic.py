@@ -64,7 +64,7 @@ class PointHead(nn.Module):
 @posterior("deterministic")
 @dataclasses.dataclass(frozen=True)
 class DeterministicPosterior(AbstractPosterior):
-    r"""A point instead of a distribution, :math:`z = \mu(x)`, as in a plain autoencoder.
+    r"""A point instead of a distribution, z = μ(x), as in a plain autoencoder.
 
     Mean and sampled representation are the same and every posterior variance is 0, so that the polarised regime
     says nothing: every latent counts as active. Reference: zietlow2022 §2.2.

@@ -38,6 +38,8 @@ class AbstractPriorModule(AbstractPriorDistribution, nn.Module):
     """A prior with its parameters, if it learns any."""
 
     n_latents: int
+    is_factorised: bool = True
+    """Whether the latents are independent, so that each has a KL of its own to p(z_j)."""
     meaning_of_passive: str
     """What a passive latent looks like under this prior, in words."""
 

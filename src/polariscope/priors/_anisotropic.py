@@ -65,22 +65,20 @@ class AbstractAnisotropicPrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError(f"prior scale must be positive, got {self.scale}; 1 has the total of N(0, I).")
+            raise InputError(f"scale must be positive, got {self.scale}; 1 has the total of N(0, I).")
         if self.variances is None:
             return
         if not self.variances or not all(value > 0 and math.isfinite(value) for value in self.variances):
-            raise InputError(
-                f"prior variances must be positive numbers, one per latent, got {self.variances}."
-            )
+            raise InputError(f"variances must be positive numbers, one per latent, got {self.variances}.")
         if self.scale != 1:
             raise InputError(
-                f"prior scale must stay 1 when variances are given, got {self.scale}; scale the variances."
+                f"scale must stay 1 when variances are given, got {self.scale}; scale the variances."
             )
 
     def check(self, n_latents: int) -> None:
         if self.variances is not None and len(self.variances) != n_latents:
             raise InputError(
-                f"prior variances must be one per latent, got {len(self.variances)} for {n_latents} latents; "
+                f"variances must be one per latent, got {len(self.variances)} for {n_latents} latents; "
                 f"set n_latents={len(self.variances)} or give {n_latents} variances."
             )
 

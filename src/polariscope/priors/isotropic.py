@@ -42,7 +42,7 @@ class IsotropicPrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError(f"prior scale must be positive, got {self.scale}; 1 is the standard normal.")
+            raise InputError(f"scale must be positive, got {self.scale}; 1 is the standard normal.")
 
     def build(
         self,

@@ -37,6 +37,7 @@ class MixturePriorModule(AbstractPriorModule):
     ) -> None:
         super().__init__()
         self.n_latents = len(means[0])
+        self.is_factorised = len(means) == 1 or len(means[0]) == 1
         self.variance = variance
         centre, spread = nearest_to_the_whole(means, weights, variance)
         low, high = (f"{float(edge):.3g}" for edge in (spread.min(), spread.max()))
@@ -45,7 +46,7 @@ class MixturePriorModule(AbstractPriorModule):
             if len(means) == 1
             else "its posterior is a Gaussian over the whole mixture for every input, with a variance of "
             f"{low if low == high else f'{low} to {high}'}; one that stays inside a single component is narrower "
-            "and does not count as passive"
+            "and is not called passive: look whether its mean moves"
         )
         self.register_buffer("means", torch.tensor(means), persistent=False)
         self.register_buffer("weights", torch.tensor(weights), persistent=False)

@@ -97,8 +97,6 @@ def decompose(
     representation: Representation,
     n_samples: int | None = 5000,
     seed: int = 0,
-    *,
-    independent_prior: bool = False,
 ) -> Decomposition:
     r"""Split the rate of a representation into mutual information, total correlation and dimension-wise KL.
 
@@ -117,10 +115,10 @@ def decompose(
     encodings overlap: then all three parts are properties of the N points.
 
     Total correlation 0: independent latents. Mutual information 0: the posterior is the same for every input. For a
-    prior that is not Gaussian, E log p(z) is taken from the representation's ``rate``; its latents may depend
-    on each other, so that only KL(q(z) ‖ p(z)) is given unless you say ``independent_prior=True``, as you may for a
-    Student-t or a sparse prior. A conditional prior p(z|u) is not one prior: mutual information and total
-    correlation only. Posteriors with a full covariance need the representation's ``covariance``, which
+    prior that is not Gaussian, E log p(z) is taken from the representation's ``rate``; where these latents
+    depend on each other (a mixture), or nobody says that they do not (``prior_is_factorised``, which
+    :func:`polariscope.encode` sets), only KL(q(z) ‖ p(z)) is given. A conditional prior p(z|u) is not one
+    prior: mutual information and total correlation only. Posteriors with a full covariance need the representation's ``covariance``, which
     :func:`polariscope.encode` adds for models that have one. A posterior that is a point has no density: refused.
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
@@ -150,7 +148,7 @@ def decompose(
         ],
         axis=1,
     )
-    form, log_prior, exact = _log_prior(representation, chosen, own, z + centre, factor, independent_prior)
+    form, log_prior, exact = _log_prior(representation, chosen, own, z + centre, factor)
 
     draws: dict[str, Float[np.ndarray, " sample"]] = {
         "rate": (own - log_prior).sum(axis=1),
@@ -270,7 +268,6 @@ def _log_prior(
     own: Float[np.ndarray, "sample latent"],
     z: Float[np.ndarray, "sample latent"],
     factor: Float[np.ndarray, "sample latent latent"] | None,
-    independent: bool,
 ) -> tuple[PriorForm, Float[np.ndarray, "sample latent"], float | None]:
     """What kind of prior it is, log p(z) at the draws, column by column, and the rate in closed form if any."""
     mean, variance = (
@@ -299,7 +296,7 @@ def _log_prior(
     # estimated at the draws this is log p(z) itself; where it is exact, its mean still is E log p(z).
     if conditional:
         return "conditional", own - stated, None
-    return "independent" if independent else "other", own - stated, None
+    return "independent" if representation.prior_is_factorised else "other", own - stated, None
 
 
 def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]:
@@ -312,8 +309,8 @@ def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]
         )
     if form == "other":
         yield (
-            "The prior is not Gaussian: its dimension-wise KL is not defined unless its latents are independent; if "
-            "they are, pass independent_prior=True."
+            "The latents are not known to be independent under this prior, so that the dimension-wise KL is not "
+            "defined."
         )
     if form == "conditional":
         yield "The prior depends on the sample, so that there is no one p(z) to compare q(z) with."

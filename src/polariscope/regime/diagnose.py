@@ -23,7 +23,7 @@ from polariscope.regime.mutual_information import (
 )
 from polariscope.regime.notes import notes
 from polariscope.regime.polarisation import polarisation
-from polariscope.regime.posterior import RelativePosterior, relative_posterior
+from polariscope.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.regime.regime import Latent, Regime, Structure
 from polariscope.regime.rule import ALPHA_LIMIT, moments, types_of
 from polariscope.regime.sensitivity import alpha_ranges, sensitivity
@@ -123,6 +123,7 @@ def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, se
         n_bootstrap=n_bootstrap,
         seed=seed,
         prior=posterior.prior,
+        has_gaussian_kl=bool(kl_is_gaussian(posterior)),
         meaning_of_passive=representation.meaning_of_passive,
     )
 

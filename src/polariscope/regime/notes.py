@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from polariscope.regime.criteria import mean_variance
-from polariscope.regime.posterior import RelativePosterior
+from polariscope.regime.posterior import RelativePosterior, kl_is_gaussian
 from polariscope.regime.printing import name_latents
 from polariscope.regime.regime import Latent
 from polariscope.regime.rule import ALPHA_LIMIT
@@ -85,6 +85,14 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
             f"Uniformly noisy: {name_latents(middling)}. The posterior variance is middling for every input; "
             "the rule says mixed, although nothing is active for some inputs and passive for others."
         )
+    # Whatever the prior, a posterior that is the same for every input says nothing; the rule does not look at means.
+    still = posterior.absolute_mean.var(axis=0) < 0.01 * posterior.absolute_variance.mean(axis=0)
+    idle = [latent.index for latent in latents if latent.type != "passive" and still[latent.index]]
+    if idle:
+        yield (
+            f"Not passive by its variance, yet with a mean that hardly moves: {name_latents(idle)}. Its posterior is "
+            "nearly the same for every input, so that it says nothing about it, whatever its KL."
+        )
     # The published rule looks at variances only, so that a posterior beside the prior can pass for it.
     displaced = (posterior.mean**2).mean(axis=0) >= alpha
     moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
@@ -133,7 +141,7 @@ def _about_prior(posterior: RelativePosterior) -> Iterable[str]:
             "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, "
             "so that a small KL does not make a latent passive; check the decoder's sensitivity to it."
         )
-    if not np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3):
+    if not kl_is_gaussian(posterior):
         yield (
             "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with "
             "the Gaussian that a passive latent has under this prior."

@@ -38,6 +38,11 @@ class RelativePosterior:
     """"conditional" when the prior's moments differ between samples, as in an iVAE."""
 
 
+def kl_is_gaussian(posterior: RelativePosterior) -> bool:
+    """Whether the model's own KL is that of two Gaussians: then the prior is one."""
+    return np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3)
+
+
 def relative_posterior(representation: Representation) -> RelativePosterior:
     """Posterior moments of a representation in units of its prior."""
     mean, variance = representation.mean.astype(np.float64), representation.variance.astype(np.float64)

@@ -99,6 +99,8 @@ class Regime:
     n_bootstrap: int
     seed: int
     prior: PriorKind
+    has_gaussian_kl: bool
+    """Whether the KL is that to a Gaussian prior, where it measures what a latent says about the input."""
     meaning_of_passive: str
 
     @property

@@ -71,15 +71,17 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
     in_use = n - counts["passive"]
     if in_use == 0:
         return (
-            "No latent says anything about the input: the posterior has collapsed onto the prior and the "
-            "decoder draws the same for every observation. Lower the weight of the rate or train longer."
+            "No latent says anything about the input: the posterior is the prior for every observation. Where the "
+            "objective has a rate, lower its weight or train longer."
         )
     top = [j for j in regime.order if regime.types[j] != "passive"][:3]
     named = name_latents(top)
     carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
     if 0 < regime.kl < math.inf:
         share = sum(regime.latents[j].kl for j in top) / regime.kl
-        carried += f"{percent(share)} of the {number(regime.kl)} nats it says about an observation."
+        # Only to a Gaussian prior is the KL of a mean that moves; to others it may be the price of their shape.
+        what = "it says about an observation" if regime.has_gaussian_kl else "of KL to the prior"
+        carried += f"{percent(share)} of the {number(regime.kl)} nats {what}."
     else:
         carried += "most of what it says about an observation."
     if in_use == n == 1:

@@ -37,6 +37,8 @@ class Representation:
     """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
     covariance: Float[np.ndarray, "sample latent latent"] | None = None
     """Posterior covariance Σ(x) where latents are correlated given x; None: they are independent."""
+    prior_is_factorised: bool = False
+    """Whether the prior's latents are known to be independent; a Gaussian's always are."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"

@@ -229,7 +229,10 @@ class _Columns:
 
 def _prior_fields(model: Model) -> dict[str, Any]:
     """What passive means; a conditional prior's moments were collected sample by sample."""
-    fields: dict[str, Any] = {"meaning_of_passive": model.prior.meaning_of_passive}
+    fields: dict[str, Any] = {
+        "meaning_of_passive": model.prior.meaning_of_passive,
+        "prior_is_factorised": model.prior.is_factorised,
+    }
     if not model.blueprint.n_auxiliary:
         mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
         fields |= {"prior_mean": mean, "prior_variance": variance}

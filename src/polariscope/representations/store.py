@@ -16,7 +16,7 @@ ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance"),
 )
-WORDS = ("factor_names", "meaning_of_passive")
+WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
 
 
 def write_representation(file: Path, representation: Representation, key: str) -> None:
@@ -40,6 +40,7 @@ def read_representation(file: Path, key: str | None = None) -> Representation | 
         **arrays,
         factor_names=tuple(metadata["factor_names"]),
         meaning_of_passive=metadata["meaning_of_passive"],
+        prior_is_factorised=metadata["prior_is_factorised"],
     )
 
 
