@@ -118,7 +118,8 @@ def decompose(
     prior that is not Gaussian, E log p(z) is taken from the representation's ``rate``; where these latents
     depend on each other (a mixture), or nobody says that they do not (``prior_is_factorised``, which
     :func:`polariscope.encode` sets), only KL(q(z) ‖ p(z)) is given. A conditional prior p(z|u) is not one
-    prior: mutual information and total correlation only. Posteriors with a full covariance need the representation's ``covariance``, which
+    prior: mutual information and total correlation only. Posteriors with a full covariance need the
+    representation's ``covariance``, which
     :func:`polariscope.encode` adds for models that have one. A posterior that is a point has no density: refused.
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
