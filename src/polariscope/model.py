@@ -240,4 +240,4 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
         ) from error
     if path.is_dir():
         model.folder = path
-    return model.to(device).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    return model.settle(device).eval()

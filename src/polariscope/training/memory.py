@@ -12,8 +12,8 @@ def keep_freed_memory() -> bool:
     """Ask the C library not to hand freed memory back to the system; true where it listens (glibc).
 
     A convolutional step on the CPU allocates and frees some 100 MB of activations. By default glibc returns the
-    top of its heap as soon as it is free, and the next step pays for every page again: a quarter of its time
-    (benchmarks/train_step.py). The process keeps at most what training has used, until it ends.
+    top of its heap as soon as it is free, and the next step pays for every page again; what
+    that costs is a row of benchmarks/train_step.py. The process keeps at most what training has used, until it ends.
     """
     if not sys.platform.startswith("linux"):
         return False
