@@ -24,6 +24,7 @@ SHELF = [
         "representations",
     ),
     *("regime", "metrics", "similarity", "dimension"),
+    *("geometry", "sizing", "comparison", "estimator"),
     *("studies", "report", "cli", "__main__"),
 ]
 BASE = set(SHELF[: SHELF.index("data")])
