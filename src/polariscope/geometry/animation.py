@@ -1,0 +1,56 @@
+"""Traversals and interpolations as animated GIFs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from PIL import Image
+
+from polariscope import files
+from polariscope.errors import InputError
+from polariscope.geometry.pictures import tile, to_pictures
+
+SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so that they can be seen
+
+
+def write_gif(
+    path: str | Path,
+    frames: Float[np.ndarray, "row frame channel height width"],
+    *,
+    display_range: tuple[float, float] = (0.0, 1.0),
+    seconds: float = 2.0,
+    bounce: bool = True,
+) -> Path:
+    """Write an endless animation atomically: all rows side by side, moving through their frames together.
+
+    ``frames`` are a traversal's ``outputs``, one row per latent, or ``outputs[None]`` of an interpolation.
+    ``seconds`` is how long one way takes; with ``bounce`` it then runs back. Pictures below 64 pixels are enlarged.
+    """
+    if frames.ndim != 5 or 0 in frames.shape:
+        raise InputError(
+            f"frames must have shape (row, frame, channel, height, width), got {frames.shape}; an animation is "
+            "made of images."
+        )
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise InputError(f"seconds must be positive, got {seconds}.")
+    rows, n_frames = frames.shape[:2]
+    pictures = to_pictures(frames.reshape(-1, *frames.shape[2:]), display_range)
+    pictures = pictures.reshape(rows, n_frames, *pictures.shape[1:])
+    times = max(1, -(-SMALLEST // max(pictures.shape[2:4])))
+    pictures = pictures.repeat(times, axis=2).repeat(times, axis=3)
+    sheets = [tile(pictures[None, :, frame]) for frame in range(n_frames)]
+    if bounce:
+        sheets += sheets[-2:0:-1]
+    images = [Image.fromarray(sheet[:, :, 0] if sheet.shape[2] == 1 else sheet) for sheet in sheets]
+    pause = max(
+        20, round(1000 * seconds / n_frames)
+    )  # viewers slow down what is faster than 50 frames a second
+    path = Path(path)
+    with files.atomic(path) as part:
+        images[0].save(
+            part, format="GIF", save_all=True, append_images=images[1:], duration=pause, loop=0, disposal=1
+        )
+    return path

@@ -1,0 +1,104 @@
+"""A decoder as a function of codes: ours, or any function or module from latents to observations."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.errors import InputError, unknown
+from polariscope.likelihoods.bernoulli import BernoulliDistribution
+from polariscope.model import Model
+
+Output = Literal["mean", "logits"]
+BATCH = 64
+
+
+def decode(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
+    """The decoder's mean at each code, float32."""
+    codes = check_codes(model, codes)
+    decoder = decoder_function(model)
+    with torch.inference_mode(), evaluating(model):
+        outputs = [
+            decoder(place_codes(model, codes[first : first + BATCH])).float().cpu().numpy()
+            for first in range(0, len(codes), BATCH)
+        ]
+    return np.concatenate(outputs)
+
+
+def decoder_function(
+    model: Any, output: Output = "mean"
+) -> Callable[[Float[Tensor, "sample latent"]], Float[Tensor, "sample *shape"]]:
+    """From latents to the mean of p(x|z), or to the logits of a Bernoulli one.
+
+    ``model`` is ours, or any function or module that maps a batch of latents to a batch of outputs; what it
+    returns is taken as the mean.
+    """
+    if output not in get_args(Output):
+        raise InputError(unknown("output", str(output), get_args(Output)))
+    if isinstance(model, Model):
+        if model.decoder is None:
+            raise InputError(
+                "model must have a decoder, and this one has none: its objective trains an encoder only."
+            )
+        return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
+    if not callable(model):
+        raise InputError(f"model must be a model or a function from latents to outputs, got {model!r}.")
+    if output != "mean":
+        raise InputError(
+            "output='logits' needs a model of ours; wrap your decoder so that it returns logits."
+        )
+    return model
+
+
+def _logits(model: Model, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample *shape"]:
+    likelihood = model.decode(z)
+    if not isinstance(likelihood, BernoulliDistribution):
+        raise InputError(
+            f"output='logits' needs a Bernoulli likelihood, got {type(likelihood).__name__}; use output='mean'."
+        )
+    return likelihood.logits
+
+
+def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
+    """Codes as a finite array with a column for each latent; anything else is refused."""
+    array = np.asarray(codes)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise InputError(f"codes must be floats, got {array.dtype}; pass rep.mean.")
+    wanted = model.n_latents if isinstance(model, Model) else None
+    if array.ndim != 2 or 0 in array.shape or (wanted is not None and array.shape[1] != wanted):
+        raise InputError(
+            f"codes must have shape (sample, {wanted or 'latent'}) with at least one of each, got {array.shape}; "
+            "encode the data with the same model."
+        )
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"codes must be finite, got {int((~np.isfinite(array)).sum())} NaN or infinite of {array.size} values; "
+            "the model may have diverged."
+        )
+    return array
+
+
+def place_codes(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[Tensor, "sample latent"]:
+    """Codes on the decoder's device and in its type; as they are for a bare function."""
+    z = torch.from_numpy(np.ascontiguousarray(codes))
+    first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    return z if first is None else z.to(device=first.device, dtype=first.dtype)
+
+
+@contextlib.contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Inside, a module is in evaluation mode, where the rows of a batch do not depend on each other."""
+    was_training = isinstance(model, nn.Module) and model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()

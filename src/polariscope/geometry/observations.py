@@ -1,0 +1,62 @@
+"""Observations for an analysis, and their posteriors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from polariscope.data import AbstractDataset
+from polariscope.data.arrays import from_arrays
+from polariscope.errors import InputError
+from polariscope.geometry.decoder import BATCH
+from polariscope.model import Model
+from polariscope.posteriors import AbstractPosteriorDistribution
+from polariscope.seeds import generator
+from polariscope.training.feed import auxiliary_values
+
+
+def choose_observations(
+    model: Any, data: Any, n_samples: int | None, seed: int
+) -> tuple[AbstractDataset, Int[np.ndarray, " sample"]]:
+    """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
+    if not isinstance(model, Model):
+        raise InputError(
+            f"model must be a model of ours, with encoder and decoder, got {type(model).__name__}."
+        )
+    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    if tuple(dataset.shape) != model.blueprint.shape:
+        raise InputError(
+            f"the model was trained on observations of shape {model.blueprint.shape}, got data of shape "
+            f"{tuple(dataset.shape)}; use data like those it was trained on."
+        )
+    if n_samples is not None and n_samples < 1:
+        raise InputError(f"n_samples must be at least 1, or None for all of the data, got {n_samples}.")
+    if n_samples is None or n_samples >= len(dataset):
+        return dataset, np.arange(len(dataset))
+    return dataset, generator(seed, "geometry", "observations").choice(
+        len(dataset), size=n_samples, replace=False
+    )
+
+
+def posteriors(
+    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+) -> Iterator[tuple[Float[Tensor, "sample *shape"], AbstractPosteriorDistribution]]:
+    """Batches of observations and q(z|x) for them; to be read inside ``torch.inference_mode``."""
+    for first in range(0, len(indices), BATCH):
+        rows = indices[first : first + BATCH]
+        x = model.place(torch.from_numpy(dataset.values(rows)))
+        yield x, model.encode(x, auxiliary_of(model, dataset, rows))
+
+
+def auxiliary_of(
+    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+) -> Float[Tensor, "sample auxiliary"] | None:
+    """What encoder and prior are given beside the observations; mostly nothing."""
+    if not model.blueprint.n_auxiliary:
+        return None
+    return auxiliary_values(dataset, indices).to(model.device, model.dtype)

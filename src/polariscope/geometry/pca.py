@@ -1,0 +1,156 @@
+"""Linear models against principal component analysis."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.errors import InputError
+from polariscope.geometry.assignment import assign
+from polariscope.geometry.decoder import check_codes
+from polariscope.geometry.jacobian import decoder_jacobian
+from polariscope.geometry.latents import kept_latents
+from polariscope.variable_types import VariableType
+
+CLOSE = 0.1  # eigenvalues closer than this, relatively, leave their directions to chance
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PcaAlignment:
+    """How well the columns of a linear decoder are principal directions, up to sign and order."""
+
+    value: float
+    """Mean |cosine| of each column with the direction assigned to it: 1 when they are the principal directions."""
+    cosines: Float[np.ndarray, "component latent"]
+    """|cosine| of every principal direction, by variance, with every column."""
+    components: tuple[int, ...]
+    """The component assigned to each latent."""
+    angles: Float[np.ndarray, " latent"]
+    """Principal angles in radians, largest first, between the columns' space and that of the first components:
+    0 when the model keeps the space of PCA, however it rotates it."""
+    correlations: Float[np.ndarray, "component latent"] | None
+    """|correlation| of the components' scores with the codes; None without codes."""
+    eigenvalues: Float[np.ndarray, " component"]
+    """Variance of the data along the components."""
+    latents: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def pca_alignment(
+    weights: Float[np.ndarray, "feature latent"],
+    observations: Float[np.ndarray, "sample feature"],
+    *,
+    codes: Float[np.ndarray, "sample latent"] | None = None,
+    types: Sequence[VariableType] | None = None,
+    keep: Sequence[int] | None = None,
+) -> PcaAlignment:
+    r"""Match the columns of a linear decoder with the first principal directions of the data.
+
+    A linear VAE with a diagonal posterior ends with decoder columns √(λ_i − βγ) u_i: principal directions u_i of
+    the data, up to signs and order. ``value`` is max over assignments of the mean |cos(w_j, u_π(j))|; a linear
+    autoencoder keeps the same space (angles of 0) and has any rotation in it. Passive latents, with columns of 0,
+    have to be removed. Where eigenvalues coincide, the directions are arbitrary and a note says so.
+
+    Reference: zietlow2022 Thm 2.
+
+    >>> x = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> pca_alignment(np.array([[0.0, -3.0], [0.5, 0.0]]), x).components
+    (1, 0)
+    """
+    kept = kept_latents(weights.shape[1], types, keep)
+    W, x = weights[:, list(kept)].astype(np.float64), observations.astype(np.float64)
+    _check(W, x, kept)
+    x = x - x.mean(axis=0)
+    _, singular, directions = np.linalg.svd(x, full_matrices=False)
+    d = len(kept)
+    if d > len(singular):
+        raise InputError(
+            f"{d} latents need as many principal directions, and {x.shape[0]} observations of {x.shape[1]} features "
+            f"have {len(singular)}; remove passive latents with types or keep, or give more observations."
+        )
+    U, eigenvalues = directions[:d].T, singular**2 / len(x)
+    columns = W / np.linalg.norm(W, axis=0)
+    cosines = np.abs(U.T @ columns)
+    rows, places = assign(cosines)
+    components = tuple(int(row) for row in rows[np.argsort(places)])
+    basis = np.linalg.qr(columns)[0]
+    # From sines and cosines together: arccos alone loses small angles.
+    angles = np.arctan2(
+        np.linalg.svd(basis - U @ (U.T @ basis), compute_uv=False),
+        np.linalg.svd(U.T @ basis, compute_uv=False)[::-1],
+    )
+    return PcaAlignment(
+        value=float(cosines[rows, places].mean()),
+        cosines=cosines,
+        components=components,
+        angles=angles,
+        correlations=None if codes is None else _correlations(x @ U, codes[:, list(kept)]),
+        eigenvalues=eigenvalues[:d],
+        latents=kept,
+        notes=tuple(_notes(eigenvalues, d)),
+    )
+
+
+def align_with_pca(
+    model: Any,
+    observations: Float[np.ndarray, "sample feature"],
+    *,
+    codes: Float[np.ndarray, "sample latent"] | None = None,
+    types: Sequence[VariableType] | None = None,
+    keep: Sequence[int] | None = None,
+) -> PcaAlignment:
+    """:func:`pca_alignment` of a model with a linear decoder; one whose Jacobian changes is refused."""
+    n_latents = model.n_latents if codes is None else codes.shape[1]
+    if codes is not None:
+        check_codes(model, codes)
+    points = np.stack([np.zeros(n_latents), np.ones(n_latents), -2 * np.ones(n_latents)])
+    at = decoder_jacobian(model, points)
+    if not np.allclose(at, at[:1], rtol=1e-4, atol=1e-6 * np.abs(at).max()):
+        raise InputError(
+            "the decoder is not linear: its Jacobian changes from code to code; use decoder_orthogonality, "
+            "or train with net='linear' and a Gaussian likelihood."
+        )
+    return pca_alignment(at[0], observations, codes=codes, types=types, keep=keep)
+
+
+def _check(
+    W: Float[np.ndarray, "feature latent"], x: Float[np.ndarray, "sample f"], kept: Sequence[int]
+) -> None:
+    if len(W) != x.shape[1]:
+        raise InputError(
+            f"weights and observations must have the same features, got {len(W)} and {x.shape[1]}."
+        )
+    if len(x) < 2 or not (np.isfinite(W).all() and np.isfinite(x).all()):
+        raise InputError(
+            f"weights and observations must be finite, and observations at least two, got {len(x)}; "
+            "the model may have diverged."
+        )
+    idle = [j for j, length in zip(kept, np.linalg.norm(W, axis=0), strict=True) if length == 0]
+    if idle:
+        raise InputError(
+            f"latent {', '.join(map(str, idle))} has a column of zeros, which has no direction; remove passive "
+            "latents with types or keep."
+        )
+
+
+def _correlations(
+    scores: Float[np.ndarray, "sample component"], codes: Float[np.ndarray, "sample latent"]
+) -> Float[np.ndarray, "component latent"]:
+    if len(scores) != len(codes):
+        raise InputError(f"codes must be those of the {len(scores)} observations, got {len(codes)} rows.")
+    a, b = (array - array.mean(axis=0) for array in (scores, codes.astype(np.float64)))
+    norms = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
+    return np.abs(np.divide(a.T @ b, norms, out=np.zeros(norms.shape), where=norms > 0))
+
+
+def _notes(eigenvalues: Float[np.ndarray, " component"], d: int) -> list[str]:
+    shown = eigenvalues[: d + 1]  # the first that is left out may be confused with the last that is kept
+    close = [i for i in range(len(shown) - 1) if shown[i] - shown[i + 1] < CLOSE * shown[i]]
+    if not close:
+        return []
+    pairs = ", ".join(f"{i} and {i + 1}" for i in close)
+    return [f"components {pairs} have variances within {CLOSE:.0%}: their directions are left to chance."]
