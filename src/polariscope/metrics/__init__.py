@@ -1,7 +1,114 @@
-"""Metrics: how well a representation separates and keeps the factors. Functions of (codes, factors)."""
+"""Metrics: how well a representation separates and keeps the factors. Functions of arrays, each giving a Score.
+
+A metric is called with the arrays it declares in ``needs``, then options by keyword:
+
+* ``needs=("codes", "factors")``: ``metric(codes, factors, …)``;
+* ``needs=("codes",)``: ``metric(codes, …)``; no factors are known;
+* ``needs=("models",)``: ``metric([codes, codes, …], …)``, one array per model, of the same samples.
+
+Those whose signature has ``variance`` can use the posterior variances, σ²(x). Every one takes ``seed``, and those
+of one model ``shared``, a :class:`~polariscope.metrics._shared.Shared` made from the same arrays, which keeps what
+several metrics need and never changes a score.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.errors import InputError
+from polariscope.regime.records import to_plain
 from polariscope.registry import open_family
 
-metric = family = open_family(__name__, "metric", traits=("bounds", "higher_is_better"))
+INVARIANCES = ("order", "shift", "scale", "sign", "monotone", "rotation")
+"""What ``invariant_to`` can name: changes of the codes that leave the default variant as it is. They are the order of
+the latents; a shift, a positive factor, a flipped sign or an increasing map of each latent; a rotation of all."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Score:
+    """One number about a representation, and the evidence behind it."""
+
+    value: float
+    interval: tuple[float, float] | None
+    """95 %, by resampling the samples; None where the metric's docstring says why."""
+    chance: float | None
+    """What codes that know nothing of the factors get: measured on shuffled rows, or known."""
+    bounds: tuple[float, float]
+    higher_is_better: bool
+    variant: str
+    per_factor: Float[np.ndarray, " factor"] | None = None
+    per_latent: Float[np.ndarray, " latent"] | None = None
+    matrix: Float[np.ndarray, "_ _"] | None = None
+    """(latent, factor) unless the metric's docstring says otherwise."""
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What was assumed, and where the number should be read with care."""
+    metric: str = ""
+    """Name of the metric."""
+
+    @classmethod
+    def of(
+        cls,
+        metric: str,
+        value: float,
+        *,
+        interval: tuple[float, float] | None,
+        chance: float | None,
+        variant: str,
+        bounds: tuple[float | int, float | int] | None = None,
+        **evidence: Any,
+    ) -> Score:
+        """The score of a registered metric: direction, and bounds unless given, are those it declared."""
+        traits = family.traits(metric)
+        low, high = bounds or traits["bounds"]
+        score = cls(
+            value=float(value),
+            interval=interval,
+            chance=chance,
+            bounds=(float(low), float(high)),
+            higher_is_better=traits["higher_is_better"],
+            variant=variant,
+            metric=metric,
+            **evidence,
+        )
+        if math.isnan(score.value):
+            raise InputError(f"metric {metric!r} is not defined for these arrays: its value is not a number.")
+        return score
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: arrays become lists, an infinite number the word "Infinity", one that is undefined null."""
+        return {field.name: _as_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    def __str__(self) -> str:
+        words = f"{self.metric} ({self.variant})".strip() if self.metric else self.variant
+        line = f"{words}: {self.value:.4g}"
+        if self.interval is not None:
+            line += f" ({self.interval[0]:.4g} to {self.interval[1]:.4g})"
+        line += f"; {'higher' if self.higher_is_better else 'lower'} is better"
+        line += f", in [{self.bounds[0]:g}, {self.bounds[1]:g}]"
+        if self.chance is not None:
+            line += f", chance {self.chance:.4g}"
+        return "\n".join([line, *(f"Note: {note}" for note in self.notes)])
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else to_plain(value)
+
+
+metric = family = open_family(
+    __name__, "metric", traits=("bounds", "higher_is_better", "needs", "invariant_to")
+)

@@ -1,0 +1,133 @@
+"""Explicitness: can a linear classifier read each factor off the codes?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from polariscope.errors import InputError
+from polariscope.metrics import Score, metric
+from polariscope.metrics._newton import fit
+from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.regime.divergence import NORMAL_QUANTILE
+
+
+@metric(
+    "explicitness",
+    bounds=(0, 1),
+    higher_is_better=True,
+    needs=("codes", "factors"),
+    invariant_to={"order", "shift", "scale", "sign"},
+)
+def explicitness(
+    codes: Any,
+    factors: Any,
+    *,
+    variant: Literal["auc", "normalised"] = "auc",
+    factor_names: Sequence[str] = (),
+    factor_kinds: Sequence[FactorKind] | None = None,
+    seed: int = 0,
+    shared: Shared | None = None,
+) -> Score:
+    r"""How well logistic regression tells each class of each factor from the rest.
+
+    .. math:: \mathrm{E} = \frac1K \sum_k \frac{1}{|C_k|} \sum_{c \in C_k} \mathrm{AUC}_{kc}
+
+    with AUC the area under the curve of true against false positives, on the third of the samples that the
+    classifiers were not trained on: the probability that a sample of the class is ranked above one of the rest. 1
+    when every class is linearly separable from the rest; ½ when the codes say nothing. It does not ask which latents
+    say it. ``auc``, the default, is this mean; ``normalised`` is 2 AUC − 1, which is 0 by
+    chance, and values below it are cut off at 0. A linear classifier cannot single out the middle of an ordered
+    factor.
+
+    Classes are weighted by 1/frequency; codes are standardised (the reference takes them as they are), so that the
+    penalty, C = 1, does not depend on their scale. A class that is not in both parts of the split is left out. The
+    interval is that of the test samples, given the classifiers, by the delta method.
+
+    Reference: Ridgeway & Mozer 2018, https://arxiv.org/abs/1802.05312; analyses.md §5.
+
+    >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
+    >>> explicitness(factors.astype(float), factors).value
+    1.0
+    """
+    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
+    areas, influence, left_out = _areas(arrays)
+    shuffled, _, _ = _areas(arrays.permuted())
+    stretch, offset = (2.0, 1.0) if variant == "normalised" else (1.0, 0.0)
+    per_factor = np.clip(stretch * areas - offset, 0, 1)
+    value = float(per_factor.mean())
+    half = stretch * NORMAL_QUANTILE * float(np.sqrt((influence.mean(axis=1) ** 2).sum())) / len(influence)
+    notes = arrays.grid_notes
+    if left_out:
+        notes += (f"{left_out} classes are missing from a part of the split and are left out.",)
+    return Score.of(
+        "explicitness",
+        value,
+        interval=(max(0.0, value - half), min(1.0, value + half)),
+        chance=float(np.clip(stretch * shuffled - offset, 0, 1).mean()),
+        variant=variant,
+        per_factor=per_factor,
+        details={"factor_names": arrays.factor_names},
+        notes=notes,
+    )
+
+
+def _areas(
+    arrays: Shared,
+) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], int]:
+    """AUC of each factor, the influence of each test sample on it, and how many classes could not be tested."""
+    train, test = arrays.split()
+    x = arrays.standardised
+    areas, influences, left_out = [], [], 0
+    for labels, name in zip(arrays.classes.T, arrays.factor_names, strict=True):
+        truth = labels[:, None] == np.arange(labels.max() + 1)
+        both = truth[train].any(axis=0) & truth[test].any(axis=0)
+        left_out += int((~both).sum())
+        truth = truth[:, both]
+        if not both.any() or truth[train].all() or truth[test].all():
+            raise InputError(
+                f"factor {name!r} has no class to tell from the rest in both parts of the split ({len(train)} and "
+                f"{len(test)} samples); draw more samples."
+            )
+        weights = logistic_regressions(x[train], truth[train])
+        decisions = x[test] @ weights[:-1] + weights[-1]
+        found = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
+        areas.append(math.fsum(area for area, _ in found) / len(found))
+        influences.append(np.mean([influence for _, influence in found], axis=0))
+    return np.array(areas), np.stack(influences, axis=1), left_out
+
+
+def logistic_regressions(
+    x: Float[np.ndarray, "train latent"], truth: Bool[np.ndarray, "train problem"]
+) -> Float[np.ndarray, "latent+1 problem"]:
+    """Weights and intercept of logistic regression for each column of truths, both answers weighted alike."""
+    n, positive = len(truth), truth.sum(axis=0)
+    cost = n / (2 * np.where(truth, positive, n - positive))
+    return fit(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
+
+
+def area_under_curve(
+    decisions: Float[np.ndarray, " test"], truth: Bool[np.ndarray, " test"]
+) -> tuple[float, Float[np.ndarray, " test"]]:
+    r"""P(decision of a positive > that of a negative), ties counting ½, and the influence of each sample on it.
+
+    From ranks; the influence of a positive is (share of negatives below it − AUC) / share of positives, that of a
+    negative likewise, so that the variance of the area is the mean square of the influences over n.
+
+    >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))[0]
+    0.75
+    """
+    from scipy.stats import rankdata
+
+    n_positive = int(truth.sum())
+    n_negative = len(truth) - n_positive
+    ranks, below = rankdata(decisions), np.empty(len(truth))
+    below[truth] = (ranks[truth] - rankdata(decisions[truth])) / n_negative
+    below[~truth] = 1 - (ranks[~truth] - rankdata(decisions[~truth])) / n_positive
+    area = float(below[truth].mean())
+    share = np.where(truth, n_positive, n_negative) / len(truth)
+    return area, (below - area) / share

@@ -1,0 +1,60 @@
+"""Modularity on representations with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from metrics.known import grid, noise, rotated
+from polariscope.errors import InputError
+from polariscope.metrics.modularity import modularity
+
+
+def test_latents_that_know_one_factor_each_score_one_even_when_several_know_the_same() -> None:
+    factors = grid(3, 4, repeats=2)
+    codes = np.hstack([factors, -factors, factors**2]).astype(float)
+    assert modularity(codes, factors).value == pytest.approx(1, abs=1e-12)
+
+
+def test_a_latent_that_knows_two_of_three_factors_equally_scores_a_half() -> None:
+    factors = grid(3, 3, 3, repeats=2)
+    both = factors[:, [0]] * 3.0 + factors[:, [1]]
+    assert modularity(both, factors).value == pytest.approx(0.5, abs=1e-12)
+    assert modularity(both, factors[:, :2]).value == pytest.approx(0, abs=1e-12)
+
+
+def test_a_rotation_by_45_degrees_scores_zero() -> None:
+    factors = grid(5, 5, repeats=2)
+    assert modularity(rotated(factors - 2.0), factors).value == pytest.approx(0, abs=1e-12)
+
+
+def test_unequal_knowledge_follows_the_formula() -> None:
+    # All of a factor with 4 values and one bit of another: I = log 4 and log 2, m = 1 − (log 2 / log 4)².
+    factors = grid(4, 4, repeats=2)
+    codes = (factors[:, 0] * 2.0 + factors[:, 1] // 2)[:, None]
+    assert modularity(codes, factors).value == pytest.approx(1 - 0.25, abs=1e-12)
+
+
+def test_constant_latents_count_as_zero_or_not_at_all() -> None:
+    factors = grid(4, 4, repeats=10)
+    codes = np.hstack([factors, np.zeros((160, 2))]).astype(float)
+    assert modularity(codes, factors).value == pytest.approx(0.5)
+    score = modularity(codes, factors, variant="informative")
+    assert score.value == pytest.approx(1)
+    assert score.details["counted"].tolist() == [True, True, False, False]
+    assert modularity(np.zeros((16, 2)), grid(4, 4), variant="informative").value == 0
+
+
+def test_noise_scores_what_the_numbers_of_classes_give() -> None:
+    # Plug-in information of noise is (bins − 1)(K − 1)/2n on average; with few bins and many samples each of the
+    # squares is near that: 1 − (1/10)² for factors of 2 and 11 classes if there were no spread.
+    rng = np.random.default_rng(0)
+    factors = np.stack([rng.integers(2, size=10_000), rng.integers(11, size=10_000)], axis=1)
+    score = modularity(noise(10_000, 10), factors, bins=5)
+    assert score.chance == pytest.approx(0.98, abs=0.02)
+    assert score.value == pytest.approx(score.chance, abs=0.02)
+
+
+def test_a_single_factor_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 2 are needed, got 1"):
+        modularity(noise(12, 2), np.arange(12)[:, None] % 3)

@@ -1,0 +1,138 @@
+"""All metrics of a representation in one pass."""
+
+from __future__ import annotations
+
+import json
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from metrics.known import noise
+from polariscope.errors import InputError
+from polariscope.metrics import _shared, family
+from polariscope.metrics._scoring import score
+from polariscope.representations import Representation
+
+QUICK = ("mig", "modularity", "tc", "active-units")
+
+
+def represent(factors: np.ndarray | None, names: tuple[str, ...] = (), seed: int = 0) -> Representation:
+    """Two latents that carry factors of three values, one of noise with the prior's variance."""
+    draw = np.random.default_rng(seed)
+    known = draw.integers(3, size=(400, 2)) if factors is None else factors[:, :2]
+    mean = np.hstack([known + 0.1 * draw.normal(size=known.shape), 0.01 * draw.normal(size=(400, 1))])
+    variance = np.tile([0.01, 0.01, 1.0], (400, 1))
+    sampled = mean + np.sqrt(variance) * draw.normal(size=mean.shape)
+    return Representation(mean, variance, sampled, factors, names)
+
+
+@pytest.fixture
+def factors() -> np.ndarray:
+    return np.random.default_rng(1).integers(3, size=(400, 2))
+
+
+@pytest.fixture
+def representation(factors: np.ndarray) -> Representation:
+    return represent(factors, ("shape", "scale"))
+
+
+def test_a_pass_gives_the_scores_that_each_metric_gives_alone(representation: Representation) -> None:
+    found = score(representation, ["mig", "dci:lasso", "modularity", "tc"], seed=3)
+    z, w = representation.mean, representation.factors
+    alone = {
+        "mig": family["mig"](z, w, factor_names=("shape", "scale"), seed=3),
+        "dci:lasso": family["dci"](z, w, variant="lasso", factor_names=("shape", "scale"), seed=3),
+        "modularity": family["modularity"](z, w, factor_names=("shape", "scale"), seed=3),
+        "tc": family["tc"](z, variance=representation.variance, seed=3),
+    }
+    assert found.scores.keys() == alone.keys()
+    for name, expected in alone.items():
+        assert found[name].to_dict() == expected.to_dict(), name
+
+
+def test_what_metrics_share_is_computed_once(representation: Representation) -> None:
+    with mock.patch.object(_shared, "discretise", wraps=_shared.discretise) as discretise:
+        score(representation, "mig,modularity")
+    assert discretise.call_count == 1
+
+
+def test_all_scores_every_metric_or_says_why_not(representation: Representation) -> None:
+    told = []
+    found = score(representation, progress=lambda *news: told.append(news))
+    assert set(found.scores) | set(found.not_applicable) == set(family)
+    assert list(found.not_applicable) == ["udr"]
+    assert "it compares several models" in found.not_applicable["udr"]
+    assert told == [(name, number, len(family)) for number, name in enumerate(family)]
+    assert found["mig"].value > 0.8
+    assert found["probe"].details["types"] == ["active", "active", "passive"]
+    stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert stored["scores"]["dci"]["value"] == found["dci"].value
+    assert stored["factor_names"] == ["shape", "scale"]
+    assert "udr: does not apply" in str(found)
+
+
+def test_without_factors_only_what_needs_none_is_scored() -> None:
+    found = score(represent(None), QUICK)
+    assert set(found.scores) == {"tc", "active-units"}
+    assert "it needs factors, and these samples have none" in found.not_applicable["mig"]
+    with pytest.raises(InputError, match="metric 'mig' does not apply here: it needs factors"):
+        found["mig"]
+
+
+def test_a_factor_with_one_value_is_left_out_with_a_note(factors: np.ndarray) -> None:
+    colour = np.hstack([factors, np.zeros((400, 1), dtype=int)])
+    found = score(represent(colour, ("shape", "scale", "colour")), "mig")
+    assert found.factor_names == ("shape", "scale")
+    assert found.notes == ("Factor 'colour' has a single value in these samples and is left out.",)
+    assert found["mig"].value == score(represent(factors, ("shape", "scale")), "mig")["mig"].value
+    nothing = score(represent(colour[:, [2, 2]]), QUICK)
+    assert "no factor varies in these 400 samples" in nothing.not_applicable["mig"]
+
+
+def test_factors_that_are_refused_do_not_stop_the_rest(factors: np.ndarray) -> None:
+    measured = np.hstack([factors, noise(400, 1)])
+    found = score(represent(measured), QUICK)
+    assert set(found.scores) == {"tc", "active-units"}
+    assert "factor '2' must hold integers (classes)" in found.not_applicable["mig"]
+    kinds = ("categorical", "categorical", "continuous")
+    assert "mig" in score(represent(measured), "mig", factor_kinds=kinds).scores
+
+
+def test_the_sampled_codes_are_scored_when_asked_for(representation: Representation) -> None:
+    sampled = score(representation, "mig", source="sampled")
+    assert sampled["mig"].value == family["mig"](representation.sampled, representation.factors).value
+    assert sampled.source == "sampled"
+
+
+def test_types_for_the_probe_are_relative_to_the_prior(factors: np.ndarray) -> None:
+    """A posterior variance of 0.01 under a prior of 0.01 is passive."""
+    plain = represent(factors)
+    narrow = Representation(
+        plain.mean,
+        plain.variance,
+        plain.sampled,
+        factors,
+        prior_mean=np.zeros(3),
+        prior_variance=np.array([1.0, 0.01, 1.0]),
+    )
+    assert score(narrow, "probe")["probe"].details["types"] == ["active", "passive", "passive"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ("migg", "no metric named 'migg'.*Did you mean 'mig'"),
+        (["mig", "dcii"], "no metric named 'dcii'.*Did you mean 'dci'"),
+        ("dci:laso", "option variant of metric 'dci' must be one of boosted, .*lasso, got 'laso'"),
+        ("", "no metric named ''"),
+        ([], "metrics must name at least one metric"),
+    ],
+)
+def test_an_unknown_name_is_refused_before_anything_is_computed(
+    representation: Representation, metrics: str | list[str], message: str
+) -> None:
+    told: list[str] = []
+    with pytest.raises(InputError, match=message):
+        score(representation, metrics, progress=lambda name, *_: told.append(name))
+    assert told == []
