@@ -1,0 +1,106 @@
+"""A comparison in words and tables: plain text for a terminal, HTML for a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polariscope.comparison.comparison import Comparison, HeatMap
+
+
+def short(layer: str) -> str:
+    """A layer's name in three characters or so, for the head of a column.
+
+    >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12")]
+    ['in', 'e1', 'μ', 'σ²', 'z', 'd12']
+    """
+    known = {"input": "in", "mean": "μ", "variance": "σ²", "sampled": "z"}
+    part, slash, number = layer.partition("/")
+    return known.get(layer, f"{part[0]}{number}" if slash and number.isdigit() else layer)
+
+
+def cell(value: float) -> str:
+    """A score in as few characters as two digits need.
+
+    >>> cell(0.934), cell(1.0), cell(0.9999), cell(-0.05), cell(-0.001)
+    ('.93', '1.0', '1.0', '-.05', '.00')
+    """
+    text = f"{value:.2f}"
+    if text == "-0.00":
+        text = "0.00"
+    return "1.0" if text == "1.00" else text.replace("0.", ".", 1)
+
+
+def sentence(found: HeatMap) -> str:
+    """What is compared, on what."""
+    who = (
+        f"{found.row_label} (rows) with {found.column_label} (columns)"
+        if found.row_label != found.column_label
+        else f"{found.row_label}, layers with each other"
+    )
+    pairs = f", mean of {found.n_pairs} pairs of models" if found.n_pairs > 1 else ""
+    return f"{found.measure}: {who}{pairs}, {found.n_samples:,} samples"
+
+
+def cells_of(found: HeatMap) -> list[list[str]]:
+    """The heat map in numbers: a header, then a line for each row; all cells of a column are equally wide."""
+    lines = [["", *map(short, found.columns)]]
+    lines += [
+        [layer, *map(cell, values)] for layer, values in zip(found.rows, found.values.tolist(), strict=True)
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        [
+            text.rjust(width + 2) if place else text.ljust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in lines
+    ]
+
+
+def heat_map_as_text(found: HeatMap) -> str:
+    """The heat map in numbers."""
+    return "\n".join([sentence(found), *map("".join, cells_of(found))])
+
+
+def matching_as_text(found: HeatMap) -> str:
+    """Each layer with the one of the same name."""
+    rows = [
+        f"{layer:<12}{value:7.3f}" + ("" if error is None else f" ± {error:.3f}")
+        for layer, (value, error) in found.matching().items()
+    ]
+    how = "" if found.errors is None else " (± standard error over samples)"
+    return "\n".join([f"Layers of the same name{how}", *rows])
+
+
+def as_text(comparison: Comparison) -> str:
+    """The averaged heat map, layers of the same name, notes."""
+    found = comparison.headline()
+    parts = [heat_map_as_text(found)]
+    if found.row_label != found.column_label or found.n_pairs > 1:
+        parts.append(matching_as_text(found))
+    if comparison.notes:
+        parts.append("\n".join(["Read with care", *(f"- {note}" for note in comparison.notes)]))
+    return "\n\n".join(parts)
+
+
+def as_html(comparison: Comparison) -> str:
+    """The averaged heat map as a table whose cells are shaded; names are escaped."""
+    found = comparison.headline()
+    head = "".join(f"<th>{html.escape(short(layer))}</th>" for layer in found.columns)
+    body = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(layer)}</th>"
+        + "".join(
+            f'<td style="background:rgba(15,139,141,{max(0.0, value):.2f})">{cell(value)}</td>'
+            for value in values
+        )
+        + "</tr>"
+        for layer, values in zip(found.rows, found.values.tolist(), strict=True)
+    )
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in comparison.notes)
+    care = f"<p>Read with care</p><ul>{notes}</ul>" if notes else ""
+    return (
+        f"<p><strong>{html.escape(sentence(found))}</strong></p>"
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>{care}"
+    )

@@ -1,0 +1,130 @@
+"""What all measures do with an array first: look at it, centre it, and take its Gram matrix in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.errors import InputError
+
+FEATURES_AT_ONCE = 2048
+
+
+def check(
+    x: Float[np.ndarray, "sample p"], name: str = "x", at_least: int = 2
+) -> Float[np.ndarray, "sample p"]:
+    """The array, if it is a representation that can be compared; else an error that says why not."""
+    x = np.asarray(x)
+    if x.ndim != 2 or x.shape[1] == 0 or x.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} must have numbers in the shape (sample, feature), got {x.dtype} of shape {x.shape}; "
+            "flatten activations with x.reshape(len(x), -1)."
+        )
+    if len(x) < at_least:
+        raise InputError(f"{name} must have at least {at_least} samples for this measure, got {len(x)}.")
+    if x.dtype not in (np.float32, np.float64):
+        x = x.astype(np.float64)  # differences of small integers and half floats overflow
+    for part in _features(x):
+        if not np.isfinite(part).all():
+            raise InputError(f"{name} must be finite, got NaN or infinity; the model may have diverged.")
+    if is_constant(x):
+        raise InputError(
+            f"{name} is the same for all {len(x)} samples, so it has no similarity with anything; leave it out."
+        )
+    return x
+
+
+def check_pair(
+    x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], at_least: int = 2
+) -> tuple[Float[np.ndarray, "sample p"], Float[np.ndarray, "same q"]]:
+    """Two representations of the same samples."""
+    x, y = check(x, "x", at_least), check(y, "y", at_least)
+    if len(x) != len(y):
+        raise InputError(
+            f"x and y must have a row for each of the same samples, got {len(x)} and {len(y)} rows; "
+            "encode the same observations with both models."
+        )
+    return x, y
+
+
+def is_constant(x: Float[np.ndarray, "sample p"]) -> bool:
+    """Whether no feature varies over the samples."""
+    with np.errstate(invalid="ignore"):  # ∞ − ∞: not constant, and refused where it is compressed
+        return not any(np.ptp(part, axis=0).any() for part in _features(x))
+
+
+def centred(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample varying"]:
+    """The features that vary, in float64, less their means and in a common unit: none deviates by more than 1.
+
+    Every measure here looks at deviations from the mean and divides by their size, so that features which do not
+    vary can be dropped (a third of a convolutional layer, when images have a plain background), and the unit chosen
+    so that no square overflows or vanishes.
+    """
+    return np.concatenate(list(_deviations(x)), axis=1)
+
+
+def gram(
+    x: Float[np.ndarray, "sample p"], products_in: type[np.floating] = np.float64
+) -> Float[np.ndarray, "sample sample"]:
+    """K = XXᵀ of the centred features, some features at a time.
+
+    Means are taken off and products summed in float64: with both in float32, scores of wide layers are off in the third
+    digit. ``products_in=np.float32`` rounds the deviations, and the products of a block of features, twice as fast.
+    """
+    total = np.zeros((len(x), len(x)))
+    for part in _deviations(x):
+        rounded = part.astype(products_in, copy=False)
+        total += rounded @ rounded.T
+    return total
+
+
+def squared_distances(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample sample"]:
+    """Squared Euclidean distance of every pair of samples, up to a common factor."""
+    products = gram(x)
+    lengths = np.diagonal(products).copy()
+    products *= -2
+    products += lengths[:, None]
+    products += lengths
+    np.maximum(products, 0, out=products)  # rounding
+    np.fill_diagonal(products, 0)
+    return products
+
+
+def gram_product(
+    x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"]
+) -> float | Float[np.ndarray, ""]:
+    """⟨XXᵀ, YYᵀ⟩ = ‖XᵀY‖²_F, from whichever matrices are smaller."""
+    n, p, q = len(x), x.shape[1], y.shape[1]
+    if p * q <= n * (p + q):
+        return np.sum((x.T @ y) ** 2)
+    return np.sum((x @ x.T) * (y @ y.T))
+
+
+def upper_triangle(
+    matrix: Float[np.ndarray, "sample sample"], *, diagonal: bool
+) -> Float[np.ndarray, " pair"]:
+    """The entries above the diagonal, and on it if asked, row by row; indices for them would take more memory."""
+    n, first = len(matrix), 0 if diagonal else 1
+    packed = np.empty(n * (n + 1) // 2 - first * n, dtype=matrix.dtype)
+    position = 0
+    for i, row in enumerate(matrix):
+        length = n - i - first
+        packed[position : position + length] = row[i + first :]
+        position += length
+    return packed
+
+
+def _features(x: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, x.shape[1], FEATURES_AT_ONCE):
+        yield x[:, start : start + FEATURES_AT_ONCE]
+
+
+def _deviations(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The centred features that vary, some at a time."""
+    unit = max(float(np.ptp(part, axis=0).max()) for part in _features(x))
+    for part in _features(x):
+        varying = part[:, np.ptp(part, axis=0) > 0].astype(np.float64)
+        if varying.shape[1]:
+            yield (varying - varying.mean(axis=0)) / unit
