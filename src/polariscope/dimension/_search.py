@@ -1,0 +1,94 @@
+"""Exact nearest neighbours of every point, by matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+FEWEST_ROWS, MOST_ROWS = 128, 1024  # of the distance matrix held at once
+SMALL = (
+    8192  # numbers in a temporary array; fresh memory for larger ones costs more than what is computed in it
+)
+SPARE = 8  # candidates beyond k
+TIE = 1e-9  # neighbours whose squared distances differ by less, relatively, are as good as each other
+
+
+def nearest(
+    points: Float[np.ndarray, "point feature"], k: int
+) -> tuple[Float[np.ndarray, "point k"], Int[np.ndarray, "point k"]]:
+    r"""Distances to, and places of, the k nearest other points, nearest first; the points differ from each other.
+
+    A matrix product gives approximate squared distances, :math:`\|c_i\|^2 + \|c_j\|^2 - 2 c_i \cdot c_j` with c the
+    centred points, in float32. The k + 8 nearest of each row are candidates, whose distances are taken again as
+    :math:`\|x_i - x_j\|` in float64, where close points lose no digits. A row is done when no other point can be
+    nearer than its k-th neighbour: rounding moves an approximation by at most
+
+    .. math:: (p + 16) \, u \, (\|c_i\| + \|c_j\|)^2
+
+    (p features, unit roundoff u; Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3.1), and a nearer
+    point has :math:`\|c_j\| \le \|c_i\| + r_k`. Rows that cannot be decided, because of ties or of clusters much
+    smaller than the whole, are done again with the product in float64, and then without it.
+    """
+    n_points = len(points)
+    distances, indices = np.empty((n_points, k)), np.empty((n_points, k), dtype=np.intp)
+    centre = points.mean(axis=0, dtype=np.float64)
+    rows = np.arange(n_points)
+    for dtype in (np.float32, np.float64):
+        if rows.size:
+            # Centred before it is rounded: values far from 0 would lose their differences.
+            wide = np.promote_types(points.dtype, dtype)
+            centred = np.subtract(points, centre.astype(wide), dtype=wide).astype(dtype, copy=False)
+            rows = rows[~_by_product(points, centred, rows, k, distances, indices)]
+    for row in rows.tolist():
+        others = np.delete(np.arange(n_points), row)
+        distances[row], indices[row] = _closest(points, row, others, k)
+    return distances, indices
+
+
+def _by_product(
+    points: Float[np.ndarray, "point feature"],
+    centred: Float[np.ndarray, "point feature"],
+    rows: Int[np.ndarray, " row"],
+    k: int,
+    distances: Float[np.ndarray, "point k"],
+    indices: Int[np.ndarray, "point k"],
+) -> Bool[np.ndarray, " row"]:
+    """Fill in the neighbours of some rows; returns for which of them they are certain."""
+    n_points, n_features = centred.shape
+    squares = np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+    approximate_squares = squares.astype(centred.dtype)
+    n_candidates = min(k + SPARE, n_points - 1)
+    horizon = np.empty(len(rows))
+    # With few features the products should stay in the cache, with many all points are read again for each block.
+    n_rows = min(max(n_features, FEWEST_ROWS), MOST_ROWS)
+    product = np.empty((n_rows, n_points), dtype=centred.dtype)
+    for start in range(0, len(rows), n_rows):
+        block = rows[start : start + n_rows]
+        approximate = np.matmul(-2 * centred[block], centred.T, out=product[: len(block)])
+        approximate += approximate_squares
+        for place, row in enumerate(block.tolist()):
+            approximate[place, row] = np.inf
+            near = np.argpartition(approximate[place], n_candidates)
+            horizon[start + place] = approximate[place, near[n_candidates]] + squares[row]
+            candidates = np.sort(near[:n_candidates])
+            distances[row], indices[row] = _closest(points, row, candidates, k)
+    farthest = distances[rows, -1]
+    unit = np.finfo(centred.dtype).eps / 2
+    error = (n_features + 16) * unit * (2 * np.sqrt(squares[rows]) + farthest) ** 2
+    return farthest**2 * (1 - TIE) <= horizon - error
+
+
+def _closest(points: np.ndarray, row: int, candidates: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k candidates nearest to a point, by the differences themselves; of equally near ones the first.
+
+    Called for every row, so that its shapes are not checked.
+    """
+    point = points[row].astype(np.float64)
+    step = max(1, SMALL // len(point))
+    squares = np.empty(len(candidates))
+    for start in range(0, len(candidates), step):
+        difference = points[candidates[start : start + step]] - point
+        squares[start : start + step] = np.vecdot(difference, difference)
+    distance = np.sqrt(squares)
+    order = np.argsort(distance, kind="stable")[:k]
+    return distance[order], candidates[order]

@@ -1,0 +1,133 @@
+"""Is a model's Σ E[σ²] below the threshold to stay? Decided while it trains, from level and trend per latent."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from polariscope.dimension.answer import Decision
+from polariscope.errors import InputError
+
+LEAST_LOOKS = 5
+"""Looks in the second half of the training, below which no line is fitted."""
+SURE = 2.5
+"""Standard errors beyond which a latent's trend is taken for real."""
+STEEP = 0.2
+"""Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
+BEGUN = 0.5
+"""A latent below this posterior variance has learned something."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Verdict:
+    """What a look at the curves says."""
+
+    decision: Decision
+    level: float
+    """The statistic now: the fitted lines at the last look, summed over latents."""
+    projected: tuple[float, float]
+    """Lowest and highest it may be after twice the steps, if every trend goes on as it did."""
+    noise: float
+    """Standard error of ``level``."""
+    has_begun: bool
+    """Whether any latent says anything about the input yet."""
+
+
+def judge(
+    steps: Shaped[np.ndarray, " look"],
+    variances: Float[np.ndarray, "look latent"],
+    threshold: float | int,
+) -> Verdict:
+    r"""Decide whether the statistic :math:`g = \sum_j \mathbb{E}[\sigma_j^2]` settles below ``threshold``.
+
+    While a VAE trains, g starts near n, falls steeply as latents become active, and then rises slowly as surplus
+    ones are pruned, each on its own: the first crossing of the threshold means nothing. So over the second half
+    of the training so far, steps (t/2, t], a line in log₂(step) is fitted to every latent's variance: its value at
+    t is the latent's level, its slope :math:`b_j` the change to be expected when the steps are doubled. With
+    trends beyond 2.5 standard errors only,
+
+    .. math:: g_{low} = \sum_j \max(0, v_j + \min(0, b_j)) - 2s, \qquad
+        g_{high} = \sum_j \min(\max(1, v_j), v_j + \max(0, b_j)) + 2s
+
+    where s is the standard error of the summed levels. The model *fits* when g_high ≤ threshold and the first
+    descent is over (g falls by less than a fifth of the threshold per doubling: while it falls as a whole, which
+    latents will be pruned is not to be seen); it has *too many* latents when g_low > threshold and at least one
+    latent has begun to learn; otherwise it is undecided and must be trained on. Doubling the steps and looking at
+    the second half only makes the steep descent leave the window by itself.
+
+    >>> steps = np.arange(100, 1001, 100)
+    >>> judge(steps, np.full((10, 4), 0.1), threshold=1.0).decision
+    'fits'
+    >>> judge(steps, np.tile([0.1, 0.1, 0.95, 0.96], (10, 1)), threshold=1.0).decision
+    'too many'
+    """
+    level, slope, error = _lines(steps, variances)
+    real = np.abs(slope) > SURE * error["slope"]
+    slope = np.where(real, slope, 0.0)
+    noise = float(np.sqrt((error["level"] ** 2).sum()))
+    low = np.maximum(0, level + np.minimum(0, slope)).sum() - 2 * noise
+    high = np.minimum(np.maximum(1, level), level + np.maximum(0, slope)).sum() + 2 * noise
+    has_begun = bool((level < BEGUN).any())
+    decision: Decision = "undecided"
+    if high <= threshold and slope.sum() > -STEEP * threshold:
+        decision = "fits"
+    elif low > threshold and has_begun:
+        decision = "too many"
+    return Verdict(decision, float(level.sum()), (float(max(0, low)), float(high)), noise, has_begun)
+
+
+def predict(
+    steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"], threshold: float | int
+) -> tuple[int, int, int]:
+    r"""What a wide model says of narrow ones: the n whose statistic would just pass, with lowest and highest.
+
+    A narrower model keeps the latents that say most, so that
+    :math:`\hat g(n) = \sum_{j \le n} \mathbb{E}[\sigma_{(j)}^2]`, smallest variances first; the prediction is the
+    largest n with :math:`\hat g(n) \le t`. For a linear VAE this is exact (its latents are the principal
+    directions, whatever n). The range is that of the looks in the second half of the training.
+
+    >>> predict(np.arange(100, 1001, 100), np.tile([1.0, 0.1, 0.2, 0.9], (10, 1)), threshold=1.0)
+    (2, 2, 2)
+    """
+    found = [count_within(row, threshold) for row in variances[_second_half(steps)]]
+    return found[-1], min(found), max(found)
+
+
+def count_within(variances: Float[np.ndarray, " latent"], threshold: float | int) -> int:
+    """How many latents, smallest posterior variance first, stay within the threshold together.
+
+    >>> count_within(np.array([0.9, 0.05, 0.1]), 1.0)
+    2
+    """
+    return int((np.cumsum(np.sort(variances)) <= threshold).sum())
+
+
+def _second_half(steps: Shaped[np.ndarray, " look"]) -> Bool[np.ndarray, " look"]:
+    return steps > steps[-1] / 2
+
+
+def _lines(
+    steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], dict[str, np.ndarray]]:
+    """Least squares of each latent's variance in log₂(step / last step), over the second half."""
+    window = _second_half(steps)
+    count = int(window.sum())
+    if count < LEAST_LOOKS:
+        raise InputError(
+            f"steps must hold at least {LEAST_LOOKS} looks after half the training, got {count}; look more often."
+        )
+    x = np.log2(steps[window] / steps[-1])
+    y = variances[window].astype(np.float64)
+    centred = x - x.mean()
+    spread = float((centred**2).sum())
+    slope = centred @ y / spread
+    level = y.mean(axis=0) - slope * x.mean()
+    residual = y - level - np.outer(x, slope)
+    scatter = np.sqrt((residual**2).sum(axis=0) / (count - 2))
+    error = {
+        "slope": scatter / np.sqrt(spread),
+        "level": scatter * np.sqrt(1 / count + x.mean() ** 2 / spread),
+    }
+    return level, slope, error

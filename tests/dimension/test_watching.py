@@ -1,0 +1,112 @@
+"""Decisions while training, on curves whose end is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polariscope.dimension.watching import count_within, judge, predict
+from polariscope.errors import InputError
+from polariscope.seeds import generator
+
+STEPS = np.arange(50, 4001, 50)
+
+
+def curves(
+    final: np.ndarray, steps: np.ndarray = STEPS, descent: float = 150.0, pruning: float = 1500.0
+) -> np.ndarray:
+    """All latents fall to 0.03 first; then each drifts to its own final variance, as surplus ones do."""
+    fall = 0.03 + 0.97 * np.exp(-steps / descent)[:, None]
+    drift = (1 - np.exp(-np.maximum(0, steps - 5 * descent) / pruning))[:, None]
+    return np.maximum(fall, 0.03 + (final - 0.03) * drift)
+
+
+def first_decision(
+    variances: np.ndarray, threshold: float = 1.0, steps: np.ndarray = STEPS
+) -> tuple[str, int]:
+    for look in range(10, len(steps) + 1):
+        verdict = judge(steps[:look], variances[:look], threshold)
+        if verdict.decision != "undecided":
+            return verdict.decision, int(steps[look - 1])
+    return "undecided", int(steps[-1])
+
+
+def test_the_first_crossing_of_the_threshold_is_not_the_decision() -> None:
+    # 16 latents dip to a sum below 1, then 6 are pruned: the sum ends near 0.3 + 6.
+    variances = curves(np.array([0.03] * 10 + [1.0] * 6))
+    assert variances.sum(axis=1).min() < 1
+    looks = int((variances.sum(axis=1) <= 1).argmax()) + 1
+    assert judge(STEPS[:looks], variances[:looks], 1.0).decision == "undecided"
+    assert first_decision(variances)[0] == "too many"
+
+
+def test_a_model_without_surplus_is_decided_early() -> None:
+    decision, step = first_decision(curves(np.full(6, 0.02)))
+    assert decision == "fits"
+    assert (
+        step <= 1600
+    )  # the descent, exp(−t/150), is over by a thousand steps; the window then has to leave it
+
+
+def test_a_model_far_too_wide_is_decided_long_before_it_has_settled() -> None:
+    decision, step = first_decision(curves(np.array([0.05] * 5 + [1.0] * 40)))
+    assert decision == "too many"
+    assert step <= 1500
+
+
+def test_a_plateau_in_which_nothing_is_learned_is_not_a_decision() -> None:
+    variances = np.ones((len(STEPS), 4)) * 0.99
+    verdict = judge(STEPS, variances, 1.0)
+    assert verdict.decision == "undecided"
+    assert not verdict.has_begun
+
+
+@pytest.mark.parametrize("surplus", [0.0, 0.5, 2.0])
+def test_latents_that_still_fall_or_rise_across_the_threshold_leave_it_open(surplus: float) -> None:
+    drift = np.linspace(0, 1, len(STEPS))[:, None]
+    rising = np.tile(np.array([0.05] * 4), (len(STEPS), 1))
+    rising = np.concatenate([rising, 0.1 + 0.8 * drift], axis=1)  # 0.3 … 1.1: just crossing at the end
+    verdict = judge(STEPS[:70], rising[:70], 1.0 + surplus)
+    assert verdict.decision == ("undecided" if surplus == 0 else "fits")
+    low, high = verdict.projected
+    assert low <= verdict.level <= high
+
+
+def test_noise_alone_rarely_decides_wrongly() -> None:
+    # Level 0.9 of a threshold of 1, noise 0.02 per look and latent: never "too many", in 200 repetitions.
+    draw = generator(0, "noise")
+    wrong = 0
+    for _ in range(200):
+        noisy = 0.15 + 0.02 * draw.standard_normal((40, 6))
+        wrong += judge(STEPS[:40], noisy, 1.0).decision == "too many"
+    assert wrong == 0
+
+
+def test_a_trend_of_one_latent_is_seen_among_many_steady_ones() -> None:
+    steady = np.full((80, 30), 0.01)
+    rising = np.concatenate([steady, 0.3 + 0.2 * np.log2(STEPS / 50)[:, None] / 6], axis=1)
+    verdict = judge(STEPS, rising, 1.0)
+    # 0.3 + 0.2 (log₂ 80)/6 = 0.5107 now and 0.5441 after a doubling: the line is exact in log₂(step).
+    assert verdict.level == pytest.approx(0.3 + 0.3 + 0.2 * np.log2(80) / 6, abs=1e-9)
+    assert verdict.projected[1] == pytest.approx(verdict.level + 0.2 / 6, abs=1e-9)
+    assert verdict.projected[0] == pytest.approx(verdict.level, abs=1e-9)
+
+
+def test_projections_stay_between_nothing_and_one_per_latent() -> None:
+    verdict = judge(STEPS, curves(np.ones(5)), 1.0)
+    assert 0 <= verdict.projected[0] <= verdict.projected[1] <= 5 + 2 * verdict.noise
+
+
+def test_a_wide_model_predicts_the_answer_of_the_linear_theory() -> None:
+    eigenvalues = np.array([50.0, 20.0, 10.0, 5.0, 2.0, 0.5, 0.1])
+    variances = np.minimum(1, 1 / eigenvalues)  # β γ = 1
+    for threshold in (0.05, 0.2, 0.5, 1.0, 2.0, 3.5):
+        expected = max((n for n in range(8) if variances[:n].sum() <= threshold), default=0)
+        shuffled = generator(1, "order").permutation(variances)
+        assert count_within(shuffled, threshold) == expected
+        assert predict(STEPS, np.tile(shuffled, (len(STEPS), 1)), threshold) == (expected, expected, expected)
+
+
+def test_too_few_looks_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 5 looks after half the training, got 2"):
+        judge(np.array([50, 100, 150, 200]), np.ones((4, 2)), 1.0)
