@@ -21,6 +21,11 @@ _HOMES = {
     "Representation": "polariscope.representations",
     "diagnose": "polariscope.regime.diagnose",
     "decompose": "polariscope.regime.decomposition",
+    "size": "polariscope.sizing.size",
+    "compare_sizes": "polariscope.sizing.size",
+    "VAE": "polariscope.estimator",
+    "score": "polariscope.metrics._scoring",
+    "compare": "polariscope.comparison.compare",
     "InputError": "polariscope.errors",
     "PolariscopeError": "polariscope.errors",
 }
@@ -35,6 +40,7 @@ _FAMILIES = {
     "metrics": "polariscope.metrics",
     "similarity": "polariscope.similarity",
     "dimension": "polariscope.dimension",
+    "sizing": "polariscope.sizing",
 }
 
 __all__ = ["__version__", *_HOMES, *_PACKAGES, *_FAMILIES]
@@ -56,14 +62,17 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from polariscope.comparison.compare import compare
     from polariscope.data import family as datasets
     from polariscope.data.arrays import from_arrays
     from polariscope.data.folder import from_folder
     from polariscope.data.sources import load_dataset
     from polariscope.dimension import family as dimension
     from polariscope.errors import InputError, PolariscopeError
+    from polariscope.estimator import VAE
     from polariscope.likelihoods import family as likelihoods
     from polariscope.metrics import family as metrics
+    from polariscope.metrics._scoring import score
     from polariscope.model import load_model
     from polariscope.nets import family as nets
     from polariscope.objectives import family as objectives
@@ -75,4 +84,6 @@ if TYPE_CHECKING:
     from polariscope.representations import Representation
     from polariscope.representations.encode import encode
     from polariscope.similarity import family as similarity
+    from polariscope.sizing import family as sizing
+    from polariscope.sizing.size import compare_sizes, size
     from polariscope.training.run import train

@@ -23,6 +23,7 @@ FAMILIES = (
     "metrics",
     "similarity",
     "dimension",
+    "sizing",
 )
 
 

@@ -20,7 +20,7 @@ from polariscope.metrics._shared import (
     prepare,
     recentred_interval,
 )
-from polariscope.regime.decomposition import LOG_2PI, _joint_products, _log_mixture
+from polariscope.regime.decomposition import LOG_2PI, joint_products
 from polariscope.representations import draw_sampled
 from polariscope.seeds import generator
 
@@ -155,7 +155,7 @@ def _from_posteriors(
 
     def log_mixture(rows: Int[np.ndarray, " row"], j: int) -> Float[np.ndarray, " row"]:
         columns = [array[rows][:, [j]] for array in (z, mean, variance)]
-        return _log_mixture(*_joint_products(columns[0], columns[1], columns[2], None), own[rows, j])
+        return log_mixture(*joint_products(columns[0], columns[1], columns[2], None), own[rows, j])
 
     def log_ratios(
         classes: Int[np.ndarray, "sample factor"],

@@ -141,10 +141,10 @@ def decompose(
 
     marginal = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
     own = marginal if factor is None else _chain_rule(z - mean, factor)
-    log_joint = _log_mixture(*_joint_products(z, mean, variance, factor), own.sum(axis=1))
+    log_joint = log_mixture(*joint_products(z, mean, variance, factor), own.sum(axis=1))
     log_marginals = np.stack(
         [
-            _log_mixture(*_joint_products(z[:, [j]], mean[:, [j]], variance[:, [j]], None), marginal[:, j])
+            log_mixture(*joint_products(z[:, [j]], mean[:, [j]], variance[:, [j]], None), marginal[:, j])
             for j in range(z.shape[1])
         ],
         axis=1,
@@ -214,7 +214,7 @@ def _chain_rule(
     return -0.5 * (LOG_2PI + noise**2) - np.log(np.diagonal(factor, axis1=1, axis2=2))
 
 
-def _joint_products(
+def joint_products(
     z: Float[np.ndarray, "sample latent"],
     mean: Float[np.ndarray, "sample latent"],
     variance: Float[np.ndarray, "sample latent"],
@@ -241,7 +241,7 @@ def _joint_products(
     )
 
 
-def _log_mixture(
+def log_mixture(
     left: Float[np.ndarray, "sample product"],
     right: Float[np.ndarray, "product sample"],
     own: Float[np.ndarray, " sample"],

@@ -1,0 +1,85 @@
+"""Train a candidate until it is clear on which side of the threshold it stays."""
+
+from __future__ import annotations
+
+from polariscope.dimension.answer import Trial
+from polariscope.dimension.watching import Verdict, judge
+from polariscope.sizing import AbstractCandidates, Curves
+
+FIRST = 400
+"""Steps before the first verdict; a multiple of how often candidates are looked at."""
+GROWTH = 1.25
+"""Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
+ROUNDING = 1e-6
+MOST = 4000
+"""Steps after which the verdict is read off as it stands."""
+
+
+def schedule(most: int) -> list[int]:
+    """Steps at which a verdict is sought, multiples of 50, which candidates are looked at often enough for.
+
+    >>> schedule(1000)
+    [400, 500, 600, 750, 900, 1000]
+    """
+    found = [min(FIRST, most)]
+    while found[-1] < most:
+        found.append(min(most, max(found[-1] + 50, round(found[-1] * GROWTH / 50) * 50)))
+    return found
+
+
+def decide(
+    candidates: AbstractCandidates,
+    n_latents: int,
+    threshold: float,
+    most: int | None = None,
+    **changes: object,
+) -> Trial:
+    """Train until the verdict of :func:`~polariscope.dimension.watching.judge` is clear, or for ``most`` steps."""
+    for steps in schedule(MOST if most is None else most):
+        curves = candidates.watch(n_latents, steps, **changes)
+        verdict = judge(curves.steps, curves.variances, threshold)
+        if verdict.decision != "undecided":
+            break
+    return _trial(candidates.seed, n_latents, steps, curves, verdict, threshold, changes)
+
+
+def _trial(
+    seed: int,
+    n_latents: int,
+    steps: int,
+    curves: Curves,
+    verdict: Verdict,
+    threshold: float,
+    changes: dict[str, object],
+) -> Trial:
+    note = ""
+    if verdict.decision == "undecided":
+        side = "below" if verdict.level <= threshold else "above"
+        note = f"still open after {steps:,} steps; taken as {side} the threshold, where it is now"
+        if not verdict.has_begun:
+            note = f"no latent says anything about the input after {steps:,} steps"
+    beta = changes.get("beta")
+    return Trial(
+        n_latents,
+        seed,
+        verdict.level,
+        verdict.decision,
+        steps,
+        beta=float(beta) if isinstance(beta, int | float) else None,
+        projected=verdict.projected,
+        curve=curves.trace,
+        note=note,
+    )
+
+
+def passes(trial: Trial, threshold: float) -> bool:
+    """Which way the search goes on: the decision, or the level where there is none."""
+    return trial.decision == "fits" or (trial.decision == "undecided" and trial.statistic <= threshold)
+
+
+def could_be_otherwise(trial: Trial, threshold: float) -> bool:
+    """Whether the statistic may yet end on the other side."""
+    if trial.projected is None:
+        return False
+    low, high = trial.projected
+    return low - ROUNDING <= threshold <= high + ROUNDING

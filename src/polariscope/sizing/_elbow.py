@@ -1,0 +1,34 @@
+"""A curve over several widths, and its knee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from polariscope.dimension.answer import Trial
+from polariscope.dimension.knee import knee
+from polariscope.sizing import AbstractCandidates, Found, Goal
+
+WIDTHS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
+"""About √2 apart, so that the knee is found to within a fifth."""
+
+
+def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int, int], float]) -> Found:
+    """Measure models of several widths, and find where the curve bends."""
+    steps = goal.fixed_steps
+    trials = []
+    widths = [width for width in WIDTHS if width <= goal.cap]
+    for width in widths:
+        value = measure(width, steps)
+        trials.append(Trial(width, candidates.seed, value, "fits", steps))
+    found = knee(widths, [trial.statistic for trial in trials], seed=candidates.seed)
+    if found.value is None or found.interval is None:
+        return Found(None, None, tuple(trials), found.notes)
+    place = found.value
+    decided = tuple(trial if trial.n_latents <= place else _too_many(trial) for trial in trials)
+    return Found(
+        round(found.value), (round(found.interval[0]), round(found.interval[1])), decided, found.notes
+    )
+
+
+def _too_many(trial: Trial) -> Trial:
+    return Trial(trial.n_latents, trial.seed, trial.statistic, "too many", trial.steps)

@@ -1,0 +1,27 @@
+"""Automatic relevance: learn the prior's variances, and count the latents that stand out from their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polariscope.representations import Representation
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._wide import count_in_wide_model
+
+
+def count_relevant(representation: Representation) -> int:
+    """Latents whose means carry more than half of their prior's variance."""
+    prior = 1.0 if representation.prior_variance is None else representation.prior_variance
+    return int((np.mean(representation.variance / prior, axis=0, dtype=np.float64) < 0.5).sum())
+
+
+@method("ard", statistic="relevant latents", trains=True, threshold=None)
+def ard(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Latents of a wide model with a learned prior variance that carry most of it.
+
+    In automatic relevance determination the scale of what is not needed shrinks to 0. A VAE's decoder can undo any
+    scale of a latent, so that the learned prior variance s² alone says nothing; what does is the share of it that
+    the means carry, 1 − E[σ²]/s², more than half for a relevant latent. The interval is over resamples of the
+    samples.
+    """
+    return count_in_wide_model(candidates, goal, count_relevant, prior="anisotropic-learned")

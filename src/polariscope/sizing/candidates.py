@@ -1,0 +1,146 @@
+"""Candidates trained by us, each a run on disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from polariscope.data import AbstractDataset
+from polariscope.dimension.fondue import Memo
+from polariscope.model import Model
+from polariscope.representations import Representation
+from polariscope.representations.encode import encode
+from polariscope.seeds import generator
+from polariscope.sizing import AbstractCandidates, Curves
+from polariscope.training.checkpoint import saved_steps
+from polariscope.training.folder import read_log
+from polariscope.training.run import plan, train
+
+N_SAMPLES = 10_000
+N_LOOKED_AT = 512
+"""Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
+LOOK_EVERY = 25
+BATCH = 256
+
+Watcher = Callable[[int, int, float], None]
+"""Told at every look the number of latents, the step and Σ E[σ²]."""
+
+
+class TrainedCandidates(AbstractCandidates):
+    """Models trained by :func:`polariscope.train` in ``folder``, where they are found again."""
+
+    def __init__(
+        self,
+        data: AbstractDataset,
+        folder: Path,
+        seed: int,
+        recipe: Mapping[str, Any] = {},
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.data = data
+        self.folder = folder
+        self.seed = seed
+        self.watcher = watcher
+        self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
+        self.device = self.recipe.pop("device", "auto")
+        self._spent: dict[str, int] = {}
+        self._models: dict[tuple[str, int], Model] = {}
+
+    @property
+    def steps_per_epoch(self) -> int:
+        job = plan(self.data, n_latents=1, **{**self.recipe, "epochs": 1})
+        return job.settings.steps
+
+    @property
+    def n_steps(self) -> int:
+        return sum(self._spent.values())
+
+    def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
+        text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
+                       for key, value in sorted(changes.items()))  # fmt: skip
+        return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
+
+    def model(self, n_latents: int, steps: int, **changes: Any) -> Model:
+        """The model after so many steps, trained from where it stands."""
+        name = self._name(n_latents, changes)
+        if (name, steps) not in self._models:
+            options = {**self.recipe, **changes, "steps": steps}
+
+            def listen(step: int, line: dict[str, Any] | None) -> None:
+                if line is not None and self.watcher is not None:
+                    self.watcher(n_latents, step, line["trace"])
+
+            made = train(
+                self.data,
+                n_latents=n_latents,
+                out=self.folder / name,
+                device=self.device,
+                progress=listen,
+                **options,
+            )
+            self._models = {key: value for key, value in self._models.items() if key[0] != name}
+            self._models[name, steps] = made
+            self._spent[name] = max(steps, self._spent.get(name, 0))
+        return self._models[name, steps]
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        name = self._name(n_latents, changes)
+        if max(saved_steps(self.folder / name / "checkpoints"), default=0) < steps:
+            self.model(n_latents, steps, **changes)
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        lines = [line for line in read_log(self.folder / name) if line["step"] <= steps]
+        return Curves(
+            np.array([line["step"] for line in lines]),
+            np.array([line["variance"] for line in lines], dtype=float),
+        )
+
+    def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
+        name = self._name(n_latents, {})
+        memo = Memo(self.folder / f"{key}.json", key)
+        value = memo.get(n_latents, steps)
+        if value is None:
+            value = memo.put(n_latents, steps, measure())
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        return value
+
+    def representation(self, n_latents: int, steps: int, **changes: Any) -> Representation:
+        return encode(self.model(n_latents, steps, **changes), self.data, self._n_samples, self.seed)
+
+    def reconstruction_loss(self, n_latents: int, steps: int, **changes: Any) -> float:
+        self.model(n_latents, steps, **changes)
+        lines = read_log(self.folder / self._name(n_latents, changes))
+        return float(next(line for line in lines if line["step"] == steps)["validation"]["reconstruction"])
+
+    def reconstructions(
+        self, n_latents: int, steps: int, **changes: Any
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "sample feature"]]:
+        model = self.model(n_latents, steps, **changes)
+        representation = self.representation(n_latents, steps, **changes)
+        assert representation.indices is not None
+        inputs = self.data.values(representation.indices)
+        outputs = []
+        with torch.inference_mode():
+            for first in range(0, len(inputs), BATCH):
+                z = torch.from_numpy(representation.sampled[first : first + BATCH])
+                outputs.append(
+                    model.decode(z.to(device=model.device, dtype=model.dtype)).mean.float().cpu().numpy()
+                )
+        return _rows(inputs), _rows(np.concatenate(outputs))
+
+    def observations(self) -> Float[np.ndarray, "sample feature"]:
+        chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
+        return _rows(self.data.values(chosen))
+
+    @property
+    def _n_samples(self) -> int:
+        return min(N_SAMPLES, len(self.data))
+
+
+def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
+    return array.reshape(len(array), -1).astype(np.float32, copy=False)

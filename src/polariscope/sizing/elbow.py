@@ -1,0 +1,16 @@
+"""The elbow of the reconstruction loss."""
+
+from __future__ import annotations
+
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._elbow import elbow_of
+
+
+@method("elbow", statistic="reconstruction loss", trains=True, threshold=None)
+def elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee."""
+    return elbow_of(
+        candidates,
+        goal,
+        lambda n, steps: candidates.reconstruction_loss(n, steps, learning_rate=goal.learning_rate),
+    )

@@ -1,0 +1,94 @@
+"""FONDUE, with as few gradient steps as the decision needs."""
+
+from __future__ import annotations
+
+from polariscope.dimension.answer import Trial
+from polariscope.dimension.fondue import CapError, gallop, notes_on
+from polariscope.dimension.watching import BEGUN, predict
+from polariscope.errors import InputError
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._deciding import could_be_otherwise, decide, passes, schedule
+
+WIDTH = 16
+"""Latents of the first model, unless the guess is larger."""
+MOST_WIDE = 2000
+"""Steps after which a wide model's prediction is taken as it is; narrow models check it anyway."""
+
+
+@method("fondue", statistic="Σ E[σ²]", trains=True, threshold="goal")
+def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
+    r"""The largest n with Σ E[σ²] ≤ threshold, from one wide model's prediction and two narrow models' proof.
+
+    The published procedure (see ``fondue-published``) trains 4–8 models for whole epochs. Here
+
+    1. one *wide* model predicts the answer: narrower models keep the latents that say most, so that
+       :math:`\hat g(n)` is the sum of its n smallest variances
+       (:func:`~polariscope.dimension.watching.predict`; exact for linear VAEs). It is stopped as soon as the
+       prediction stands still, and doubled in width if it has no surplus;
+    2. *narrow* models at the predicted n and n + 1, trained afresh, prove it: each until the level and the trend
+       of its latents say on which side of the threshold it stays
+       (:func:`~polariscope.dimension.watching.judge`). If they disagree with the prediction, the search gallops
+       away from it and bisects.
+
+    The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
+    with n latents that fits, and one with n + 1 that does not. The interval takes in neighbours whose decision may
+    still turn.
+    """
+    trials: list[Trial] = []
+    # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
+    width = min(goal.cap, max(WIDTH, goal.n_init or 1, round(2 * goal.threshold) + WIDTH // 2))
+    if goal.threshold <= 0:
+        raise InputError(
+            f"threshold must be positive for Σ E[σ²], which no model brings to 0, got {goal.threshold:g}; 1 is usual."
+        )
+    guess = wide_guess(candidates, goal, width, trials)
+
+    def fits(n: int) -> bool:
+        trial = decide(candidates, n, goal.threshold, goal.steps, learning_rate=goal.learning_rate)
+        trials.append(trial)
+        return passes(trial, goal.threshold)
+
+    answer = gallop(fits, guess, goal.cap)
+    proofs = {trial.n_latents: trial for trial in trials if trial.decision != "undecided" or trial.projected}
+    below, above = proofs.get(answer), proofs.get(answer + 1)
+    low = answer - (below is not None and could_be_otherwise(below, goal.threshold))
+    high = answer + (above is not None and could_be_otherwise(above, goal.threshold))
+    notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
+    notes += [
+        f"{trial.n_latents} latents: {trial.note}." for trial in trials if trial.note and trial.note != WIDE
+    ]
+    return Found(answer, (max(0, low), high), tuple(trials), tuple(notes))
+
+
+WIDE = "wide model, for a first guess"
+
+
+def wide_guess(candidates: AbstractCandidates, goal: Goal, width: int, trials: list[Trial]) -> int:
+    """Predict the answer from one wide model; widen it while it has no surplus."""
+    while True:
+        most = min(MOST_WIDE, goal.steps or MOST_WIDE)
+        for steps in schedule(most):
+            curves = candidates.watch(width, steps, learning_rate=goal.learning_rate)
+            guess, lowest, highest = predict(curves.steps, curves.variances, goal.threshold)
+            has_begun = bool((curves.variances[-1] < BEGUN).any())
+            if has_begun and highest - lowest <= max(1, guess // 10):
+                break
+        trace = float(curves.variances[-1].sum())
+        trials.append(
+            Trial(
+                width,
+                candidates.seed,
+                trace,
+                "fits" if trace <= goal.threshold else "too many",
+                steps,
+                curve=curves.trace,
+                note=WIDE,
+            )
+        )
+        if guess < width:
+            return guess
+        if width >= goal.cap:
+            raise CapError(
+                f"even {width} latents have no surplus, and cap is {goal.cap}; raise the cap, or check the threshold."
+            )
+        width = min(goal.cap, 2 * width)

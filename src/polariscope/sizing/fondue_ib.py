@@ -1,0 +1,18 @@
+"""FONDUE with the information bottleneck's statistic."""
+
+from __future__ import annotations
+
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._published import information_of, search
+
+THRESHOLD = -0.01
+
+
+@method("fondue-ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD)
+def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Where the codes' entropy reaches the information the reconstruction has of the input (FONDUE_IB).
+
+    bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2, cut to two decimals.
+    The threshold is this method's own; ``goal.threshold`` is not used.
+    """
+    return search(candidates, goal, information_of, threshold=THRESHOLD)

@@ -1,0 +1,23 @@
+"""FONDUE with intrinsic dimensions."""
+
+from __future__ import annotations
+
+from polariscope.dimension.fondue import dimension_gap
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._published import search
+
+
+@method("fondue-ide", statistic="ID[z] − ID[μ]", trains=True, threshold="goal")
+def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Where the sampled representation's intrinsic dimension exceeds the mean's (FONDUE_IDE, Algorithms 5 and 6).
+
+    Passive latents are noise in the sampled representation and constant in the mean, so that the gap counts
+    roughly the latents that are not active (bonheme2023 Figs 8.9–8.10). MLE with k = 20; no theory says which
+    threshold is right, 1 is the published one.
+    """
+    return search(candidates, goal, gap_of)
+
+
+def gap_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
+    """Intrinsic dimension of the sampled representation minus that of the mean."""
+    return dimension_gap(candidates.representation(n_latents, steps))

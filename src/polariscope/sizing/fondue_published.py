@@ -1,0 +1,17 @@
+"""FONDUE as published."""
+
+from __future__ import annotations
+
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._published import search, trace_of
+
+
+@method("fondue-published", statistic="Σ E[σ²]", trains=True, threshold="goal")
+def fondue_published(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Double from ``n_init`` until Σ E[σ²] exceeds the threshold, then bisect; models of whole epochs.
+
+    bonheme2023 Algorithms 1 and 2, threshold 1. Theorem 8.3.3: below 1 only active latents are kept, from 1 on
+    non-passive ones; but many slightly noisy latents use up the threshold too (33 at σ² = 0.03). Ours: the
+    statistic without sampling noise, seeds, a cap, and epochs raised until the answer stays.
+    """
+    return search(candidates, goal, trace_of)

@@ -1,0 +1,17 @@
+"""The information bottleneck's search."""
+
+from __future__ import annotations
+
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._published import information_of, search
+from polariscope.sizing.fondue_ib import THRESHOLD
+
+
+@method("ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD)
+def ib(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Binary search of H(z) − I(x, x̂) ≤ −0.01 over 1 … 200 latents (IB, bonheme2023 Algorithm 7).
+
+    The original (Boquet et al., 2021) trains every model to convergence; here as the thesis does, for the same
+    epochs as FONDUE. The threshold is this method's own.
+    """
+    return search(candidates, goal, information_of, binary=True, threshold=THRESHOLD)

@@ -1,0 +1,49 @@
+"""The elbow of what can be predicted from the codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polariscope.errors import InputError
+from polariscope.representations import Representation
+from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing._elbow import elbow_of
+
+MOST_SAMPLES = 4000
+
+
+@method("probe-elbow", statistic="probe accuracy", trains=True, threshold=None)
+def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
+    """Where more latents stop improving the prediction of the factors (bonheme2023 §8.4.1), by an automatic knee.
+
+    Held-out accuracy (R² for continuous factors) of boosted trees on the mean representation, averaged over the
+    factors. Needs data with known factors.
+    """
+    return elbow_of(
+        candidates,
+        goal,
+        lambda n, steps: probe_score(
+            candidates.representation(n, steps, learning_rate=goal.learning_rate), candidates.seed
+        ),
+    )
+
+
+def probe_score(representation: Representation, seed: int) -> float:
+    """Mean held-out accuracy, or R², over factors: three quarters of the samples to fit, one to judge."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if representation.factors is None or not representation.factors.shape[1]:
+        raise InputError("probe-elbow needs data with known factors; use method='elbow', which needs none.")
+    codes, factors = representation.mean[:MOST_SAMPLES], representation.factors[:MOST_SAMPLES]
+    border = len(codes) * 3 // 4
+    scores = []
+    for column in factors.T:
+        if np.unique(column).size < 2:
+            continue
+        is_class = np.issubdtype(column.dtype, np.integer)
+        kind = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
+        probe = kind(max_iter=30, random_state=seed).fit(codes[:border], column[:border])
+        scores.append(probe.score(codes[border:], column[border:]))
+    if not scores:
+        raise InputError("probe-elbow needs a factor with at least two values; use method='elbow'.")
+    return float(np.mean(scores))

@@ -1,0 +1,89 @@
+"""What every sizing method promises: the answer of the linear theory, from closed forms and from trained models."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import polariscope as ps
+from polariscope.dimension.answer import Size
+from polariscope.sizing import Found, Goal, family
+from polariscope.sizing.size import merge
+from sizing.linear_candidates import LinearCandidates, exact_answer
+
+EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])
+"""Four directions stand out by far, so that every idea of "how many" has the same answer: 4."""
+CLOSED = {name: name for name in family if name not in ("ib", "fondue-ib")}
+"""The information bottleneck's threshold has no closed form, even here; its search is tested with fakes."""
+
+
+@pytest.mark.parametrize("name", list(family))
+def test_it_is_documented_and_takes_candidates_and_a_goal(name: str) -> None:
+    assert family.summary(name).endswith((".", ")."))
+    assert list(inspect.signature(family[name]).parameters) == ["candidates", "goal"]
+    assert isinstance(family.traits(name)["trains"], bool)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_it_finds_the_answer_of_the_linear_theory(name: str) -> None:
+    candidates = LinearCandidates(EIGENVALUES, n_samples=800)
+    found = family[name](candidates, Goal(cap=64, steps=None if name == "fondue" else 400))
+    low, high = found.interval
+    assert exact_answer(EIGENVALUES, 1.0) == 4
+    # One latent of noise adds at most 1 to an intrinsic dimension, which its threshold of 1 lets pass.
+    assert found.value in ([4, 5] if name == "fondue-ide" else [4])
+    assert low <= found.value <= high
+    assert (candidates.n_steps > 0) is family.traits(name)["trains"]
+
+
+@pytest.mark.parametrize("name", ["ib", "fondue-ib"])
+def test_the_information_bottleneck_stops_where_its_statistic_crosses(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # H(z) − I(x, x̂) in hundredths that rise with n: the last n at most −0.01 is 7.
+    monkeypatch.setattr(
+        "polariscope.dimension.renyi.information_gap", lambda z, x, y, decimals: (z.shape[1] - 8) / 100
+    )
+    found = family[name](LinearCandidates(EIGENVALUES, n_samples=20), Goal(cap=64))
+    assert found.value == 7
+
+
+@pytest.mark.parametrize("name", list(family))
+def test_its_trials_say_what_was_trained_and_go_through_json(name: str) -> None:
+    candidates = LinearCandidates(EIGENVALUES, n_samples=300)
+    found = family[name](candidates, Goal(cap=16, steps=400))
+    assert {trial.n_latents for trial in found.trials} == {n for n, _ in candidates.asked}
+    assert all(np.isfinite(trial.statistic) for trial in found.trials)
+    size = merge([found], name, "latents", Goal(), 10)
+    assert Size.from_dict(json.loads(json.dumps(size.to_dict()))) == size
+
+
+def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> None:
+    found = [Found(4, (4, 5)), Found(6, (5, 6)), Found(5, (5, 5))]
+    size = merge(found, "fondue", "latents", Goal(), 10)
+    assert (size.n_latents, size.interval, size.per_seed) == (5, (4, 6), (4, 6, 5))
+    assert "3 seeds" in size.meaning_of_interval
+
+
+@pytest.mark.parametrize("name", ["fondue", "fondue-published", "ard"])
+def test_trained_linear_models_give_the_same_answer(name: str) -> None:
+    data = ps.load_dataset(
+        "gaussian", eigenvalues=(6.0, 5.0, 4.0, 3.0, 1e-4, 1e-4, 1e-4, 1e-4), n_samples=4000
+    )
+    found = ps.size(
+        data,
+        name,
+        net="linear",
+        likelihood="gaussian",
+        variance=0.05,
+        learning_rate=0.01,
+        threshold=0.5,  # far from what Adam's noise takes away from a passive latent's 1
+        steps=None if name == "fondue" else 400,
+        cap=64,
+        n_init=None if name == "fondue" else 6,
+    )
+    assert found.n_latents == 4
+    assert (found.n_steps > 0) is family.traits(name)["trains"]

@@ -1,0 +1,95 @@
+"""Fast FONDUE against the linear theory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polariscope.dimension.fondue import CapError
+from polariscope.errors import InputError
+from polariscope.sizing import Goal
+from polariscope.sizing.beta import PRECISION, largest_beta
+from polariscope.sizing.fondue import fondue
+from sizing.linear_candidates import LinearCandidates, exact_answer
+
+EIGENVALUES = np.array([90.0, 60.0, 40.0, 30.0, 20.0, 12.0, 0.6, 0.3, 0.1, 0.05])
+
+
+@pytest.mark.parametrize("n_init", [None, 2, 5, 22, 74, 200])
+@pytest.mark.parametrize("threshold", [0.02, 0.1, 0.5, 1.0, 2.0, 3.3])
+def test_the_answer_is_that_of_the_theory_whatever_the_guess(threshold: float, n_init: int | None) -> None:
+    candidates = LinearCandidates(EIGENVALUES)
+    found = fondue(candidates, Goal(threshold=threshold, n_init=n_init))
+    assert found.value == exact_answer(EIGENVALUES, threshold)
+    assert found.interval[0] <= found.value <= found.interval[1]
+
+
+@given(
+    eigenvalues=st.lists(st.floats(0.01, 300), min_size=1, max_size=40),
+    threshold=st.sampled_from([0.3, 1.0, 2.0]),
+    beta=st.sampled_from([0.5, 1.0, 4.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_answer_is_never_off_by_more_than_its_interval(
+    eigenvalues: list[float], threshold: float, beta: float
+) -> None:
+    # A statistic within 3 % of the threshold may end on either side of it: the curves are extrapolated one doubling.
+    found = fondue(LinearCandidates(np.array(eigenvalues), beta=beta), Goal(threshold=threshold))
+    lowest, highest = (
+        exact_answer(np.array(eigenvalues), share * threshold, beta=beta) for share in (0.97, 1.03)
+    )
+    assert found.interval[0] <= highest
+    assert lowest <= found.interval[1]
+
+
+def test_the_definition_is_proved_by_two_narrow_models() -> None:
+    candidates = LinearCandidates(EIGENVALUES)
+    found = fondue(candidates, Goal())
+    decisions = {trial.n_latents: trial.decision for trial in found.trials}
+    assert decisions[6] == "fits"
+    assert decisions[7] == "too many"
+    assert len(found.trials) == 3
+    # The published search from 10 latents would train 10, 5, 7, 6 for an epoch (1,000 steps here) at least.
+    assert candidates.n_steps < 4000
+
+
+def test_data_that_need_more_than_the_first_width_widen_it() -> None:
+    eigenvalues = np.concatenate([np.full(40, 1000.0), np.full(5, 0.01)])
+    found = fondue(LinearCandidates(eigenvalues), Goal())
+    assert found.value == exact_answer(eigenvalues, 1.0) == 40
+
+
+def test_a_search_that_hits_its_cap_says_so() -> None:
+    with pytest.raises(CapError, match="even 32 latents have no surplus, and cap is 32"):
+        fondue(LinearCandidates(np.full(100, 1e4)), Goal(cap=32))
+
+
+def test_data_of_which_nothing_is_learned_need_no_latents_and_it_is_said() -> None:
+    found = fondue(LinearCandidates(np.full(5, 0.1)), Goal(threshold=0.5))
+    assert found.value == 0
+    assert any("no latent says anything about the input" in note for note in found.notes)
+
+
+def test_a_threshold_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="threshold must be positive for Σ E"):
+        fondue(LinearCandidates(EIGENVALUES), Goal(threshold=0.0))
+
+
+@pytest.mark.parametrize("n_latents", [2, 4, 6])
+@pytest.mark.parametrize("threshold", [0.5, 1.0])
+def test_the_largest_beta_is_that_of_the_theory(n_latents: int, threshold: float) -> None:
+    found = largest_beta(LinearCandidates(EIGENVALUES), Goal(threshold=threshold), n_latents)
+    grid = np.geomspace(1e-3, 1e3, 200_001)
+    traces = np.minimum(1, grid[:, None] / EIGENVALUES[None, :n_latents]).sum(axis=1)
+    exact = grid[traces <= threshold][-1]
+    assert found.value / PRECISION <= exact * 1.001
+    assert exact <= found.value * PRECISION * 1.001
+    assert found.interval[0] <= exact * 1.001
+    assert exact <= found.interval[1] * 1.001
+
+
+def test_a_beta_that_does_not_exist_is_not_invented() -> None:
+    with pytest.raises(CapError, match="stays on one side of the threshold 3 for every β"):
+        largest_beta(LinearCandidates(EIGENVALUES), Goal(threshold=3.0), 2)

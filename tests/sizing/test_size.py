@@ -1,0 +1,202 @@
+"""Sizing by name, on disk, with several seeds, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polariscope as ps
+from polariscope.dimension.answer import Size
+from polariscope.dimension.fondue import CapError
+from polariscope.errors import InputError, PolariscopeError
+from polariscope.seeds import generator
+from polariscope.sizing import family
+from polariscope.sizing.candidates import TrainedCandidates
+from polariscope.sizing.size import read_size
+
+LINEAR: dict[str, Any] = {
+    **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},
+    **{"learning_rate": 0.01, "cap": 32, "threshold": 0.5},
+}
+"""A passive latent adds 1 and Adam's noise takes some of it away; half of that is a threshold far from both."""
+
+
+def rows(n_samples: int = 600, n_active: int = 2, width: int = 5) -> np.ndarray:
+    """A few directions of large variance in a few more of almost none."""
+    draw = generator(0, "rows")
+    scales = np.where(np.arange(width) < n_active, 2.0, 0.01)
+    return (draw.standard_normal((n_samples, width)) * scales).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def sized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Size, list[tuple[int, int, int, float]]]:
+    """One search that several tests look at: its folder, its answer and its progress."""
+    told: list[tuple[int, int, int, float]] = []
+    folder = tmp_path_factory.mktemp("sized") / "s"
+    return folder, ps.size(rows(), out=folder, progress=lambda *line: told.append(line), **LINEAR), told
+
+
+def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
+    folder, found, told = sized
+    assert found.n_latents == 2
+    assert read_size(folder / "size.json") == found
+    assert found.n_steps == sum({trial.n_latents: trial.steps for trial in found.trials}.values())
+    assert told[0][0] == 0
+    assert told[-1][3] > 0
+    text = str(found)
+    assert text.startswith("2 latents (2")
+    assert "too many" in text
+
+
+def test_nothing_is_trained_twice(sized: Any) -> None:
+    folder, first, _ = sized
+    steps: list[int] = []
+    again = ps.size(rows(), out=folder, progress=lambda *line: steps.append(line[2]), **LINEAR)
+    assert again == first
+    assert steps == []
+
+
+def test_an_interrupted_search_goes_on_to_the_same_answer(tmp_path: Path, sized: Any) -> None:
+    _, whole, _ = sized
+
+    def stop(seed: int, n: int, step: int, trace: float) -> None:
+        if n < 16:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.size(rows(), out=tmp_path / "s", progress=stop, **LINEAR)
+    assert ps.size(rows(), out=tmp_path / "s", **LINEAR) == whole
+
+
+def test_a_candidate_that_is_continued_is_the_one_trained_at_once(tmp_path: Path) -> None:
+    recipe = {"net": "linear", "likelihood": "gaussian"}
+    data = ps.from_arrays(rows())
+    pieces = TrainedCandidates(data, tmp_path / "pieces", 0, recipe)
+    for steps in (100, 150, 300):
+        curves = pieces.watch(3, steps)
+    whole = TrainedCandidates(data, tmp_path / "whole", 0, recipe).watch(3, 300)
+    np.testing.assert_array_equal(curves.steps, whole.steps)
+    np.testing.assert_array_equal(curves.variances, whole.variances)
+    assert pieces.n_steps == 300
+
+
+def test_what_candidates_show_fits_together(tmp_path: Path) -> None:
+    data = ps.from_arrays(rows())
+    candidates = TrainedCandidates(data, tmp_path, 0, {"net": "linear", "likelihood": "gaussian"})
+    representation = candidates.representation(3, 100)
+    inputs, outputs = candidates.reconstructions(3, 100)
+    assert representation.n_latents == 3
+    assert inputs.shape == outputs.shape == (600, 5)
+    np.testing.assert_array_equal(inputs, data.values(representation.indices))
+    assert candidates.observations().shape == (600, 5)
+    assert candidates.reconstruction_loss(3, 100) > 0
+    assert candidates.steps_per_epoch == 540 // 64
+
+
+def test_several_seeds_are_several_searches() -> None:
+    found = ps.size(rows(), "fondue-published", seeds=2, steps=400, n_init=3, **LINEAR)
+    assert len(found.per_seed) == 2
+    assert {trial.seed for trial in found.trials} == {0, 1}
+    assert "2 seeds" in found.meaning_of_interval
+
+
+def test_the_largest_beta_is_found_by_training() -> None:
+    # Two directions of variance 4 in the data, γ = 0.05: Σ = 2 βγ/4 ≤ ½ up to β = 20.
+    data = rows()
+    variance = data[:, :2].var(axis=0)
+    found = ps.size(data, target="beta", n_latents=2, steps=600, **LINEAR)
+    low, high = found.interval
+    exact = 0.5 / (0.05 / variance).sum()
+    assert found.target == "beta"
+    assert low / 1.1 <= exact <= high * 1.1  # Adam's noise, and 600 steps of it
+    assert found.answer.startswith("β = ")
+    assert found.n_latents == 2
+
+
+def test_methods_are_compared_and_a_method_without_answer_says_why() -> None:
+    flat = generator(1, "flat").standard_normal((300, 3)).astype(np.float32) * 0.05
+    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, **LINEAR)
+    assert [answer.method for answer in answers] == ["id", "elbow"]
+    assert answers[0].value == 3
+    assert answers[1].value is None
+    assert answers[1].answer == "no answer"
+    assert "no knee" in answers[1].notes[0]
+    assert answers[1].n_steps == 400 * len(answers[1].trials)
+    assert answers[1].threshold is None
+    with pytest.raises(PolariscopeError, match="elbow found no answer"):
+        _ = answers[1].n_latents
+
+
+def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
+    ps.size(rows(), "id", out=tmp_path)
+    file = tmp_path / "size.json"
+    record = json.loads(file.read_text())
+    record["size"]["value"] = 77
+    file.write_text(json.dumps(record))
+    with pytest.raises(PolariscopeError, match="does not match its hash"):
+        read_size(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "fondu"}, r"Did you mean 'fondue'"),
+        ({"threshold": float("nan")}, "threshold must be a finite number"),
+        ({"threshold": -1.0}, "threshold must be positive"),
+        ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
+        ({"n_init": 40, "cap": 20}, "n_init must be at most cap, got 40 and 20"),
+        ({"steps": 100}, "steps must be at least 400"),
+        ({"steps": 500, "epochs": 2}, "give one of them"),
+        ({"target": "gamma"}, "target must be 'latents' or 'beta'"),
+        ({"target": "beta"}, "target='beta' needs n_latents"),
+        ({"n_latents": 5}, "n_latents is what is sought"),
+        ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
+        ({"objective": "ae"}, "deterministic encoder"),
+        ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
+        ({"methd": 3}, "no option named 'methd'"),
+    ],
+)
+def test_impossible_calls_are_refused_before_anything_is_trained(
+    options: dict[str, Any], message: str
+) -> None:
+    told: list[Any] = []
+    with pytest.raises(InputError, match=message):
+        ps.size(rows(), progress=lambda *line: told.append(line), **options)
+    assert told == []
+
+
+def test_a_search_that_hits_its_cap_says_so_instead_of_answering() -> None:
+    with pytest.raises(CapError, match="even 2 latents have no surplus, and cap is 2"):
+        ps.size(rows(n_active=5), **{**LINEAR, "cap": 2})
+
+
+@pytest.mark.parametrize("method", ["fondue", "id"])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.full((100, 4), np.nan, dtype=np.float32), "NaN|finite"),
+        (np.zeros((0, 4), dtype=np.float32), "empty|at least|samples|observation"),
+    ],
+)
+def test_bad_data_are_refused(data: np.ndarray, message: str, method: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ps.size(data, method, net="linear")
+
+
+def test_constant_data_have_no_dimension() -> None:
+    with pytest.raises(InputError, match=r"constant|identical|vary|distinct|duplicates|differ"):
+        ps.size(np.ones((100, 4), dtype=np.float32), "id")
+
+
+def test_constant_data_need_no_latents() -> None:
+    found = ps.size(np.ones((100, 4), dtype=np.float32), steps=400, **LINEAR)
+    assert found.n_latents == 0
+    assert any("Not even one latent fits" in note for note in found.notes)
+
+
+def test_every_method_is_listed_with_what_it_measures() -> None:
+    assert {"fondue", "fondue-published", "elbow", "active-units", "ard", "id"} <= set(family)
