@@ -8,10 +8,10 @@ import typer
 from typer.core import TyperGroup
 
 from polariscope import __version__
-from polariscope.cli import StoppedError, data, demo, diagnose, families, report, train
+from polariscope.cli import StoppedError, compare, data, demo, diagnose, families, report, score, size, train
 from polariscope.cli.flags import FlagCommand
 
-ORDER = ("demo", "data", "train", "diagnose", "report", "list", "info", "preview")
+ORDER = ("demo", "data", "size", "train", "diagnose", "score", "compare", "report", "list", "info", "preview")
 
 
 class Commands(TyperGroup):
@@ -59,8 +59,11 @@ def polariscope(
 
 app.command("demo")(demo.demo)
 app.add_typer(data_app, name="data")
+app.command("size", cls=size.SizeCommand)(size.size)
 app.command("train", cls=train.TrainCommand)(train.train)
 app.command("diagnose")(diagnose.diagnose)
+app.command("compare")(compare.compare)
+app.command("score")(score.score)
 app.command("report")(report.report)
 app.command("list")(families.list_family)
 

@@ -9,48 +9,60 @@ import typer
 
 DEMO_DATASET = "sprites"
 DEMO_DATASET_OPTIONS: dict[str, Any] = {"image_size": 32}
+DEMO_SIZING: dict[str, Any] = {"method": "fondue", "objective": "vae", "net": "conv"}
 DEMO_SETTINGS: dict[str, Any] = {
     "objective": "vae",
     "net": "conv",
-    "n_latents": 10,
     "learning_rate": 1e-3,
     "batch_size": 64,
     "steps": 3000,
     "seed": 0,
 }
-"""What the demo trains: under four minutes on two cores, with active and passive latents at the end."""
+"""What the demo trains, once it knows how many latents: with the sizing, under six minutes on two cores."""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="RUN")] = Path("runs/demo"),
     steps: Annotated[int | None, typer.Option(help=f"How many. [{DEMO_SETTINGS['steps']}]", min=1)] = None,
 ) -> None:
-    """See it all: train on sprites, diagnose, write a report."""
+    """See it all: size a model for sprites, train it, diagnose it, write a report."""
+    from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
+    from polariscope.cli.size import SizeProgress
+    from polariscope.cli.sizes import print_size
     from polariscope.cli.train import train_and_tell
     from polariscope.data.sources import load_dataset
     from polariscope.report.record import diagnose_run
     from polariscope.report.report import report
+    from polariscope.sizing.size import size
 
     data = load_dataset(DEMO_DATASET, **DEMO_DATASET_OPTIONS)
-    settings = DEMO_SETTINGS if steps is None else {**DEMO_SETTINGS, "steps": steps}
     say(
-        f"A VAE with {settings['n_latents']} latents on {DEMO_DATASET} "
-        f"({len(data):,} images of {data.shape[1]}×{data.shape[2]} pixels), {settings['steps']} steps.",
+        f"How many latents do {DEMO_DATASET} need ({len(data):,} images of {data.shape[1]}×{data.shape[2]} pixels)?",
         errors=True,
     )
+    place = out.with_name(f"{out.name}-size")
+    with SizeProgress() as progress:
+        found = size(data, out=place, progress=progress, **DEMO_SIZING)
+    print_size(found)
+    settings = {**DEMO_SETTINGS, "n_latents": max(1, found.n_latents)} | (
+        {} if steps is None else {"steps": steps}
+    )
+    say(f"\nA VAE with {settings['n_latents']} latents, {settings['steps']} steps.", errors=True)
     train_and_tell(data, out, settings)
+    files.write_json(out / "size.json", files.read_json(place / "size.json"))  # for the report
     say("")
     regime = diagnose_run(out)
     print_latents(regime)
     print_notes(regime)
     tell_report(report(out))
-    size, rate = DEMO_DATASET_OPTIONS["image_size"], settings["learning_rate"]
-    same = f"polariscope train {DEMO_DATASET} --image-size {size} --steps {settings['steps']} --learning-rate {rate:g}"
+    images = f"{DEMO_DATASET} --image-size {DEMO_DATASET_OPTIONS['image_size']}"
+    same = f"polariscope train {images} --steps {settings['steps']} --learning-rate {settings['learning_rate']:g}"
     say_next(
         (f"polariscope diagnose {quoted(out)}", "the evidence behind the types"),
+        (f"polariscope size {images} --compare", "what other methods say"),
         (f"{same} --objective beta --beta 8", "a stronger pull to the prior: fewer latents"),
         (f"{same} --objective beta-tc", "independent latents"),
         ("polariscope list objectives", "all there are"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
@@ -12,6 +11,8 @@ from polariscope.regime.polarisation import POLARISED
 from polariscope.report import curves, figures, grids, words
 from polariscope.report.palette import COLOURS
 from polariscope.report.record import ReportRecord
+from polariscope.report.size import size_view
+from polariscope.report.templates import environment
 from polariscope.report.views import N_SHOWN, Views
 from polariscope.variable_types import TYPES
 
@@ -25,15 +26,8 @@ UNMATCHED = (
 
 def render(record: ReportRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polariscope", "report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": words.number, "percent": words.percent, "value": words.value_of}
-    return environment.get_template("page.html.j2").render(
+    template = environment().get_template("page.html.j2")
+    return template.render(
         record=record,
         regime=record.regime,
         settings=record.settings,
@@ -57,6 +51,7 @@ def render(record: ReportRecord) -> str:
         histograms=_histograms(record),
         silhouettes=_silhouettes(record),
         correlations=_correlations(record),
+        sizing=None if record.size is None else size_view(record.size, "size"),
     )
 
 

@@ -13,6 +13,7 @@ from polariscope import files
 from polariscope.data import AbstractDataset
 from polariscope.data.arrays import from_arrays
 from polariscope.data.sources import load_recorded
+from polariscope.dimension.answer import Size
 from polariscope.errors import InputError
 from polariscope.model import Model, load_model
 from polariscope.objectives import family as objectives
@@ -25,6 +26,7 @@ from polariscope.report.views import Views, views
 from polariscope.representations import Representation
 from polariscope.representations.encode import encode
 from polariscope.settings import build
+from polariscope.sizing.size import read_size
 from polariscope.training.folder import read_log, read_settings
 from polariscope.training.run import split_of
 from polariscope.training.settings import TrainSettings
@@ -74,6 +76,8 @@ class ReportRecord:
     n_samples: int | None
     """Observations asked for in the diagnosis, None for all."""
     seed: int
+    size: Size | None
+    """How the number of latents was found, when the run's folder has a size.json."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -113,6 +117,7 @@ def make_record(
         notes=(*_about_data(dataset, settings), *_about_objective(settings), *regime.notes),
         n_samples=n_samples,
         seed=seed,
+        size=read_size(kept) if (kept := Path(run) / "size.json").exists() else None,
     )
 
 

@@ -139,17 +139,20 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     ]
 
 
-def repeat_call(settings: Mapping[str, Any], run: str) -> str:
-    """Python that makes the same run again; training options at their defaults are left out."""
-    data = settings["data"]
+def source_call(data: Mapping[str, Any]) -> str:
+    """Python that makes a recorded dataset again."""
     options = {key: value for key, value in data.items() if key not in ("name", "fingerprint", "shape")}
     if "path" in data and data["path"] is None:
         options.pop("path")
         given = "".join(f", {key}={value!r}" for key, value in options.items() if value is not None)
-        source = f"data = ps.from_arrays(X{given})  # the same arrays, with their factors"
-    else:
-        given = "".join(f", {key}={value!r}" for key, value in options.items())
-        source = f"data = ps.load_dataset({data['name']!r}{given})"
+        return f"data = ps.from_arrays(X{given})  # the same arrays, with their factors"
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    return f"data = ps.load_dataset({data['name']!r}{given})"
+
+
+def repeat_call(settings: Mapping[str, Any], run: str) -> str:
+    """Python that makes the same run again; training options at their defaults are left out."""
+    source = source_call(settings["data"])
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
     for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
         del arguments[derived]

@@ -1,0 +1,76 @@
+"""``polariscope compare``: the layers of models against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polariscope.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from polariscope.comparison.comparison import HeatMap
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Finished runs on the same data.")],
+    measure: Annotated[str, typer.Option(help="One of 'polariscope list similarity'.")] = "cka",
+    samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
+    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled layers.")] = 0,
+    checkpoints: Annotated[
+        bool, typer.Option("--checkpoints", help="Compare the kept checkpoints of each run instead.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where to write it.", metavar="FOLDER")] = Path("comparison"),
+) -> None:
+    """Compare the layers of models, each with each.
+
+    Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
+    of more, the mean over all pairs of runs. Everything is in similarity.json, the heat map in similarity.png.
+    """
+    from polariscope.cli.console import printer, say
+    from polariscope.comparison.compare import compare as compare_models
+    from polariscope.comparison.printing import matching_as_text
+
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out must be a folder, got the file {out}.")
+    missing = [run for run in runs if not run.exists()]
+    if missing:
+        raise InputError(
+            f"there is no run at {missing[0]}; train one with 'polariscope train DATA --out RUN'."
+        )
+
+    def news(message: str) -> None:
+        say(message, errors=True)
+
+    comparison = compare_models(
+        runs, measure=measure, n_samples=samples, seed=seed, checkpoints=checkpoints, progress=news
+    )
+    found = comparison.headline()
+    printer().print(coloured(found), soft_wrap=True)
+    if len(comparison.models) > 1:
+        say(f"\n{matching_as_text(found)}")
+    for note in comparison.notes:
+        say(f"Note: {note}")
+    record, picture = comparison.save(out)
+    say(f"Written: {record}, {picture}")
+
+
+def coloured(found: HeatMap) -> Text:
+    """The heat map in numbers, the deeper the colour the more alike."""
+    from rich.text import Text
+
+    from polariscope.comparison.printing import cells_of, sentence
+
+    header, *lines = cells_of(found)
+    text = Text(f"{sentence(found)}\n", style="bold")
+    text.append("".join(header), style="not bold")
+    for (layer, *cells), values in zip(lines, found.values.tolist(), strict=True):
+        text.append(f"\n{layer}", style="not bold")
+        for shown, value in zip(cells, values, strict=True):
+            share = min(1.0, max(0.0, value))
+            red, green, blue = (round(255 - share * (255 - full)) for full in (15, 139, 141))
+            text.append(shown, style=f"not bold black on rgb({red},{green},{blue})")
+    return text

@@ -1,0 +1,233 @@
+"""``polariscope size``: how many latents does this data need?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any
+
+import typer
+
+from polariscope.cli import INTERRUPTED
+from polariscope.cli.data import SOURCE_HELP
+from polariscope.cli.flags import KEY, Group, in_flag_spelling
+from polariscope.cli.train import TrainCommand, take_flags
+from polariscope.errors import InputError
+
+OURS = ("steps", "epochs", "learning_rate", "seed", "log_every", "probe_samples")
+"""Options of the training that mean something of their own here, or are the search's to choose."""
+TARGETS = ("latents", "beta")
+MOST_LINES = 12
+UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
+
+
+class SizeCommand(TrainCommand):
+    """Takes the options of the models that are trained on the way, as ``train`` does."""
+
+    def groups(self) -> list[Group]:
+        training, *rest = super().groups()
+        options = {name: option for name, option in training.options.items() if name not in OURS}
+        return [Group(training.part, training.name, options), *rest]
+
+    def shown_flags(self, group: Group) -> dict[str, str]:
+        """What the command has a flag for itself carries the part in front."""
+        own = {flag for parameter in self.params for flag in parameter.opts}
+        longer = dict(zip(group.flags, group.flags_with_part, strict=True))
+        return {longer[flag] if flag in own else flag: name for flag, name in group.flags.items()}
+
+
+def size(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
+    method: Annotated[
+        str | None,
+        typer.Option(help="How; with --compare several, joined by commas. [fondue]", metavar="NAME"),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Ask several methods, and say where they disagree.")
+    ] = False,
+    threshold: Annotated[float, typer.Option(help="Most Σ E[σ²] that counts as no surplus.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the first models.")] = 0,
+    seeds: Annotated[int, typer.Option(help="How many seeds; the answer is their median.")] = 1,
+    n_init: Annotated[int | None, typer.Option(help="First guess of the number of latents.")] = None,
+    cap: Annotated[int, typer.Option(help="Most latents that are tried.")] = 512,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Gradient steps of each model; of fondue, the most. [2000; fondue 4000]"),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the data, for the published searches. [until it stays]")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Step size of the optimiser. [0.001; published searches 0.0001]")
+    ] = None,
+    target: Annotated[str, typer.Option(help="What is sought: latents, or the largest beta.")] = "latents",
+    n_latents: Annotated[
+        int | None, typer.Option("--latents", help="Number of latents, with --target beta.")
+    ] = None,
+    objective: Annotated[str | None, typer.Option(help="What is minimised. [vae; for beta: beta]")] = None,
+    net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
+    likelihood: Annotated[
+        str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
+    ] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the models, size.json, size.html and size.png.", metavar="FOLDER"),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no advice: only the answer.")] = False,
+) -> None:
+    """Say how many latents a dataset needs, by training some models.
+
+    With --out nothing is trained twice: an interrupted search goes on with the same command. Below are the
+    options of the models that are trained; where two parts have an option of the same name, put the part in
+    front: --data-seed.
+    """
+    if out is not None and out.is_file():
+        raise InputError(f"--out must be a folder, got the file {out}.")
+    methods = check_methods(method, compare, target)
+    chosen = objective or ("beta" if target == "beta" else "vae")
+    concepts = {
+        "objective": chosen,
+        "net": net,
+        "likelihood": likelihood,
+        "posterior": "auto",
+        "prior": "auto",
+    }
+    every = context.command.groups()  # type: ignore[attr-defined]
+    own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
+    try:
+        data, options = take_flags(source, concepts, context.meta[KEY], every, own)
+        recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
+        goal: dict[str, Any] = {"threshold": threshold, "target": target, "n_latents": n_latents, "cap": cap}
+        goal |= {"seed": seed, "seeds": seeds, "n_init": n_init, "steps": steps, "epochs": epochs}
+        goal |= {"learning_rate": learning_rate, "out": out, **recipe}
+        again = as_words(source, {"net": net, "likelihood": likelihood}, context.meta[KEY])
+        size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
+    except InputError as error:
+        names = {name for group in every for name in group.options}
+        raise InputError(in_flag_spelling(str(error), {*names, *context.params})) from None
+    except KeyboardInterrupt:
+        if out is not None:
+            raise
+        print(f"\nInterrupted: {UNTOLD}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def check_methods(method: str | None, compare: bool, target: str) -> list[str] | None:
+    """The methods asked for by name, None for the usual ones."""
+    if target not in TARGETS:
+        raise InputError(f"--target must be {' or '.join(TARGETS)}, got {target!r}.")
+    if compare and target != "latents":
+        raise InputError(f"--compare is for --target latents, got {target}; leave one of them out.")
+    names = None if method is None else [name.strip() for name in method.split(",")]
+    if names is not None and len(names) > 1 and not compare:
+        raise InputError(f"--method must be one name, got {method!r}; add --compare to ask several.")
+    return names
+
+
+def size_and_tell(
+    data: Any, again: str, methods: list[str] | None, goal: dict[str, Any], *, compare: bool, quiet: bool
+) -> None:
+    """Find the answer with live progress, print it, and write the page where there is a folder."""
+    from polariscope.cli.console import say, say_next
+    from polariscope.cli.sizes import print_comparison, print_size
+    from polariscope.report.size import write_size_page
+    from polariscope.sizing.size import compare_sizes
+    from polariscope.sizing.size import size as find_size
+
+    with SizeProgress(quiet=quiet) as progress:
+        if compare:
+            sizes = compare_sizes(data, methods, progress=progress, **goal)
+        else:
+            sizes = (find_size(data, methods[0] if methods else "fondue", progress=progress, **goal),)
+    if quiet:
+        say("\n".join(f"{found.method}: {found.answer}" for found in sizes) if compare else sizes[0].answer)
+    elif compare:
+        print_comparison(sizes)
+    else:
+        print_size(sizes[0])
+    out = goal["out"]
+    if out is not None and any(found.value is not None for found in sizes):
+        page = write_size_page(out, sizes if compare else None)
+        if not quiet:
+            say(f"Everything is in {page}; open it in a browser.")
+    answer = sizes[0]
+    if not quiet and answer.value:
+        asked = f"--latents {answer.n_latents} --objective {goal['objective']}"
+        asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
+        say_next((f"polariscope train {again} {asked}", "a model of this size"))
+
+
+def as_words(source: str, concepts: dict[str, str], flags: dict[str, Any]) -> str:
+    """The data and the options of the models as they were typed, for the command that comes next.
+
+    >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32", "--exact": False})
+    'sprites --likelihood gaussian --image-size 32 --no-exact'
+    """
+    words = [source]
+    for part, name in concepts.items():
+        words += [] if name == "auto" else [f"--{part}", name]
+    for flag, value in flags.items():
+        words += [f"--no-{flag[2:]}"] if value is False else [flag] if value is True else [flag, str(value)]
+    return shlex.join(words)
+
+
+class SizeProgress:
+    """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
+
+    On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.lines: list[str] = []
+        self.last: tuple[int, int, int] | None = None
+        self.live: Any = None
+
+    def __enter__(self) -> SizeProgress:
+        from rich.live import Live
+
+        from polariscope.cli.console import printer
+
+        console = printer(errors=True)
+        if console.is_terminal and not self.quiet:
+            self.live = Live(console=console, refresh_per_second=4, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+        self._finish()
+
+    def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
+        is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
+        if not is_same:
+            self._finish()
+            self.lines.append("")
+        self.last = seed, n_latents, step
+        self.lines[-1] = candidate_line(seed, n_latents, step, trace)
+        if self.live is not None:
+            self.live.update("\n".join(self.lines[-MOST_LINES:]))
+
+    def _finish(self) -> None:
+        """Where nothing is live, say how far the candidate came."""
+        from polariscope.cli.console import say
+
+        if self.lines and self.live is None and not self.quiet:
+            say(self.lines[-1], errors=True)
+        self.last = None
+
+
+def candidate_line(seed: int, n_latents: int, step: int, trace: float) -> str:
+    """A candidate in one breath.
+
+    >>> candidate_line(0, 16, 1200, 1.0812)
+    'seed 0: 16 latents, step 1,200, Σ E[σ²] 1.08'
+    """
+    noun = "latent" if n_latents == 1 else "latents"
+    return f"seed {seed}: {n_latents} {noun}, step {step:,}, Σ E[σ²] {trace:.2f}"

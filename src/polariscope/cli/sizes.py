@@ -1,0 +1,82 @@
+"""Answers to "how many latents?" on the terminal: the path as a table, the statistic as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from polariscope.cli.console import plural, printer, say, table
+from polariscope.dimension.answer import Size, path_table
+from polariscope.report.size import disagreements, verdict
+from polariscope.report.size_figures import has_path, latest, place_of
+
+COLOURS = {"fits": "green", "too many": "red", "undecided": "yellow"}
+WIDTH = 36  # characters of the longest bar
+TALLEST = 3  # thresholds that a bar can show
+
+
+def print_size(size: Size) -> None:
+    """The answer first, then the path that led to it and what to read with care."""
+    printer().print(Text(size.answer, style="bold"))
+    if size.trials:
+        print_path(size)
+    if bars := bars_of(size):
+        say(f"{size.statistic} against {'β' if size.target == 'beta' else 'the number of latents'}:")
+        for line in bars:
+            say(line)
+    models = len({(trial.seed, trial.n_latents, trial.beta) for trial in size.trials})
+    spent = (
+        f"{plural(size.n_steps, 'gradient step')}, {plural(models, 'model')}." if models else "No training."
+    )
+    say(f"By {size.method}: {spent}")
+    if size.meaning_of_interval:
+        say(f"The interval: {size.meaning_of_interval}.")
+    for note in size.notes:
+        say(f"Note: {note}")
+
+
+def print_path(size: Size) -> None:
+    """A row for each model, in the order in which they were trained."""
+    heading, *rows = path_table(size)
+    shown = table(*heading, numbers=tuple(name for name in heading if name != "decision"))
+    for cells, trial in zip(rows, size.trials, strict=True):
+        shown.add_row(*cells, style=COLOURS[trial.decision])
+    printer().print(shown)
+
+
+def bars_of(size: Size) -> list[Text]:
+    """The last value of each candidate as a length, by n, with a mark at the threshold; none for negative values."""
+    trials = latest(size)
+    if not has_path(size) or any(trial.statistic < 0 for trial in trials):
+        return []
+    threshold = size.threshold if size.threshold is not None and size.threshold > 0 else None
+    largest = max(trial.statistic for trial in trials) or 1.0
+    top = largest if threshold is None else min(TALLEST * threshold, max(largest, 1.5 * threshold))
+    lines = []
+    for trial in trials:
+        bar = ("█" * round(WIDTH * min(1.0, trial.statistic / top))).ljust(WIDTH)
+        if threshold is not None:
+            mark = min(WIDTH - 1, round(WIDTH * threshold / top))
+            bar = f"{bar[:mark]}│{bar[mark + 1 :]}"
+        cut = "…" if trial.statistic > top else " "
+        words = f"{place_of(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
+        lines.append(Text(words, style=COLOURS[trial.decision]))
+    return lines
+
+
+def print_comparison(sizes: Sequence[Size]) -> None:
+    """The methods beside each other: answer, interval, cost, and how far each is from the first."""
+    printer().print(Text(verdict(sizes), style="bold"))
+    beside = f"beside {sizes[0].method}"
+    shown = table("method", "answer", "interval", "steps", beside, numbers=("answer", "interval", "steps"))
+    for row in disagreements(sizes):
+        size = row.size
+        ends = "–".join(f"{end:g}" for end in dict.fromkeys(size.interval or ())) or "–"
+        answer = "none" if size.value is None else f"{size.value:g}"
+        words = "" if size is sizes[0] else row.in_words
+        shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", words)
+    printer().print(shown)
+    for size in sizes:
+        for note in size.notes:
+            say(f"Note: {note}" if note.startswith(size.method) else f"Note: {size.method}: {note}")

@@ -1,0 +1,75 @@
+"""Comparing runs from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from polariscope.comparison.comparison import Comparison
+
+
+@pytest.fixture
+def runs(call, tiny):
+    """Two finished runs of a linear model, with other seeds."""
+    for seed in (0, 1):
+        made = call(f"{tiny} --steps 30 --seed {seed} --keep-checkpoints all --out run{seed} --quiet")
+        assert made.code == 0
+    return "run0 run1"
+
+
+def test_two_runs_are_compared_and_kept(call, runs, elsewhere):
+    printed = call(f"compare {runs} --samples 200 --out out")
+    assert printed.code == 0
+    kept = Comparison.from_dict(json.loads((elsewhere / "out" / "similarity.json").read_text()))
+    assert kept.models == ("run0", "run1")
+    assert kept.n_samples == 200
+    assert "cka: run0 (rows) with run1 (columns), 200 samples" in printed.out
+    value, error = kept.average().matching()["mean"]
+    row = next(line for line in printed.out.splitlines() if re.match(r"mean +\d\.\d{3} ±", line))
+    assert row.split() == ["mean", f"{value:.3f}", "±", f"{error:.3f}"]
+    # The input is the same for both; a picture is there.
+    assert kept.average().matching()["input"][0] == pytest.approx(1, abs=1e-6)
+    assert (elsewhere / "out" / "similarity.png").read_bytes()[:4] == b"\x89PNG"
+    assert "Written: out/similarity.json, out/similarity.png" in printed.out
+
+
+def test_another_measure_and_one_run_with_itself(call, runs, elsewhere):
+    printed = call("compare run0 --measure procrustes --samples 150")
+    assert printed.code == 0
+    assert "procrustes: run0, layers with each other, 150 samples" in printed.out
+    assert "Layers of the same name" not in printed.out
+    assert (elsewhere / "comparison" / "similarity.json").exists()
+
+
+def test_more_runs_are_averaged_over_their_pairs(call, runs):
+    printed = call("compare run0 run1 run0 --samples 150")
+    assert "cka: 3 models, layers with each other, mean of 6 pairs of models" in printed.out
+
+
+def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
+    printed = call("compare run0 --checkpoints --samples 150 --out out")
+    assert printed.code == 0
+    kept = Comparison.from_dict(json.loads((elsewhere / "out" / "similarity.json").read_text()))
+    assert kept.groups == ("step 10", "step 20", "step 30")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("compare missing", "there is no run at missing"),
+        ("compare .", "not a run folder"),
+        ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
+        ("compare run0 --samples 1", "Invalid value for '--samples'"),
+        ("compare run0 --out run0/settings.json", "--out must be a folder"),
+        ("compare run0 other", "models must see the same observations"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words(call, runs, tiny, elsewhere, words, message):
+    call(f"{tiny.replace('4,0.01', '4,0.02')} --steps 10 --out other --quiet")
+    refused = call(words)
+    assert refused.code == 2
+    assert re.search(message, refused.err)
+    assert refused.out == ""
+    assert not (elsewhere / "comparison").exists()

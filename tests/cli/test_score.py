@@ -1,0 +1,107 @@
+"""Scores from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+QUICK = "--metrics mig,modularity,tc"
+
+
+@pytest.fixture
+def codes(elsewhere):
+    """Two factors in two latents, beside a passive one, as another library would write them."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(3, size=(400, 2))
+    mean = np.hstack([factors, np.zeros((400, 1))]) + 0.01 * rng.normal(size=(400, 3))
+    variance = np.tile([0.01, 0.01, 1.0], (400, 1))
+    np.savez("codes.npz", mean=mean, variance=variance, factors=factors, factor_names=["shape", "scale"])
+    np.savez("bare.npz", mean=mean, variance=variance)
+    np.savez("measured.npz", mean=mean, variance=variance, factors=mean[:, :2])
+    return elsewhere / "codes.npz"
+
+
+def rows(printed: str) -> dict[str, list[str]]:
+    """Rows of the table by metric: variant, value, interval …"""
+    lines = [re.split(r" {2,}", line.strip()) for line in printed.splitlines()]
+    return {cells[0]: cells[1:] for cells in lines if len(cells) >= 5}
+
+
+def test_arrays_alone_are_scored(call, codes):
+    printed = call(f"score codes.npz {QUICK}")
+    assert printed.code == 0
+    assert "The mean representation: 3 latents, 400 samples; factors: shape, scale." in printed.out
+    shown = rows(printed.out)
+    assert shown["metric"] == ["variant", "value", "95 %", "chance", "better", "range"]
+    assert shown["mig"][0] == "locatello"
+    assert float(shown["mig"][1]) > 0.9
+    assert shown["mig"][-2:] == ["higher", "0 to 1"]
+    assert shown["tc"][-2] == "lower"
+    assert "2/3 modularity" in printed.err
+    assert sorted(path.name for path in codes.parent.iterdir()) == ["bare.npz", "codes.npz", "measured.npz"]
+
+
+def test_json_holds_every_score_with_its_evidence(call, codes):
+    call(f"score codes.npz {QUICK} --json all.json --seed 3 --source sampled")
+    stored = json.loads((codes.parent / "all.json").read_text())
+    assert list(stored["scores"]) == ["mig", "modularity", "tc"]
+    assert np.shape(stored["scores"]["mig"]["matrix"]) == (3, 2)
+    assert (stored["seed"], stored["source"]) == (3, "sampled")
+
+
+def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
+    printed = call(f"score bare.npz {QUICK}")
+    assert printed.code == 0
+    assert set(rows(printed.out)) == {"metric", "tc"}
+    assert "Not scored, mig: it needs factors, and these samples have none" in printed.out
+
+
+def test_measured_factors_of_a_file_are_declared(call, codes):
+    assert "must hold integers" in call("score measured.npz --metrics mig").out
+    printed = call("score measured.npz --metrics mig --continuous 0,1")
+    assert float(rows(printed.out)["mig"][1]) > 0.5
+    assert "no factor named '2'" in call("score measured.npz --continuous 2").err
+
+
+def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
+    """Of two directions of variance 4 and 0.01 with noise 0.1, one is coded: the dataset's factors are continuous."""
+    run = shutil.copytree(trained, elsewhere / "run")
+    printed = call("score run --samples 500 --metrics active-units,mcc,tc")
+    assert printed.code == 0
+    stored = json.loads((run / "scores.json").read_text())
+    assert stored["n_samples"] == 500
+    assert stored["scores"]["active-units"]["value"] == 1
+    assert rows(printed.out)["active-units"][1] == "1"
+    assert "polariscope report run" in printed.out
+    again = (run / "scores.json").read_bytes()
+    call("score run --samples 500 --metrics active-units,mcc,tc")
+    assert (run / "scores.json").read_bytes() == again
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("score missing", "there is no run and no file at missing; train a model"),
+        ("score codes.npz --metrics migg", "no metric named 'migg'.*Did you mean 'mig'"),
+        ("score codes.npz --metric mig", "No such option.*--metrics"),
+        ("score codes.npz --samples 10", "--samples is for runs"),
+        ("score codes.npz --source variance", "no source named 'variance'"),
+        ("score codes.npz --json .", "--json must be a file"),
+        ("score codes.npz --continuous shap", "no factor named 'shap'.*Did you mean 'shape'"),
+        ("score bad.npz", "must hold 'mean' and 'variance'"),
+        ("score empty", "is not a run folder"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
+    np.savez("bad.npz", mean=np.zeros((3, 2)))
+    (codes.parent / "empty").mkdir()
+    before = sorted(codes.parent.rglob("*"))
+    refused = call(words)
+    assert refused.code == 2
+    assert re.search(message, refused.err)
+    assert refused.out == ""
+    assert sorted(codes.parent.rglob("*")) == before

@@ -1,0 +1,252 @@
+"""Sizing from the command line: the answer first, then the path; refused, interrupted, compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import signal
+import time
+
+import pytest
+
+from polariscope.dimension.answer import Size, Trial
+from polariscope.errors import PolariscopeError
+from polariscope.training.folder import read_log
+
+CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
+TRIALS = (
+    Trial(16, 0, 4.2, "too many", 400, curve=CURVE),
+    Trial(11, 0, 0.5, "fits", 900, projected=(0.4, 0.6), curve=CURVE),
+    Trial(12, 0, 1.1, "undecided", 4000, projected=(0.9, 1.6), curve=CURVE),
+)
+ANSWER = Size(
+    11, (11, 12), "fondue", threshold=1.0, per_seed=(11,), trials=TRIALS, n_steps=5300, notes=("12 is open.",)
+)
+RIVALS = {
+    "fondue": ANSWER,
+    "elbow": Size(8, (7, 9), "elbow", statistic="reconstruction loss", per_seed=(8,), n_steps=20_000),
+    "id": Size(12, (12, 13), "id", statistic="intrinsic dimension", per_seed=(12,)),
+}
+LINEAR = "--net linear --eigenvalues 9,0.01,0.01 --variance 0.1 --n-samples 600 --learning-rate 0.05 --cap 4"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answers that are known, and what was asked for them; everything else as it is."""
+    calls = []
+
+    def size(data, method="fondue", *, progress=None, out=None, **options):
+        calls.append({"data": data, "method": method, "out": out, **options})
+        for step in (25, 400):
+            progress(0, 16, step, 4.2)
+        progress(0, 11, 25, 0.5)
+        return RIVALS[method]
+
+    def compare_sizes(data, methods=None, **options):
+        return tuple(size(data, method, **options) for method in methods or RIVALS)
+
+    monkeypatch.setattr("polariscope.sizing.size.size", size)
+    monkeypatch.setattr("polariscope.sizing.size.compare_sizes", compare_sizes)
+    return calls
+
+
+def test_the_answer_comes_first_then_the_path_and_the_notes(call, asked):
+    done = call("size sprites --image-size 16")
+    assert done.code == 0
+    assert done.out.startswith("11 latents (11–12)\n")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["16", "4.200", "400", "too", "many"] in rows
+    assert ["12", "1.100", "4,000", "undecided", "0.90–1.60"] in rows
+    assert "5,300 gradient steps, 3 models" in done.out
+    assert "Note: 12 is open." in done.out
+    assert "polariscope train sprites --image-size 16 --latents 11 --objective vae " in done.out
+
+
+def test_bars_grow_with_the_statistic_and_mark_the_threshold(call, asked):
+    out = call("size sprites").out
+    bars = dict(re.findall(r"^ +(\d+)  ([█│ ]{36})[… ] ", out, flags=re.M))
+    assert list(bars) == ["11", "12", "16"]
+    lengths = [bar.count("█") for bar in bars.values()]
+    assert lengths[0] == 6  # half a threshold of the three that fit on 36 characters
+    assert lengths[0] < lengths[1] < lengths[2]
+    assert {bar.index("│") for bar in bars.values()} == {12}
+    assert "│" + "█" * 23 + "… 4.2" in out  # longer than can be shown
+
+
+def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked):
+    done = call("size sprites")
+    assert (
+        done.err == "seed 0: 16 latents, step 400, Σ E[σ²] 4.20\nseed 0: 11 latents, step 25, Σ E[σ²] 0.50\n"
+    )
+    quiet = call("size sprites --quiet")
+    assert quiet.err == ""
+    assert quiet.out == "11 latents (11–12)\n"
+
+
+def test_flags_reach_the_search_the_models_and_the_data(call, asked):
+    words = "--threshold 2 --seeds 3 --seed 5 --n-init 20 --cap 64 --steps 800 --learning-rate 0.01"
+    done = call(f"size gaussian {words} --net mlp --batch-size 32 --data-seed 4 --objective beta --beta 2")
+    assert done.code == 0
+    (given,) = asked
+    expected = {"threshold": 2.0, "seeds": 3, "seed": 5, "n_init": 20, "cap": 64, "steps": 800}
+    expected |= {"learning_rate": 0.01, "target": "latents", "method": "fondue", "out": None}
+    expected |= {"objective": "beta", "net": "mlp", "objective_beta": "2", "training_batch_size": "32"}
+    assert {key: given[key] for key in expected} == expected
+    assert given["data"].seed == 4
+
+
+def test_without_a_choice_the_models_are_vaes_and_for_beta_beta_vaes(call, asked):
+    call("size sprites")
+    call("size sprites --target beta --latents 7")
+    assert [given["objective"] for given in asked] == ["vae", "beta"]
+    assert (asked[1]["target"], asked[1]["n_latents"]) == ("beta", 7)
+    assert "net" not in asked[0]
+
+
+def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
+    done = call("size sprites --compare")
+    assert done.code == 0
+    assert done.out.startswith(
+        "The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
+    )
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["fondue", "11", "11–12", "5,300"] in rows
+    assert ["elbow", "8", "7–9", "20,000", "−3,", "beyond", "both", "intervals"] in rows
+    assert ["id", "12", "12–13", "0", "+1"] in rows
+    chosen = call("size sprites --compare --method id,elbow --quiet")
+    assert chosen.out == "id: 12 latents (12–13)\nelbow: 8 latents (7–9)\n"
+
+
+def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
+    none = Size(None, None, "elbow", notes=("elbow: there is no knee.",))
+    monkeypatch.setitem(RIVALS, "elbow", none)
+    done = call("size sprites --compare")
+    assert done.code == 0
+    assert ["elbow", "none", "–", "0", "not", "comparable"] in [
+        line.split() for line in done.out.splitlines()
+    ]
+    assert "Note: elbow: there is no knee." in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("size", "Missing argument 'DATA'"),
+        ("size sprits", "Did you mean 'sprites'"),
+        ("size gaussian --method fondu", "no sizing method named 'fondu'.*Did you mean 'fondue'"),
+        ("size gaussian --threshold many", "--threshold.*valid number"),
+        ("size gaussian --threshold nan", "--threshold must be a finite number"),
+        ("size gaussian --seeds 0", "--seeds must be an integer from 1, got 0"),
+        ("size gaussian --cap 0", "--cap must be an integer from 1"),
+        ("size gaussian --n-init 9 --cap 8", "--n-init must be at most cap"),
+        ("size gaussian --target gamma", "--target must be latents or beta, got 'gamma'"),
+        ("size gaussian --target beta", "needs --latents, an integer from 1"),
+        ("size gaussian --latents 4", "--latents is what is sought"),
+        ("size gaussian --target beta --latents 4 --compare", "--compare is for --target latents"),
+        ("size gaussian --method id,elbow", "one name, got 'id,elbow'; add --compare"),
+        ("size gaussian --treshold 2", "no option --treshold; did you mean --threshold"),
+        ("size gaussian --objective ae", "needs posterior variances"),
+        ("size gaussian --objective bta", "Did you mean 'beta'"),
+        ("size gaussian --batch-size 0 --steps 400", "--batch-size must be at least 1"),
+        ("size arrays:missing.npz", "missing.npz"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words_and_writes_nothing(call, elsewhere, words, message):
+    refused = call(words, "--out sizes" if words != "size" else "")
+    assert refused.code == 2
+    assert re.search(message, refused.err)
+    assert "Traceback" not in refused.err
+    assert not list(elsewhere.iterdir())
+
+
+def test_out_must_not_be_a_file(call, elsewhere):
+    (elsewhere / "notes.txt").write_text("mine")
+    refused = call("size gaussian --out notes.txt")
+    assert refused.code == 2
+    assert "--out must be a folder, got the file notes.txt" in refused.err
+
+
+def test_a_search_that_fails_exits_1_with_the_reason(call, asked, monkeypatch):
+    def fail(*arguments, **options):
+        raise PolariscopeError("even 512 latents have no surplus, and cap is 512; raise the cap.")
+
+    monkeypatch.setattr("polariscope.sizing.size.size", fail)
+    failed = call("size sprites")
+    assert failed.code == 1
+    assert "Error: even 512 latents have no surplus" in failed.err
+
+
+def test_an_interrupted_search_says_that_nothing_is_kept_without_out(call, asked, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polariscope.sizing.size.size", stop)
+    stopped = call("size sprites")
+    assert stopped.code == 130
+    assert "nothing of it is kept; with --out FOLDER" in stopped.err
+    stopped = call("size sprites --out sizes")
+    assert stopped.code == 130
+    assert "The same command again goes on from here: polariscope size sprites --out sizes" in stopped.err
+
+
+def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere):
+    """λ = 9 and twice 0.01 with γ = 0.1: Σ E[σ²] is 0.01 for one latent and 1.01 for two, which so short a training
+    may leave on either side of the threshold.
+    """
+    done = call(f"size gaussian {LINEAR} --steps 500 --out sizes")
+    assert done.code == 0
+    record = json.loads((elsewhere / "sizes" / "size.json").read_text())
+    assert 1 <= record["size"]["value"] <= 2
+    assert done.out.startswith(f"{record['size']['value']} latent")
+    assert {"size.json", "size.html", "size.png"} <= {file.name for file in (elsewhere / "sizes").iterdir()}
+    assert "sizes/size.html; open it in a browser" in done.out
+    assert (elsewhere / "sizes" / "size.png").read_bytes().startswith(b"\x89PNG")
+    again = call(f"size gaussian {LINEAR} --steps 500 --out sizes")
+    assert again.code == 0
+    assert again.out == done.out
+    assert again.err == ""  # nothing was trained
+
+
+def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsewhere, monkeypatch):
+    from polariscope.sizing.size import write_size
+
+    settings = {
+        "data": {"name": "sprites"},
+        "goal": {},
+        "recipe": {},
+        "method": "fondue",
+        "target": "latents",
+    }
+    for name, size in RIVALS.items():
+        write_size(elsewhere / "sizes" / name / "size.json", size, {**settings, "seed": 0, "seeds": 1})
+    done = call("size sprites --compare --out sizes")
+    assert done.code == 0
+    page = (elsewhere / "sizes" / "size.html").read_text()
+    assert all(f"{name}: {size.answer}" in page for name, size in RIVALS.items())
+
+
+def test_a_killed_search_goes_on_with_the_same_command(start, spawn, elsewhere):
+    words = f"size gaussian {LINEAR} --steps 1500 --method active-units --out sizes".split()
+    process = start(*words)
+    deadline = time.monotonic() + 90
+    while not list(elsewhere.glob("sizes/seed-0/*/log.jsonl")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "The same command again goes on from here: polariscope size gaussian" in err
+    assert "Traceback" not in err
+    done = spawn(*words)
+    assert done.returncode == 0
+    assert re.match(r"[12] latents? \(", done.stdout)
+    (run,) = elsewhere.glob("sizes/seed-0/*")
+    assert [line["step"] for line in read_log(run)] == list(range(25, 1501, 25))
+
+
+def test_the_record_of_the_fake_is_one_that_could_be_kept():
+    """Guards the tests above: what they print is what a file would give."""
+    assert Size.from_dict(json.loads(json.dumps(dataclasses.asdict(ANSWER)))) == ANSWER
