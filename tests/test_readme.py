@@ -54,6 +54,27 @@ def test_the_example_for_models_of_ones_own_runs():
     assert names["keep"].shape[0] == 200
 
 
+def test_the_examples_for_sizing_and_scoring_run(capsys):
+    rng = np.random.default_rng(0)
+    factors = rng.integers(3, size=(300, 2))
+    mean = factors + 0.1 * rng.normal(size=(300, 2))
+    variance = np.full_like(mean, 0.01)
+    rep = ps.Representation(mean, variance, mean + 0.1 * rng.normal(size=mean.shape), factors, ("a", "b"))
+    rows = rng.normal(size=(200, 3)).astype(np.float32)
+    names = {"ps": ps, "data": ps.from_arrays(rows), "X": rows, "rep": rep}
+    sizing, scoring = python_blocks("README.md")[2:4]
+    # What trains for minutes is asked for in its quickest form.
+    for printed, small in {"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=20)"}.items():
+        assert printed in sizing
+        sizing = sizing.replace(printed, small)
+    exec(sizing, names)
+    assert names["found"].n_latents == 3
+    assert names["embedding"].shape[0] == 200
+    assert "3 latents" in capsys.readouterr().out
+    exec(scoring.replace("ps.score(rep)", 'ps.score(rep, "mig,sap")'), names)
+    assert names["scores"]["mig"].value > 0.9
+
+
 def test_the_minimal_example_tells_the_whole_story(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
