@@ -20,7 +20,7 @@ from polariscope.metrics._shared import (
     prepare,
     recentred_interval,
 )
-from polariscope.regime.decomposition import LOG_2PI, joint_products
+from polariscope.regime.decomposition import LOG_2PI, joint_products, log_mixture
 from polariscope.representations import draw_sampled
 from polariscope.seeds import generator
 
@@ -153,7 +153,7 @@ def _from_posteriors(
     z = draw_sampled(mean, variance, arrays.seed)
     own = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
 
-    def log_mixture(rows: Int[np.ndarray, " row"], j: int) -> Float[np.ndarray, " row"]:
+    def log_marginal(rows: Int[np.ndarray, " row"], j: int) -> Float[np.ndarray, " row"]:
         columns = [array[rows][:, [j]] for array in (z, mean, variance)]
         return log_mixture(*joint_products(columns[0], columns[1], columns[2], None), own[rows, j])
 
@@ -164,10 +164,10 @@ def _from_posteriors(
         for k, column in enumerate(classes.T):
             for rows in np.split(np.argsort(column, kind="stable"), np.cumsum(np.bincount(column))[:-1]):
                 for j in range(part.n_latents):
-                    found[rows, j, k] = log_mixture(rows, j)
+                    found[rows, j, k] = log_marginal(rows, j)
         return found - marginal[:, :, None]
 
-    marginal = np.stack([log_mixture(np.arange(n), j) for j in range(part.n_latents)], axis=1)
+    marginal = np.stack([log_marginal(np.arange(n), j) for j in range(part.n_latents)], axis=1)
     ratios = log_ratios(part.classes)
     shares = part.resamples / n
     tables = (shares @ ratios.reshape(n, -1)).reshape(-1, part.n_latents, part.n_factors)
