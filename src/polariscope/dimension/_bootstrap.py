@@ -29,9 +29,9 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
     """How often each point counts in each resample; whole neighbourhoods are drawn, with replacement.
 
     Points that share neighbours have like estimates. Drawn one by one they would count as independent, and an
-    interval would be too narrow by a factor of 1.2 to 1.4 (uniform points in 2 to 10 dimensions, k = 2 to 20).
+    interval would be too narrow by a factor of 1.1 to 1.5 (uniform points in 2 to 10 dimensions, k = 2 to 20).
     So each of the n/(k + 1) draws is a centre j and brings all points that have j among themselves and their k
-    neighbours, as the block bootstrap of time series does; the factor is then 0.9 to 1.15. Each point belongs to
+    neighbours, as the block bootstrap of time series does; the factor is then 0.85 to 1.2. Each point belongs to
     k + 1 such blocks, so that all of them count equally on average.
 
     Assumes that samples were drawn independently, and that many neighbourhoods fit into them, n ≫ k.
@@ -42,7 +42,7 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
     n_blocks = max(2, round(n_points / (k + 1)))
     centres = generator(seed, "dimension", "bootstrap").integers(n_points, size=(n_bootstrap, n_blocks))
     places = (n_bootstrap * centres + np.arange(n_bootstrap)[:, None]).ravel()
-    # Points along the rows, in small numbers, which makes looking up neighbours ten times faster.
+    # Points along the rows, in small numbers: neighbours are then looked up as whole rows.
     drawn = (
         np.bincount(places, minlength=n_points * n_bootstrap).reshape(n_points, n_bootstrap).astype(np.int32)
     )

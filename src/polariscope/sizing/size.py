@@ -32,7 +32,7 @@ def size(
     method: str = "fondue",
     *,
     threshold: float | int = 1.0,
-    target: Target = "latents",
+    target: Any = "latents",
     n_latents: int | None = None,
     seed: int = 0,
     seeds: int = 1,
