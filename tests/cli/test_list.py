@@ -43,3 +43,16 @@ def test_an_unknown_family_is_refused_with_a_suggestion(call):
     assert refused.code == 2
     assert "no family named 'objective'" in refused.err
     assert "Did you mean 'objectives'?" in refused.err
+
+
+def test_arrays_and_what_metrics_share_are_no_options(call):
+    printed = call("list metrics").out
+    for flag in ("--shared", "--variance", "--factor-names", "--factor-kinds", "--types"):
+        assert flag not in printed
+    for flag in ("--variant", "--bins", "--n-trees", "--sizes", "--threshold"):
+        assert flag in printed
+    # of svcca it is a number, which can be typed
+    assert (
+        next(row for row in call("list similarity").out.splitlines() if "--variance" in row).split()[1]
+        == "0.99"
+    )

@@ -26,7 +26,13 @@ HEADINGS = [
     "Training",
     "Distributions",
 ]
-HEADINGS += ["Dependence between latents", "Settings"]
+HEADINGS += [
+    "Dependence between latents",
+    "Scores",
+    "Geometry of the decoder",
+    "Similarity of layers",
+    "Settings",
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from polariscope.geometry.ranges import prior_moments
 from polariscope.regime.diagnose import diagnose
-from polariscope.report.histograms import histograms, prior_moments, representatives
+from polariscope.report.histograms import histograms, representatives
 from polariscope.representations import Representation
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from polariscope.data.sources import load_dataset, load_recorded
+from polariscope.geometry.ranges import prior_moments
 from polariscope.model import Model, load_model
-from polariscope.report.histograms import prior_moments
 from polariscope.report.record import ReportRecord, make_record
 from polariscope.report.views import Reconstructions, sample_prior, traverse
 from polariscope.representations.encode import encode

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image
 
+from polariscope.geometry.pictures import PAPER, tile, to_pictures
 from polariscope.report.palette import DIVERGING
 
 LARGEST = 96  # pixels: larger images are shown smaller, so that the page stays light
-PAPER = 255
 
 
 def strip(
@@ -23,7 +23,16 @@ def strip(
     Three channels are colours, one is grey; of any other number the mean is shown. Values beyond
     ``display_range`` are clipped.
     """
-    return join([_shrink(picture) for picture in _bytes(images, display_range)])
+    return join([_shrink(picture) for picture in to_pictures(images, display_range)])
+
+
+def sheet(
+    images: Float[np.ndarray, "row column channel height width"], display_range: tuple[float, float]
+) -> UInt8[np.ndarray, "tall wide colour"]:
+    """Rows and columns of images with gaps between them; colours and range as in :func:`strip`."""
+    pictures = to_pictures(images.reshape(-1, *images.shape[2:]), display_range)
+    small = np.stack([_shrink(picture) for picture in pictures])
+    return tile(small.reshape(*images.shape[:2], *small.shape[1:]))
 
 
 def difference_strip(
@@ -57,16 +66,6 @@ def data_uri(picture: UInt8[np.ndarray, "height width colour"]) -> str:
     file = io.BytesIO()
     Image.fromarray(squeezed).save(file, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-
-
-def _bytes(
-    images: Float[np.ndarray, "image channel height width"], display_range: tuple[float, float]
-) -> UInt8[np.ndarray, "image height width colour"]:
-    if images.shape[1] not in (1, 3):
-        images = images.mean(axis=1, keepdims=True)
-    low, high = display_range
-    span = high - low if high > low else 1.0
-    return np.round(np.clip((images - low) / span, 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
 
 
 def _shrink(picture: UInt8[np.ndarray, "height width colour"]) -> UInt8[np.ndarray, "h w colour"]:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.geometry.ranges import prior_moments
 from polariscope.regime.regime import Regime
 from polariscope.representations import Representation
 from polariscope.variable_types import TYPES, VariableType
@@ -52,20 +53,6 @@ def histograms(representation: Representation) -> dict[Source, Histogram]:
     found = {source: _histogram(array, code_edges) for source, array in codes.items()}
     found |= {source: _histogram(array, variance_edges) for source, array in variances.items()}
     return {source: found[source] for source in get_args(Source) if source in found}
-
-
-def prior_moments(
-    representation: Representation,
-) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
-    """Mean and variance of the prior of each latent; of a conditional one, over all samples.
-
-    By the law of total variance, the second is the mean of its variances and the variance of its means.
-    """
-    shape = representation.mean.shape
-    mean = np.zeros(1) if representation.prior_mean is None else representation.prior_mean
-    variance = np.ones(1) if representation.prior_variance is None else representation.prior_variance
-    mean, variance = (np.broadcast_to(moment.astype(np.float64), shape) for moment in (mean, variance))
-    return mean.mean(axis=0), variance.mean(axis=0) + mean.var(axis=0)
 
 
 def representatives(regime: Regime) -> dict[VariableType, int]:

@@ -9,8 +9,11 @@ from markupsafe import Markup
 
 from polariscope.regime.polarisation import POLARISED
 from polariscope.report import curves, figures, grids, words
+from polariscope.report.geometry_section import geometry_view
 from polariscope.report.palette import COLOURS
 from polariscope.report.record import ReportRecord
+from polariscope.report.scores import scores_view
+from polariscope.report.similarity import similarity_view
 from polariscope.report.size import size_view
 from polariscope.report.templates import environment
 from polariscope.report.views import N_SHOWN, Views
@@ -52,7 +55,17 @@ def render(record: ReportRecord) -> str:
         silhouettes=_silhouettes(record),
         correlations=_correlations(record),
         sizing=None if record.size is None else size_view(record.size, "size"),
+        commands=words.commands(record.name),
+        scoring=None if record.scores is None else scores_view(record.scores, record.regime),
+        geometry=_geometry(record),
+        similarity=None if record.similarity is None else similarity_view(record.similarity),
     )
+
+
+def _geometry(record: ReportRecord) -> dict[str, Any] | None:
+    if record.geometry is None or record.views is None:
+        return None
+    return geometry_view(record.geometry, record.views)
 
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:

@@ -10,18 +10,23 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope import files
+from polariscope.comparison.comparison import Comparison
 from polariscope.data import AbstractDataset
 from polariscope.data.arrays import from_arrays
 from polariscope.data.sources import load_recorded
 from polariscope.dimension.answer import Size
 from polariscope.errors import InputError
+from polariscope.metrics._scoring import Scores
 from polariscope.model import Model, load_model
 from polariscope.objectives import family as objectives
 from polariscope.regime.diagnose import diagnose
 from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.regime import Regime
+from polariscope.report.geometry_section import Geometry, geometry_of
 from polariscope.report.histograms import Histogram, Source, histograms, representatives
 from polariscope.report.history import History, read_history
+from polariscope.report.scores import read_scores
+from polariscope.report.similarity import read_similarity
 from polariscope.report.views import Views, views
 from polariscope.representations import Representation
 from polariscope.representations.encode import encode
@@ -78,6 +83,12 @@ class ReportRecord:
     seed: int
     size: Size | None
     """How the number of latents was found, when the run's folder has a size.json."""
+    scores: Scores | None
+    """Metrics and probes, when it has a scores.json."""
+    geometry: Geometry | None
+    """What is measured of the decoder; None for a model without."""
+    similarity: Comparison | None
+    """Layers compared, when it has a similarity.json."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -118,6 +129,9 @@ def make_record(
         n_samples=n_samples,
         seed=seed,
         size=read_size(kept) if (kept := Path(run) / "size.json").exists() else None,
+        scores=read_scores(kept, model.n_latents) if (kept := Path(run) / "scores.json").exists() else None,
+        geometry=geometry_of(model, dataset, representation, regime, seed),
+        similarity=read_similarity(kept) if (kept := Path(run) / "similarity.json").exists() else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -165,6 +166,16 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     arguments["out"] = run
     lines = [f"    {key}={_code(value)}," for key, value in arguments.items()]
     return "\n".join(["import polariscope as ps", "", source, "model = ps.train(", "    data,", *lines, ")"])
+
+
+def commands(run: str) -> dict[str, str]:
+    """What to type for the parts of the report that are measured apart.
+
+    >>> commands("my run")["score"]
+    "polariscope score 'my run'"
+    """
+    name = shlex.quote(run)
+    return {"score": f"polariscope score {name}", "compare": f"polariscope compare {name} --out {name}"}
 
 
 def _code(value: Any) -> str:

@@ -1,0 +1,38 @@
+"""What similarity.json says: the layers of the run with each other, or with those of other runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+
+from polariscope import files
+from polariscope.comparison.comparison import Comparison
+from polariscope.comparison.printing import sentence
+from polariscope.errors import PolariscopeError
+from polariscope.report.svg import STYLE, to_svg
+
+
+def read_similarity(file: str | Path) -> Comparison:
+    """The comparison in a file that ``polariscope compare`` wrote; a damaged one is named."""
+    stored = files.read_json(Path(file))
+    try:
+        comparison = Comparison.from_dict(stored)
+        comparison.headline()
+    except (PolariscopeError, AttributeError, TypeError, ValueError, IndexError) as error:
+        raise PolariscopeError(
+            f"{file} is damaged or was written by another version ({error}); compare the run again."
+        ) from None
+    return comparison
+
+
+def similarity_view(comparison: Comparison) -> dict[str, Any]:
+    """What the template shows of the similarity."""
+    found = comparison.headline()
+    figure = found.figure()  # in its own style; only how text is written is the page's
+    lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
+    with rc_context({"svg.fonttype": STYLE["svg.fonttype"], "svg.hashsalt": STYLE["svg.hashsalt"]}):
+        chart = to_svg(figure, "similarity", f"{sentence(found)}; {lowest}.")
+    pairs = found.matching() if found.row_label != found.column_label or found.n_pairs > 1 else {}
+    return {"comparison": comparison, "found": found, "chart": chart, "matching": pairs}

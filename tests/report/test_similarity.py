@@ -1,0 +1,61 @@
+"""The comparison of layers comes back from similarity.json, and the page shows it or says how to make it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from polariscope.comparison.compare import compare
+from polariscope.errors import PolariscopeError
+from polariscope.report.page import render
+from polariscope.report.record import ReportRecord, make_record
+from polariscope.report.similarity import read_similarity, similarity_view
+
+
+@pytest.fixture(scope="module")
+def compared_run(flat_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("compared") / "flat"
+    shutil.copytree(flat_run, run)
+    compare([run], n_samples=200).save(run)
+    return run
+
+
+def test_the_page_has_the_heat_map_with_its_blocks(compared_run: Path) -> None:
+    record = make_record(compared_run, n_samples=200)
+    assert record.similarity is not None
+    page = render(record)
+    section = page[page.index('<section aria-labelledby="similarity">') :]
+    section = section[: section.index("</section>")]
+    for block in record.similarity.blocks:
+        assert f">{block}</text>" in section
+    assert 'id="similarity-' in section
+    assert "Not compared yet" not in section
+    assert render(record) == page
+
+
+def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_itself(
+    compared_run: Path, tmp_path: Path
+) -> None:
+    alone = read_similarity(compared_run / "similarity.json")
+    assert similarity_view(alone)["matching"] == {}
+    shutil.copytree(compared_run, tmp_path / "twin")
+    both = similarity_view(compare([compared_run, tmp_path / "twin"], n_samples=200))
+    assert tuple(both["matching"]) == alone.layers
+    # the draws of the sampled layer, and what follows from them, need not be the same
+    assert both["matching"]["mean"][0] == pytest.approx(1, abs=1e-6)
+
+
+def test_without_a_comparison_one_line_says_how_to_make_it(flat_run: Path, flat_record: ReportRecord) -> None:
+    assert flat_record.similarity is None
+    page = (flat_run / "report.html").read_text(encoding="utf-8")
+    assert "<code>polariscope compare flat --out flat</code>" in page
+
+
+@pytest.mark.parametrize("text", ["[]", '{"matrix": [[1.0]]}', '{"measure": "cka'])
+def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "similarity.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(PolariscopeError, match=rf"{file} is damaged"):
+        read_similarity(file)
