@@ -45,7 +45,7 @@ def test_the_information_bottleneck_stops_where_its_statistic_crosses(
 ) -> None:
     # H(z) − I(x, x̂) in hundredths that rise with n: the last n at most −0.01 is 7.
     monkeypatch.setattr(
-        "polariscope.dimension.renyi.information_gap", lambda z, x, y, decimals: (z.shape[1] - 8) / 100
+        "polariscope.dimension.renyi.information_gap", lambda z, x, y, **_: (z.shape[1] - 8) / 100
     )
     found = family[name](LinearCandidates(EIGENVALUES, n_samples=20), Goal(cap=64))
     assert found.value == 7
@@ -68,11 +68,10 @@ def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> N
     assert "3 seeds" in size.meaning_of_interval
 
 
-@pytest.mark.parametrize("name", ["fondue", "fondue-published", "ard"])
+@pytest.mark.parametrize("name", ["fondue-published", "ard"])
 def test_trained_linear_models_give_the_same_answer(name: str) -> None:
-    data = ps.load_dataset(
-        "gaussian", eigenvalues=(6.0, 5.0, 4.0, 3.0, 1e-4, 1e-4, 1e-4, 1e-4), n_samples=4000
-    )
+    """And ``fondue`` in tests/sizing/test_size.py; the rest need more steps than a test has."""
+    data = ps.load_dataset("gaussian", eigenvalues=(4.0, 3.0, 1e-4, 1e-4, 1e-4), n_samples=1000)
     found = ps.size(
         data,
         name,
@@ -81,9 +80,9 @@ def test_trained_linear_models_give_the_same_answer(name: str) -> None:
         variance=0.05,
         learning_rate=0.01,
         threshold=0.5,  # far from what Adam's noise takes away from a passive latent's 1
-        steps=None if name == "fondue" else 400,
+        steps=1000,
         cap=64,
-        n_init=None if name == "fondue" else 6,
+        n_init=3,
     )
-    assert found.n_latents == 4
-    assert (found.n_steps > 0) is family.traits(name)["trains"]
+    assert found.n_latents == 2
+    assert found.n_steps > 0

@@ -22,7 +22,7 @@ from polariscope.report.svg import STYLE, to_svg
 from polariscope.report.views import Views
 from polariscope.representations import Representation
 
-# Few enough to add about a second to the page of a convolutional net of 64 × 64 pixels.
+# Few, since each is a Jacobian of the whole decoder.
 N_POINTS = 100
 N_OBSERVATIONS = 200
 N_STEPS = 9

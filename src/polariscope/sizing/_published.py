@@ -76,4 +76,5 @@ def information_of(candidates: AbstractCandidates, n_latents: int, steps: int) -
     from polariscope.dimension.renyi import information_gap
 
     sampled = candidates.representation(n_latents, steps).sampled
-    return information_gap(sampled, *candidates.reconstructions(n_latents, steps), decimals=2)
+    pairs = candidates.reconstructions(n_latents, steps)
+    return information_gap(sampled, *pairs, batch=min(1000, len(sampled)), decimals=2)
