@@ -18,6 +18,12 @@ class DivergedError(PolariscopeError):
     """Training produced a value that is not finite; the message names the term."""
 
 
+def check_word(name: str, word: object, choices: Iterable[str]) -> None:
+    """Refuse a word that is none of the choices."""
+    if word not in (choices := tuple(choices)):
+        raise InputError(unknown(name, str(word), choices))
+
+
 def unknown(noun: str, word: str, choices: Iterable[str]) -> str:
     """Message for a name that does not exist, with the nearest one that does.
 

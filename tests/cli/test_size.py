@@ -243,7 +243,7 @@ def test_a_killed_search_goes_on_with_the_same_command(start, spawn, elsewhere):
     done = spawn(*words)
     assert done.returncode == 0
     assert re.match(r"[12] latents? \(", done.stdout)
-    (run,) = elsewhere.glob("sizes/seed-0/*")
+    (run,) = elsewhere.glob("sizes/seed-0/n-*")
     assert [line["step"] for line in read_log(run)] == list(range(25, 1501, 25))
 
 

@@ -206,7 +206,7 @@ def test_a_trainer_that_returns_something_else_is_refused(encode_with: object, m
         fondue(encode_with)
 
 
-@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), True, "1"])
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), True, "1", 0.0, -1.0])
 def test_impossible_thresholds_are_refused(threshold: object) -> None:
     with pytest.raises((InputError, TypeError), match=r"threshold"):
         fondue(lambda n: polarised(n, active=2), threshold=threshold)
@@ -233,3 +233,23 @@ def test_a_memo_without_a_file_is_forgotten() -> None:
     memo.put(3, 0, 0.5)
     assert memo.get(3, 0) == 0.5
     assert Memo(None, "Σ E[σ²]").get(3, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "grwo"}, "Did you mean 'grow'"),
+        ({"seeds": ()}, "seeds must be one or more"),
+        ({"seeds": 3}, "seeds must be one or more"),
+        ({"statistic": lambda rep: None}, "statistic must be finite, got None"),
+    ],
+)
+def test_other_wrong_calls_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fondue(lambda n: polarised(n, active=2, n_samples=10), **options)
+
+
+def test_variances_count_relative_to_the_prior() -> None:
+    rep = polarised(10, active=3, n_samples=20)
+    wide = Representation(rep.mean, 4 * rep.variance, rep.sampled, prior_variance=np.full(10, 4.0))
+    assert trace(wide) == pytest.approx(trace(rep))

@@ -110,3 +110,19 @@ def test_a_wide_model_predicts_the_answer_of_the_linear_theory() -> None:
 def test_too_few_looks_are_refused() -> None:
     with pytest.raises(InputError, match="at least 5 looks after half the training, got 2"):
         judge(np.array([50, 100, 150, 200]), np.ones((4, 2)), 1.0)
+
+
+def test_a_latent_that_waits_is_not_taken_for_a_passive_one() -> None:
+    # Four latents wake at 200, 500, 1,000 and 1,500 steps; none was ever lower and rose. In the end all fit.
+    wakes = np.array([200, 500, 1000, 1500])
+    variances = np.where(STEPS[:, None] < wakes, 0.98, 0.05 + 0.93 * np.exp(-(STEPS[:, None] - wakes) / 60))
+    variances = np.minimum(variances, 0.98)
+    assert first_decision(variances)[0] == "fits"
+    early = STEPS < 1500
+    verdict = judge(STEPS[early], variances[early], 0.5)
+    assert verdict.decision == "undecided"
+    assert verdict.projected[0] < 0.5 < verdict.projected[1]
+
+
+def test_a_model_that_has_learned_nothing_does_not_fit() -> None:
+    assert judge(STEPS, np.full((len(STEPS), 1), 0.99), 1.0).decision == "undecided"

@@ -58,3 +58,14 @@ def test_noise_scores_what_the_numbers_of_classes_give() -> None:
 def test_a_single_factor_is_refused() -> None:
     with pytest.raises(InputError, match="at least 2 are needed, got 1"):
         modularity(noise(12, 2), np.arange(12)[:, None] % 3)
+
+
+def test_the_chance_level_of_informative_latents_is_that_of_informative_latents() -> None:
+    draw = np.random.default_rng(0)
+    factors, codes = draw.integers(6, size=(800, 2)), draw.normal(size=(800, 1))
+    # For each of two factors one of ten shufflings is the largest: at most two of ten count, by at most 1 each.
+    informative, every = (
+        modularity(codes, factors, variant=name).chance for name in ("informative", "locatello")
+    )
+    assert informative <= 0.2
+    assert informative < every

@@ -125,7 +125,7 @@ def test_types_for_the_probe_are_relative_to_the_prior(factors: np.ndarray) -> N
         ("migg", "no metric named 'migg'.*Did you mean 'mig'"),
         (["mig", "dcii"], "no metric named 'dcii'.*Did you mean 'dci'"),
         ("dci:laso", "option variant of metric 'dci' must be one of boosted, .*lasso, got 'laso'"),
-        ("", "no metric named ''"),
+        ("", "must name at least one metric"),
         ([], "metrics must name at least one metric"),
     ],
 )
@@ -136,3 +136,31 @@ def test_an_unknown_name_is_refused_before_anything_is_computed(
     with pytest.raises(InputError, match=message):
         score(representation, metrics, progress=lambda name, *_: told.append(name))
     assert told == []
+
+
+def test_metrics_of_posteriors_refuse_sampled_codes_and_other_priors() -> None:
+    draw = np.random.default_rng(0)
+    mean, variance = draw.normal(size=(50, 2)), np.full((50, 2), 0.1)
+    rep = Representation(mean, variance, mean)
+    scores = score(rep, "active-units,tc:noise-free", source="sampled")
+    assert not scores.scores
+    assert "score the mean representation" in scores.not_applicable["active-units"]
+    other = Representation(mean, variance, mean, prior_variance=np.array([2.0, 1.0]))
+    assert "this model has another" in score(other, "active-units").not_applicable["active-units"]
+
+
+def test_names_and_kinds_must_fit_the_factors() -> None:
+    arrays = np.zeros((5, 1)), np.ones((5, 1)), np.zeros((5, 1)), np.arange(10).reshape(5, 2)
+    with pytest.raises(InputError, match="a name for each of the 2 factors, got 1"):
+        Representation(*arrays, ("a",))
+    with pytest.raises(InputError, match="a kind for each of the 2 factors, got 1"):
+        score(Representation(*arrays), "mig", factor_kinds=["continuous"])
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_codes_whose_squares_are_no_numbers_are_refused(size: float) -> None:
+    rep = Representation(
+        size * np.random.default_rng(0).normal(size=(20, 2)), np.ones((20, 2)), np.zeros((20, 2))
+    )
+    with pytest.raises(InputError, match="rescale them"):
+        score(rep, "hoyer")

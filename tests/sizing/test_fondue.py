@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.dimension.fondue import CapError
-from polariscope.errors import InputError
 from polariscope.sizing import Goal
 from polariscope.sizing.beta import PRECISION, largest_beta
 from polariscope.sizing.fondue import fondue
@@ -70,11 +69,6 @@ def test_data_of_which_nothing_is_learned_need_no_latents_and_it_is_said() -> No
     found = fondue(LinearCandidates(np.full(5, 0.1)), Goal(threshold=0.5))
     assert found.value == 0
     assert any("no latent says anything about the input" in note for note in found.notes)
-
-
-def test_a_threshold_of_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="threshold must be positive for Σ E"):
-        fondue(LinearCandidates(EIGENVALUES), Goal(threshold=0.0))
 
 
 @pytest.mark.parametrize("n_latents", [2, 4, 6])

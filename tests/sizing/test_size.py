@@ -112,7 +112,7 @@ def test_the_largest_beta_is_found_by_training() -> None:
     low, high = found.interval
     exact = 0.5 / (0.05 / variance).sum()
     assert found.target == "beta"
-    assert low / 1.1 <= exact <= high * 1.1  # Adam's noise, and 600 steps of it
+    assert low / 1.3 <= exact <= high * 1.3  # what is open after 600 steps counts where it stands
     assert found.answer.startswith("β = ")
     assert found.n_latents == 2
 
@@ -147,6 +147,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"method": "fondu"}, r"Did you mean 'fondue'"),
         ({"threshold": float("nan")}, "threshold must be a finite number"),
         ({"threshold": -1.0}, "threshold must be positive"),
+        ({"threshold": 600.0, "cap": 64}, "threshold must be below the 64"),
         ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ({"n_init": 40, "cap": 20}, "n_init must be at most cap, got 40 and 20"),
         ({"steps": 100}, "steps must be at least 400"),
@@ -187,15 +188,18 @@ def test_bad_data_are_refused(data: np.ndarray, message: str, method: str) -> No
         ps.size(data, method, net="linear")
 
 
-def test_constant_data_have_no_dimension() -> None:
-    with pytest.raises(InputError, match=r"constant|identical|vary|distinct|duplicates|differ"):
-        ps.size(np.ones((100, 4), dtype=np.float32), "id")
+@pytest.mark.parametrize("method", ["fondue", "id"])
+def test_constant_data_are_refused(method: str) -> None:
+    with pytest.raises(InputError, match="data must vary"):
+        ps.size(np.ones((100, 4), dtype=np.float32), method)
 
 
-def test_constant_data_need_no_latents() -> None:
-    found = ps.size(np.ones((100, 4), dtype=np.float32), steps=400, **LINEAR)
-    assert found.n_latents == 0
-    assert any("Not even one latent fits" in note for note in found.notes)
+def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:
+    folder, _, _ = sized
+    with pytest.raises(InputError, match="holds models of other data or other settings"):
+        ps.size(rows(n_active=3), out=folder, **LINEAR)
+    with pytest.raises(InputError, match="holds models of other data or other settings"):
+        ps.size(rows(), out=folder, **{**LINEAR, "learning_rate": 0.02})
 
 
 def test_every_method_is_listed_with_what_it_measures() -> None:

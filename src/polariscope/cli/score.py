@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.errors import InputError
+from polariscope.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.metrics import Score
@@ -59,10 +59,24 @@ def score(
     for file in [json] if json else []:
         files.write_json(file, scores.to_dict())
         say(f"Everything is in {file}")
+    if not scores.scores:
+        raise PolariscopeError("nothing was scored, so that nothing is written; the reasons are above.")
     if target.is_dir():
+        tell_replaced(target / "scores.json", scores)
         files.write_json(target / "scores.json", scores.to_dict())
         say(f"Written: {target / 'scores.json'}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
+
+
+def tell_replaced(file: Path, scores: Scores) -> None:
+    """Say which scores of an earlier call are not among the new ones."""
+    from polariscope import files
+    from polariscope.cli.console import say
+
+    if file.exists():
+        gone = [name for name in files.read_json(file).get("scores", {}) if name not in scores.scores]
+        if gone:
+            say(f"No longer in scores.json, which holds the last call only: {', '.join(gone)}.")
 
 
 def _open(

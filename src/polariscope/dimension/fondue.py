@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from polariscope import files
 from polariscope.dimension.answer import Size, Trial, settle
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.representations import Representation
 
 Algorithm = Literal["grow", "binary"]
@@ -121,9 +121,10 @@ def trace(representation: Representation) -> float:
 
     The published one is Tr Var[z] − Tr Var[μ] from one draw of z; by the law of total variance its expectation is
     exactly this sum, without the draw's noise. A passive latent adds 1, an active one almost nothing, a mixed one
-    the share of inputs for which it is passive.
+    the share of inputs for which it is passive; of a prior with another variance, σ² is taken relative to it.
     """
-    return float(representation.variance.mean(axis=0, dtype=np.float64).sum())
+    prior = 1.0 if representation.prior_variance is None else representation.prior_variance
+    return float((representation.variance / prior).mean(axis=0, dtype=np.float64).sum())
 
 
 def sampled_trace(representation: Representation) -> float:
@@ -153,9 +154,9 @@ def fondue(
     *,
     threshold: float | int = 1.0,
     n_init: int = 10,
-    algorithm: Algorithm = "grow",
+    algorithm: str = "grow",
     cap: int = CAP,
-    seeds: Sequence[int] = (0,),
+    seeds: Any = (0,),
     memo: str | Path | None = None,
 ) -> Size:
     """Size a model of any library: the largest n whose statistic is at most ``threshold``.
@@ -175,7 +176,10 @@ def fondue(
     '3 latents (3)'
     """
     name, measure = _statistic(statistic)
-    check_threshold(threshold)
+    check_threshold(threshold, positive=measure in (trace, sampled_trace))
+    check_word("algorithm", algorithm, get_args(Algorithm))
+    if isinstance(seeds, int) or not len(seeds):
+        raise InputError(f"seeds must be one or more numbers, got {seeds!r}; give (0, 1, 2), say.")
     takes_seed = "seed" in inspect.signature(encode_with).parameters
     if len(seeds) > 1 and not takes_seed:
         raise InputError(
@@ -190,7 +194,7 @@ def fondue(
         if value is None:
             found = encode_with(n, seed=seed) if takes_seed else encode_with(n)
             check_width(found, n)
-            value = kept.put(n, seed, measure(found))
+            value = kept.put(n, seed, measure(found))  # which refuses what is no finite number
         passes = value <= threshold
         trials.append(Trial(n, seed, value, "fits" if passes else "too many", steps=0))
         return passes
@@ -228,7 +232,11 @@ class Memo:
         self.statistic = statistic
         if self.file is not None and self.file.exists():
             record = files.read_json(self.file)
-            if not isinstance(record, Mapping) or record.get("statistic") != statistic:
+            if (
+                not isinstance(record, Mapping)
+                or record.get("statistic") != statistic
+                or "values" not in record
+            ):
                 raise InputError(
                     f"memo must be a file of the statistic {statistic!r}, got {self.file}; use another file."
                 )
@@ -237,8 +245,8 @@ class Memo:
     def get(self, n: int, seed: int) -> float | None:
         return self.values.get(f"{n}/{seed}")
 
-    def put(self, n: int, seed: int, value: float) -> float:
-        if not math.isfinite(value):
+    def put(self, n: int, seed: int, value: Any) -> float:
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(f"the statistic must be finite, got {value} for {n} latents; check encode_with.")
         self.values[f"{n}/{seed}"] = float(value)
         if self.file is not None:
@@ -257,10 +265,14 @@ def check_width(representation: Any, n_latents: int) -> None:
         )
 
 
-def check_threshold(threshold: Any) -> None:
-    """Refuse thresholds that no model, or every model, passes."""
+def check_threshold(threshold: Any, *, positive: bool) -> None:
+    """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
         raise InputError(f"threshold must be a finite number, got {threshold!r}; 1 is usual.")
+    if positive and threshold <= 0:
+        raise InputError(
+            f"threshold must be positive for Σ E[σ²], which no model brings to 0, got {threshold:g}; 1 is usual."
+        )
 
 
 def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[str]:
@@ -297,8 +309,6 @@ def _statistic(
     if callable(statistic):
         return getattr(statistic, "__name__", "statistic"), statistic
     if statistic not in STATISTICS:
-        from polariscope.errors import unknown
-
         raise InputError(unknown("statistic", str(statistic), STATISTICS))
     return STATISTICS[statistic]
 

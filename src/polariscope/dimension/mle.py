@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from polariscope.dimension._bootstrap import (
 )
 from polariscope.dimension._plateau import plateau
 from polariscope.dimension.neighbours import NeighbourTable, Samples, at_most, table_of
-from polariscope.errors import InputError
+from polariscope.errors import InputError, check_word
 from polariscope.seeds import generator
 
 LEAST_K = 3
@@ -37,8 +37,8 @@ def mle(
     x: Samples,
     *,
     k: int | Literal["auto"] = 20,
-    normaliser: Normaliser = "k-2",
-    average: Average = "harmonic",
+    normaliser: str = "k-2",
+    average: str = "harmonic",
     anchor: float = 1.0,
     n_runs: int = 1,
     level: float = 0.95,
@@ -86,6 +86,8 @@ def mle(
     _check(anchor, n_runs)
     table = _automatic_table(x) if k == "auto" else table_of(x, k, LEAST_K)
     orders = range(LEAST_K, (min(table.k, LARGEST_K) if k == "auto" else k) + 1)
+    check_word("normaliser", normaliser, get_args(Normaliser))
+    check_word("average", average, get_args(Average))
     inverse = inverse_estimates(table, orders, normaliser)
     pooled = _pool(inverse, average, np.ones((1, table.n_points)))[0]
     n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so that these are the smallest k
@@ -128,7 +130,7 @@ def mle(
 
 
 def inverse_estimates(
-    table: NeighbourTable, orders: Sequence[int], normaliser: Normaliser
+    table: NeighbourTable, orders: Sequence[int], normaliser: str
 ) -> Float[np.ndarray, "point order"]:
     """1/d(x) around every point for every k of ``orders``, from running sums of log T_j."""
     # Relative to the first neighbour: where all are equally far, every logarithm is 0 without rounding.
@@ -141,7 +143,7 @@ def inverse_estimates(
 
 
 def _pool(
-    inverse: Float[np.ndarray, "point order"], average: Average, weights: Float[np.ndarray, "resample point"]
+    inverse: Float[np.ndarray, "point order"], average: str, weights: Float[np.ndarray, "resample point"]
 ) -> Float[np.ndarray, "resample order"]:
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite estimates are refused by the caller

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from jaxtyping import Float
 from polariscope.dimension import SHAPE_ONLY, Dimension, estimator
 from polariscope.dimension._bootstrap import N_BOOTSTRAP, check_bootstrap, value_and_interval
 from polariscope.dimension.neighbours import Samples, table_of
-from polariscope.errors import InputError
+from polariscope.errors import InputError, check_word
 
 Fit = Literal["line", "line-from-zero", "likelihood"]
 
@@ -25,7 +25,7 @@ Fit = Literal["line", "line-from-zero", "likelihood"]
 def twonn(
     x: Samples,
     *,
-    fit: Fit = "line",
+    fit: str = "line",
     share: float = 0.9,
     level: float = 0.95,
     n_bootstrap: int = N_BOOTSTRAP,
@@ -59,6 +59,7 @@ def twonn(
         raise InputError(
             f"share must lie between 0 and 1 (fit='line' has no place for the largest ratio, F = 1), got {share}."
         )
+    check_word("fit", fit, get_args(Fit))
     table = table_of(x, 2, 2)
     log_ratio = np.log(table.distances[:, 1] / table.distances[:, 0])
     order = np.argsort(log_ratio, kind="stable")
@@ -90,7 +91,7 @@ def twonn(
 
 
 def fitted(
-    ratios: Float[np.ndarray, " point"], weights: Float[np.ndarray, "resample point"], fit: Fit, share: float
+    ratios: Float[np.ndarray, " point"], weights: Float[np.ndarray, "resample point"], fit: str, share: float
 ) -> Float[np.ndarray, " resample"]:
     """The dimension from sorted log-ratios, each counted as often as its weight says."""
     total = weights.sum(axis=1, keepdims=True)

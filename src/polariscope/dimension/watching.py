@@ -18,6 +18,10 @@ STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
 BEGUN = 0.5
 """A latent below this posterior variance has learned something."""
+PRUNED = 0.15
+"""A latent that was lower by this much, and rose again, was given up; one that never fell may only be waiting."""
+PATIENCE = 4
+"""Times the step at which the last latent woke, after which those that never fell are taken to be passive."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,9 +57,13 @@ def judge(
 
     where s is the standard error of the summed levels. The model *fits* when g_high ≤ threshold and the first
     descent is over (g falls by less than a fifth of the threshold per doubling: while it falls as a whole, which
-    latents will be pruned is not to be seen); it has *too many* latents when g_low > threshold and at least one
-    latent has begun to learn; otherwise it is undecided and must be trained on. Doubling the steps and looking at
+    latents will be pruned is not to be seen); it has *too many* latents when g_low > threshold; otherwise it is
+    undecided and must be trained on, as it is while no latent has begun to learn. Doubling the steps and looking at
     the second half only makes the steep descent leave the window by itself.
+
+    Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
+    one. What tells them apart is a history: a latent that was lower and rose again was given up, and counts; one that
+    never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake.
 
     >>> steps = np.arange(100, 1001, 100)
     >>> judge(steps, np.full((10, 4), 0.1), threshold=1.0).decision
@@ -67,15 +75,25 @@ def judge(
     real = np.abs(slope) > SURE * error["slope"]
     slope = np.where(real, slope, 0.0)
     noise = float(np.sqrt((error["level"] ** 2).sum()))
-    low = np.maximum(0, level + np.minimum(0, slope)).sum() - 2 * noise
+    may_wake = (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
+    if steps[-1] >= PATIENCE * _last_awakening(steps, variances):
+        may_wake[:] = False
+    low = np.where(may_wake, 0.0, np.maximum(0, level + np.minimum(0, slope))).sum() - 2 * noise
     high = np.minimum(np.maximum(1, level), level + np.maximum(0, slope)).sum() + 2 * noise
     has_begun = bool((level < BEGUN).any())
     decision: Decision = "undecided"
-    if high <= threshold and slope.sum() > -STEEP * threshold:
+    if has_begun and high <= threshold and slope.sum() > -STEEP * threshold:
         decision = "fits"
-    elif low > threshold and has_begun:
+    elif has_begun and low > threshold:
         decision = "too many"
     return Verdict(decision, float(level.sum()), (float(max(0, low)), float(high)), noise, has_begun)
+
+
+def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:
+    """The last step at which a latent fell below one half; infinite before the first does."""
+    asleep = variances >= BEGUN
+    woke = (asleep[:-1] & ~asleep[1:]).any(axis=1)
+    return float(steps[1:][woke][-1]) if woke.any() else np.inf
 
 
 def predict(

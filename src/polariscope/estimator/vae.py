@@ -182,7 +182,7 @@ class VAE(TransformerMixin, BaseEstimator):
         size, n_latents = None, self.n_latents
         with _threads_for(data, recipe):
             if isinstance(n_latents, str):
-                size = _size(data, n_latents, self.threshold, recipe)
+                size = _size(data, n_latents, self.threshold, recipe, self.device)
                 n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
             model, history = _train(data, n_latents, recipe, self.device)
         regime = diagnose(encode(model, data, seed=seed), seed=seed)
@@ -387,13 +387,14 @@ def _net(n_samples: int) -> dict[str, Any]:
     return {"name": "mlp", "encoder_widths": widths, "decoder_widths": widths, "activation": "relu"}
 
 
-def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any]) -> Size:
+def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
     """How many latents the data need, by models that are made and trained as the final one will be."""
     from polariscope.sizing.size import size
 
     # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
     asked = {name: value for name, value in recipe.items() if name != "schedule"}
-    return size(data, method=method, threshold=threshold, **{**asked, "steps": max(LEAST, asked["steps"])})
+    asked["steps"] = max(LEAST, asked["steps"])
+    return size(data, method=method, threshold=threshold, device=device, **asked)
 
 
 def _train(

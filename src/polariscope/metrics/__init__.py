@@ -77,8 +77,10 @@ class Score:
             metric=metric,
             **evidence,
         )
-        if math.isnan(score.value):
-            raise InputError(f"metric {metric!r} is not defined for these arrays: its value is not a number.")
+        if math.isnan(score.value) or (math.isinf(score.value) and math.isfinite(score.bounds[1])):
+            raise InputError(
+                f"metric {metric!r} is not defined for these arrays: its value is {score.value}."
+            )
         return score
 
     def to_dict(self) -> dict[str, Any]:

@@ -119,8 +119,7 @@ def score(
 def _plan(metrics: str | Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
     """The metric and options behind each word; every word is checked before anything is computed."""
     words = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
-    if words == ["all"]:
-        words = list(family)
+    words = [name for word in words if word for name in (family if word == "all" else [word])]
     plan = {}
     for word in words:
         name, colon, variant = word.partition(":")
@@ -141,7 +140,7 @@ class _Table:
         factor_kinds: Sequence[FactorKind] | None,
         seed: int,
     ) -> None:
-        self.representation, self.seed = representation, seed
+        self.representation, self.seed, self.source = representation, seed, source
         self.codes = representation.mean if source == "mean" else representation.sampled
         self.names: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -159,6 +158,10 @@ class _Table:
             return None, f"no factor varies in these {len(factors)} samples; draw more samples."
         kinds = None
         if factor_kinds is not None:
+            if len(factor_kinds) != len(names):
+                raise InputError(
+                    f"factor_kinds must name a kind for each of the {len(names)} factors, got {len(factor_kinds)}."
+                )
             kinds = [kind for kind, kept in zip(factor_kinds, varies, strict=True) if kept]
         self.names = tuple(name for name, kept in zip(names, varies, strict=True) if kept)
         for name, kept in zip(names, varies, strict=True):
@@ -174,6 +177,7 @@ class _Table:
         needs = family.traits(name)["needs"]
         if "models" in needs:
             raise InputError("it compares several models, and this is one; call it with the codes of each.")
+        self._check_posterior(name, options)
         offered = {"variance": self.representation.variance, "types": None}
         signature = inspect.signature(family[name]).parameters
         if "types" in signature:
@@ -186,3 +190,19 @@ class _Table:
             raise InputError(self.reason)
         shared = self.shared
         return family[name](shared.codes, shared.factors, shared=shared, seed=self.seed, **given, **options)
+
+    def _check_posterior(self, name: str, options: Mapping[str, Any]) -> None:
+        """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
+        is_about_posteriors = name == "active-units" or (name, options.get("variant")) in (
+            ("tc", "noise-free"),
+            ("mig", "chen"),
+        )
+        if is_about_posteriors and self.source != "mean":
+            raise InputError("it is defined by posterior means and variances; score the mean representation.")
+        if name == "active-units":
+            mean, variance = self.representation.prior_mean, self.representation.prior_variance
+            if (mean is not None and np.any(mean != 0)) or (variance is not None and np.any(variance != 1)):
+                raise InputError(
+                    "its rules compare posteriors with the prior N(0, I), and this model has another; "
+                    "diagnose counts its latents against its own prior."
+                )

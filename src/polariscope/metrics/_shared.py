@@ -20,6 +20,9 @@ N_BOOTSTRAP = 200
 N_PERMUTATIONS = 10
 LEVEL = 0.95
 
+LARGEST = 1e100
+"""Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
+
 
 def _kept(method: Method) -> Method:
     """Keep a method's answers with the object, for each of its arguments."""
@@ -379,6 +382,11 @@ def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
         raise InputError(f"{name} must have shape (sample, latent), got {array.shape}; a column per latent.")
     if len(array) < 2:
         raise InputError(f"{name} must have at least 2 samples, got {len(array)}; encode more.")
+    largest = np.abs(array).max()
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            f"{name} must be of a size whose square is a number, got values up to {largest:.3g}; rescale them."
+        )
     return array
 
 

@@ -67,7 +67,7 @@ def modularity(
         "modularity",
         float(value),
         interval=recentred_interval(float(value), replicates, (0, 1)),
-        chance=float(_average(_per_latent(permuted), np.ones(arrays.n_latents, dtype=bool)).mean()),
+        chance=float(np.mean(_of_shuffled(permuted, variant))),
         variant=variant,
         per_latent=per_latent,
         matrix=table,
@@ -92,3 +92,14 @@ def _per_latent(
 
 def _average(per_latent: Float[np.ndarray, "*replicate latent"], counted: Bool[np.ndarray, " latent"]) -> Any:
     return per_latent[..., counted].mean(axis=-1) if counted.any() else np.zeros(per_latent.shape[:-1])
+
+
+def _of_shuffled(permuted: Float[np.ndarray, "replicate latent factor"], variant: str) -> list[float]:
+    """The same of each shuffling, which for ``informative`` is judged against the others."""
+    found = []
+    for number, table in enumerate(permuted):
+        counted = np.ones(table.shape[0], dtype=bool)
+        if variant == "informative":
+            counted = (table > np.delete(permuted, number, axis=0).max(axis=0)).any(axis=1)
+        found.append(float(_average(_per_latent(table), counted)))
+    return found

@@ -91,6 +91,11 @@ class Representation:
             raise InputError(
                 f"factors must have a row for each of the {shape[0]} samples, got {len(self.factors)}."
             )
+        if self.factors is not None and self.factor_names and self.factors.shape[1] != len(self.factor_names):
+            raise InputError(
+                f"factor_names must have a name for each of the {self.factors.shape[1]} factors, "
+                f"got {len(self.factor_names)}."
+            )
 
     @property
     def n_samples(self) -> int:

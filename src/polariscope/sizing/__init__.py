@@ -17,8 +17,11 @@ from polariscope.dimension.answer import Trial
 from polariscope.registry import open_family
 from polariscope.representations import Representation
 
-method = family = open_family(__name__, "sizing method", traits=("statistic", "trains", "threshold"))
-"""``statistic`` is what its trials measure, ``threshold`` where that is cut: "goal", a number of its own, or None."""
+method = family = open_family(
+    __name__, "sizing method", traits=("statistic", "trains", "threshold", "interval")
+)
+"""``statistic`` is what its trials measure, ``threshold`` where that is cut: "goal", a number of its own, or None;
+``interval`` what the interval of one seed covers."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

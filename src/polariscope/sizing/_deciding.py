@@ -52,18 +52,18 @@ def _trial(
     threshold: float,
     changes: dict[str, object],
 ) -> Trial:
-    note = ""
+    note, decision = "", verdict.decision
     if verdict.decision == "undecided":
         side = "below" if verdict.level <= threshold else "above"
         note = f"still open after {steps:,} steps; taken as {side} the threshold, where it is now"
-        if not verdict.has_begun:
-            note = f"no latent says anything about the input after {steps:,} steps"
+        if not verdict.has_begun:  # every latent is surplus
+            note, decision = f"no latent says anything about the input after {steps:,} steps", "too many"
     beta = changes.get("beta")
     return Trial(
         n_latents,
         seed,
         verdict.level,
-        verdict.decision,
+        decision,
         steps,
         beta=float(beta) if isinstance(beta, int | float) else None,
         projected=verdict.projected,

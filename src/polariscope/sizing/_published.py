@@ -51,14 +51,15 @@ def search(
         answer = answer_after(steps)
         return Found(answer, (answer, answer), tuple(trials), tuple(notes_on(trials, [answer])))
     answers: list[int] = []
-    while len(answers) < 2 or answers[-1] != answers[-2]:
+    # 0 is no answer yet: models that have not begun to learn agree with each other.
+    while len(answers) < 2 or answers[-1] != answers[-2] or answers[-1] == 0:
         if len(answers) == MOST_EPOCHS:
-            note = f"The answer still changed after {MOST_EPOCHS} epochs: {answers}."
+            note = f"The answer has not settled after {MOST_EPOCHS} epochs: {answers}."
             return Found(answers[-1], (min(answers), max(answers)), tuple(trials), (note,))
         answers.append(answer_after((len(answers) + 1) * candidates.steps_per_epoch))
     last = [trial for trial in trials if trial.steps == trials[-1].steps]
     notes = [
-        f"{len(answers) - 1} epochs suffice: one more gives the same answer.",
+        f"Epochs that suffice: {len(answers) - 1}; one more gives the same answer.",
         *notes_on(last, [answers[-1]]),
     ]
     return Found(answers[-1], (answers[-2], answers[-1]), tuple(trials), tuple(notes))

@@ -17,7 +17,13 @@ def count_in_use(representation: Representation) -> int:
     return sum(kind != "passive" for kind in classify(ratio.mean(axis=0), ratio.var(axis=0)))
 
 
-@method("active-units", statistic="latents in use", trains=True, threshold=None)
+@method(
+    "active-units",
+    statistic="latents in use",
+    trains=True,
+    threshold=None,
+    interval="the range over resamples of the samples",
+)
 def active_units(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Active and mixed latents of one wide model, doubled in width until it has passive ones.
 

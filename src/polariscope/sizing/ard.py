@@ -15,7 +15,13 @@ def count_relevant(representation: Representation) -> int:
     return int((np.mean(representation.variance / prior, axis=0, dtype=np.float64) < 0.5).sum())
 
 
-@method("ard", statistic="relevant latents", trains=True, threshold=None)
+@method(
+    "ard",
+    statistic="relevant latents",
+    trains=True,
+    threshold=None,
+    interval="the range over resamples of the samples",
+)
 def ard(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Latents of a wide model with a learned prior variance that carry most of it.
 

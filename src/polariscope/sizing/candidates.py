@@ -11,12 +11,15 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from polariscope import files
 from polariscope.data import AbstractDataset
 from polariscope.dimension.fondue import Memo
+from polariscope.errors import InputError
 from polariscope.model import Model
 from polariscope.representations import Representation
 from polariscope.representations.encode import encode
 from polariscope.seeds import generator
+from polariscope.settings import plain
 from polariscope.sizing import AbstractCandidates, Curves
 from polariscope.training.checkpoint import saved_steps
 from polariscope.training.folder import read_log
@@ -49,8 +52,21 @@ class TrainedCandidates(AbstractCandidates):
         self.watcher = watcher
         self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
         self.device = self.recipe.pop("device", "auto")
+        self._check_folder()
         self._spent: dict[str, int] = {}
         self._models: dict[tuple[str, int], Model] = {}
+
+    def _check_folder(self) -> None:
+        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
+        record = {"data": self.data.fingerprint, "recipe": plain(self.recipe)}
+        file = self.folder / "recipe.json"
+        if not file.exists():
+            files.write_json(file, record)
+        elif files.read_json(file) != record:
+            raise InputError(
+                f"{self.folder} holds models of other data or other settings; choose another --out, or give the same "
+                "to go on with it."
+            )
 
     @property
     def steps_per_epoch(self) -> int:

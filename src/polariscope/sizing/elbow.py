@@ -6,7 +6,13 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing._elbow import elbow_of
 
 
-@method("elbow", statistic="reconstruction loss", trains=True, threshold=None)
+@method(
+    "elbow",
+    statistic="reconstruction loss",
+    trains=True,
+    threshold=None,
+    interval="95 % of the knees when the residuals are drawn anew",
+)
 def elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee."""
     return elbow_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from polariscope.dimension.answer import Trial
 from polariscope.dimension.fondue import CapError, gallop, notes_on
 from polariscope.dimension.watching import BEGUN, predict
-from polariscope.errors import InputError
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing._deciding import could_be_otherwise, decide, passes, schedule
 
@@ -15,7 +14,13 @@ MOST_WIDE = 2000
 """Steps after which a wide model's prediction is taken as it is; narrow models check it anyway."""
 
 
-@method("fondue", statistic="Σ E[σ²]", trains=True, threshold="goal")
+@method(
+    "fondue",
+    statistic="Σ E[σ²]",
+    trains=True,
+    threshold="goal",
+    interval="what may still change if it trains on",
+)
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     r"""The largest n with Σ E[σ²] ≤ threshold, from one wide model's prediction and two narrow models' proof.
 
@@ -31,16 +36,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
        away from it and bisects.
 
     The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
-    with n latents that fits, and one with n + 1 that does not. The interval takes in neighbours whose decision may
-    still turn.
+    with n latents that fits, and one with n + 1 that does not. The interval takes in every model that was tried and may
+    still turn out otherwise.
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
     width = min(goal.cap, max(WIDTH, goal.n_init or 1, round(2 * goal.threshold) + WIDTH // 2))
-    if goal.threshold <= 0:
-        raise InputError(
-            f"threshold must be positive for Σ E[σ²], which no model brings to 0, got {goal.threshold:g}; 1 is usual."
-        )
     guess = wide_guess(candidates, goal, width, trials)
 
     def fits(n: int) -> bool:
@@ -49,10 +50,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         return passes(trial, goal.threshold)
 
     answer = gallop(fits, guess, goal.cap)
-    proofs = {trial.n_latents: trial for trial in trials if trial.decision != "undecided" or trial.projected}
-    below, above = proofs.get(answer), proofs.get(answer + 1)
-    low = answer - (below is not None and could_be_otherwise(below, goal.threshold))
-    high = answer + (above is not None and could_be_otherwise(above, goal.threshold))
+    open_ends = [trial.n_latents for trial in trials if could_be_otherwise(trial, goal.threshold)]
+    low = min([answer, *(n - 1 for n in open_ends if n <= answer)])
+    high = max([answer, *(n for n in open_ends if n > answer)])
     notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
     notes += [
         f"{trial.n_latents} latents: {trial.note}." for trial in trials if trial.note and trial.note != WIDE

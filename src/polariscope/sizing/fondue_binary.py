@@ -6,7 +6,13 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing._published import search, trace_of
 
 
-@method("fondue-binary", statistic="Σ E[σ²]", trains=True, threshold="goal")
+@method(
+    "fondue-binary",
+    statistic="Σ E[σ²]",
+    trains=True,
+    threshold="goal",
+    interval="what it was an epoch before",
+)
 def fondue_binary(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Binary search of Σ E[σ²] over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8)."""
     return search(candidates, goal, trace_of, binary=True)

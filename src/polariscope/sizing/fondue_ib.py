@@ -8,7 +8,13 @@ from polariscope.sizing._published import information_of, search
 THRESHOLD = -0.01
 
 
-@method("fondue-ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD)
+@method(
+    "fondue-ib",
+    statistic="H(z) − I(x, x̂)",
+    trains=True,
+    threshold=THRESHOLD,
+    interval="what it was an epoch before",
+)
 def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the codes' entropy reaches the information the reconstruction has of the input (FONDUE_IB).
 

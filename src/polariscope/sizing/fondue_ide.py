@@ -7,7 +7,13 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing._published import search
 
 
-@method("fondue-ide", statistic="ID[z] − ID[μ]", trains=True, threshold="goal")
+@method(
+    "fondue-ide",
+    statistic="ID[z] − ID[μ]",
+    trains=True,
+    threshold="goal",
+    interval="what it was an epoch before",
+)
 def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the sampled representation's intrinsic dimension exceeds the mean's (FONDUE_IDE, Algorithms 5 and 6).
 

@@ -6,7 +6,13 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing._published import search, trace_of
 
 
-@method("fondue-published", statistic="Σ E[σ²]", trains=True, threshold="goal")
+@method(
+    "fondue-published",
+    statistic="Σ E[σ²]",
+    trains=True,
+    threshold="goal",
+    interval="what it was an epoch before",
+)
 def fondue_published(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Double from ``n_init`` until Σ E[σ²] exceeds the threshold, then bisect; models of whole epochs.
 

@@ -7,7 +7,9 @@ from polariscope.sizing._published import information_of, search
 from polariscope.sizing.fondue_ib import THRESHOLD
 
 
-@method("ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD)
+@method(
+    "ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD, interval="what it was an epoch before"
+)
 def ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Binary search of H(z) − I(x, x̂) ≤ −0.01 over 1 … 200 latents (IB, bonheme2023 Algorithm 7).
 

@@ -6,7 +6,13 @@ from polariscope.dimension.stability import intrinsic_dimension
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 
 
-@method("id", statistic="intrinsic dimension", trains=False, threshold=None)
+@method(
+    "id",
+    statistic="intrinsic dimension",
+    trains=False,
+    threshold=None,
+    interval="sampling of the points, not bias",
+)
 def intrinsic(candidates: AbstractCandidates, goal: Goal) -> Found:  # noqa: ARG001 (every method is given one)
     """Intrinsic dimension of the data, rounded: no training, and no regard to what a network can learn.
 
@@ -15,4 +21,4 @@ def intrinsic(candidates: AbstractCandidates, goal: Goal) -> Found:  # noqa: ARG
     """
     found = intrinsic_dimension(candidates.observations(), seed=candidates.seed)
     low, high = found.interval
-    return Found(round(found.value), (round(low), round(high)), (), found.notes)
+    return Found(found.rounded, (round(low), round(high)), (), found.notes)

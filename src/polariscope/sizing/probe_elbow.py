@@ -12,7 +12,13 @@ from polariscope.sizing._elbow import elbow_of
 MOST_SAMPLES = 4000
 
 
-@method("probe-elbow", statistic="probe accuracy", trains=True, threshold=None)
+@method(
+    "probe-elbow",
+    statistic="probe accuracy",
+    trains=True,
+    threshold=None,
+    interval="95 % of the knees when the residuals are drawn anew",
+)
 def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where more latents stop improving the prediction of the factors (bonheme2023 §8.4.1), by an automatic knee.
 

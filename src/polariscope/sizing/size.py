@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from polariscope import files
 from polariscope.data import AbstractDataset
@@ -62,10 +65,16 @@ def size(
     where it stopped, and ``size.json`` keeps the answer. ``device`` as in ``train``; ``progress`` is a function
     called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
     """
-    check_threshold(threshold)
     dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
     _check(method, target, n_latents, seeds, recipe)
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
     goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate)
+    most = n_latents if target == "beta" else cap
+    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
+        raise InputError(
+            f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
+        )
+    check_varies(dataset)
     if learning_rate is not None:
         recipe["learning_rate"] = learning_rate
     check_recipe(dataset, method, recipe)
@@ -110,15 +119,16 @@ def compare_sizes(data: Any, methods: Sequence[str] | None = None, **options: An
     dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
     out = options.pop("out", None)
-    for name in chosen:
-        family[name]  # refuse an unknown one before anything is trained
+    keys = set(inspect.signature(size).parameters) - {"data", "method"}
+    recipe = {key: value for key, value in options.items() if key not in keys}
+    for name in chosen:  # refuse what is wrong with the call before anything is trained
+        check_recipe(dataset, name, recipe)
+    check_varies(dataset)
     answers = []
     for name in chosen:
         place = None if out is None else Path(out) / name
         try:
             answers.append(size(dataset, name, out=place, **options))
-        except InputError:
-            raise
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))
@@ -151,11 +161,11 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     """One answer of several seeds: the median, and the range of all that each may be."""
     answered = [each for each in found if each.value is not None and each.interval is not None]
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
-    alone = "one seed: what may still change if it trains on; other seeds are not in it"
+    traits = family.traits(method)
+    alone = f"one seed: {traits['interval']}; other seeds are not in it"
     notes = [note for each in found for note in each.notes]
     if len(answered) < len(found):
         notes.append(f"{len(found) - len(answered)} of {len(found)} seeds have no answer.")
-    traits = family.traits(method)
     return Size(
         value=settle([each.value for each in answered]) if answered else None,  # type: ignore[misc]
         interval=(
@@ -173,6 +183,13 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         meaning_of_interval=several if len(found) > 1 else alone,
         notes=tuple(notes),
     )
+
+
+def check_varies(data: AbstractDataset) -> None:
+    """Refuse observations that are all the same: there is nothing to encode."""
+    rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
+    if (rows == rows[0]).all():
+        raise InputError(f"data must vary, but the {len(rows)} observations looked at are all the same.")
 
 
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> None:
