@@ -34,12 +34,12 @@ from rich.table import Table
 import polariscope as ps
 from polariscope import files
 from polariscope.data import AbstractDataset
+from polariscope.geometry.decoder import decode
 from polariscope.model import Model
 from polariscope.priors.conditional import ConditionalPrior
 from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.regime import Regime
 from polariscope.report.palette import COLOURS
-from polariscope.report.views import decode
 from polariscope.representations import Representation
 from polariscope.seeds import generator
 from polariscope.settings import options_of

@@ -143,5 +143,5 @@ def test_a_score_is_kept_as_json_whatever_it_holds() -> None:
 
 
 def test_a_score_that_is_not_a_number_is_refused() -> None:
-    with pytest.raises(InputError, match="its value is not a number"):
+    with pytest.raises(InputError, match="its value is nan"):
         Score.of("mig", math.nan, interval=None, chance=None, variant="locatello")

@@ -90,10 +90,10 @@ def judge(
 
 
 def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:
-    """The last step at which a latent fell below one half; infinite before the first does."""
-    asleep = variances >= BEGUN
-    woke = (asleep[:-1] & ~asleep[1:]).any(axis=1)
-    return float(steps[1:][woke][-1]) if woke.any() else np.inf
+    """The last step at which a latent was first seen below one half; infinite before any is."""
+    awake = variances < BEGUN
+    woke = np.concatenate([awake[:1], awake[1:] & ~awake[:-1]]).any(axis=1)
+    return float(steps[woke][-1]) if woke.any() else np.inf
 
 
 def predict(

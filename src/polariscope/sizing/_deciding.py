@@ -19,7 +19,7 @@ def schedule(most: int) -> list[int]:
     """Steps at which a verdict is sought, multiples of 50, which candidates are looked at often enough for.
 
     >>> schedule(1000)
-    [400, 500, 600, 750, 900, 1000]
+    [400, 500, 600, 750, 950, 1000]
     """
     found = [min(FIRST, most)]
     while found[-1] < most:
