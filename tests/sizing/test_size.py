@@ -52,6 +52,14 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
     assert "too many" in text
 
 
+def test_ten_equal_directions_need_ten_latents() -> None:
+    """By theory σ² = γ/(λ + γ) = 1/17 for each of ten latents, and 1 for the eleventh: g(10) = 0.6, g(11) = 1.6."""
+    draw = generator(0, "ten")
+    basis = np.linalg.qr(draw.standard_normal((20, 20)))[0][:10]
+    data = (4 * draw.standard_normal((2000, 10)) @ basis).astype(np.float32)
+    assert ps.size(data, n_init=11).n_latents == 10
+
+
 def test_nothing_is_trained_twice(sized: Any) -> None:
     folder, first, _ = sized
     steps: list[int] = []

@@ -314,8 +314,6 @@ class VAE(TransformerMixin, BaseEstimator):
                 own = "random_state" if name == "seed" else name
                 raise InputError(f"options must not hold {name!r}; set the parameter {own} of VAE instead.")
         chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
-        if _is_auto(self.net) and chosen["net"] == "mlp":
-            chosen["net"] = _net(len(data))
         if _is_auto(self.likelihood) and chosen["likelihood"] == "gaussian":
             chosen["likelihood"] = LIKELIHOOD
         if (
@@ -375,16 +373,6 @@ def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[N
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _net(n_samples: int) -> dict[str, Any]:
-    """Two hidden layers with one unit for every 16 samples, from 16 to 128: small tables are soon learnt by heart.
-
-    Chosen by the held-out log-density of five of scikit-learn's tables, where it is never below that of
-    probabilistic PCA with as many latents; two layers of 128 are below it on the three with few hundred samples.
-    """
-    widths = (min(128, max(16, n_samples // 16)),) * 2
-    return {"name": "mlp", "encoder_widths": widths, "decoder_widths": widths, "activation": "relu"}
 
 
 def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:

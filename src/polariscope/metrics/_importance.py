@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,15 +30,18 @@ class Importance:
     """The same of a constant: the most frequent class, or the mean."""
 
 
-def importances(
-    shared: Shared,
-    codes: Float[np.ndarray, "sample latent"],
-    train: Int[np.ndarray, " train"],
-    test: Int[np.ndarray, " test"],
-    predictor: Predictor,
-    n_trees: int,
-) -> Importance:
-    """Train on some rows of ``codes`` and predict others: each factor by itself, side by side."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    """Predictors of all factors, trained on some rows of ``codes`` and asked about others."""
+
+    codes: Float[np.ndarray, "sample latent"]
+    train: Int[np.ndarray, " train"]
+    test: Int[np.ndarray, " test"]
+    n_trees: int
+
+
+def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
+    """What each job finds; every factor of every job by itself, side by side."""
     as_numbers = [predictor == "lasso" or kind == "continuous" for kind in shared.factor_kinds]
 
     def target(k: int) -> np.ndarray:
@@ -46,21 +50,34 @@ def importances(
         column = shared.factors[:, k]
         return (column - column.mean()) / column.std()
 
-    def fit(k: int) -> Fitted:
+    targets = [target(k) for k in range(shared.n_factors)]
+
+    def fit(task: tuple[int, int]) -> Fitted:
+        job, k = jobs[task[0]], task[1]
         n_classes = None if as_numbers[k] else shared.n_classes[k]
-        return PREDICTORS[predictor](codes[train], target(k)[train], codes[test], n_classes, n_trees)
+        return PREDICTORS[predictor](
+            job.codes[job.train], targets[k][job.train], job.codes[job.test], n_classes, job.n_trees
+        )
+
+    def cost(task: tuple[int, int]) -> int:
+        job, k = jobs[task[0]], task[1]
+        return len(job.train) * job.n_trees * shared.n_classes[k]
 
     # The largest first, so that no thread is left alone with one at the end.
-    order = sorted(range(shared.n_factors), key=lambda k: -shared.n_classes[k])
+    tasks = itertools.product(range(len(jobs)), range(shared.n_factors))
+    order = sorted(tasks, key=cost, reverse=True)
     found = dict(zip(order, in_threads(fit, order), strict=True))
-    informed, baseline = [], []
-    for k in range(shared.n_factors):
-        learnt, truth = target(k)[train], target(k)[test]
-        constant = learnt.mean() if as_numbers[k] else np.bincount(learnt).argmax()
-        informed.append(_informativeness(truth, found[k][1], as_numbers[k]))
-        baseline.append(_informativeness(truth, np.full_like(truth, constant), as_numbers[k]))
-    matrix = np.stack([found[k][0] for k in range(shared.n_factors)], axis=1)
-    return Importance(matrix, np.array(informed), np.array(baseline))
+    results = []
+    for place, job in enumerate(jobs):
+        informed, baseline = [], []
+        for k, values in enumerate(targets):
+            learnt, truth = values[job.train], values[job.test]
+            constant = learnt.mean() if as_numbers[k] else np.bincount(learnt).argmax()
+            informed.append(_informativeness(truth, found[place, k][1], as_numbers[k]))
+            baseline.append(_informativeness(truth, np.full_like(truth, constant), as_numbers[k]))
+        matrix = np.stack([found[place, k][0] for k in range(shared.n_factors)], axis=1)
+        results.append(Importance(matrix, np.array(informed), np.array(baseline)))
+    return results
 
 
 def _informativeness(truth: np.ndarray, predicted: np.ndarray, as_numbers: bool) -> float:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._importance import Importance, Predictor, importances
+from polariscope.metrics._importance import Importance, Job, Predictor, importances
 from polariscope.metrics._resampling import half_samples, interval_from_halves
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 
@@ -80,23 +80,20 @@ def dci(
     names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
     shared = prepare(shared, codes, factors, seed=seed, **names)
     train, test = shared.split()
-    fitted = importances(shared, shared.standardised, train, test, variant, n_trees)
+    codes = shared.standardised
+    jobs = [Job(codes, train, test, n_trees)]
+    quick = min(n_trees, QUICK_TREES)
+    if variant != "reference":
+        rounds = half_samples(train, shared, "dci", N_HALVES)
+        jobs += [Job(codes, rows, test[:1], quick) for rows in rounds]
+    if variant in ("boosted", "forest"):
+        jobs += [Job(codes[shared.permutations[0]], train, test[:1], quick)]
+    fitted, *others = importances(shared, jobs, variant)
     value, per_latent = disentanglement(fitted.matrix)
     completeness, per_factor = disentanglement(fitted.matrix.T)
-
-    quick = min(n_trees, QUICK_TREES)
-
-    def quickly(codes: Float[np.ndarray, "sample latent"], rows: Int[np.ndarray, " row"]) -> float:
-        return disentanglement(importances(shared, codes, rows, test[:1], variant, quick).matrix)[0]
-
-    if variant == "reference":
-        interval, chance = None, None
-    else:
-        rounds = half_samples(train, shared, "dci", N_HALVES)
-        interval = interval_from_halves(value, [quickly(shared.standardised, rows) for rows in rounds])
-        chance = None
-        if variant != "lasso":
-            chance = quickly(shared.standardised[shared.permutations[0]], train)
+    quickly = [disentanglement(other.matrix)[0] for other in others]
+    interval = interval_from_halves(value, quickly[:N_HALVES])
+    chance = quickly[N_HALVES] if len(quickly) > N_HALVES else None
     return Score.of(
         "dci",
         value,

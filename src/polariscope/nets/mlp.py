@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from torch import nn
 
@@ -53,3 +53,17 @@ class MlpNet(AbstractNet):
         layers = dense_layers(n_latents, self.decoder_widths, self.activation)
         last = self.decoder_widths[-1] if self.decoder_widths else n_latents
         return Trunk([*layers, output_layer(last, shape, n_parameters)], n_parameters * math.prod(shape))
+
+
+def for_table(n_samples: int) -> dict[str, Any]:
+    """Two hidden layers with one unit for every 16 samples, from 16 to 128: small tables are soon learnt by heart.
+
+    Chosen by the held-out log-density of five of scikit-learn's tables, where it is never below that of
+    probabilistic PCA with as many latents; two layers of 128 are below it on the three with few hundred samples.
+    The printed decoder ends in 20 units, which ten directions need twice over (a rectifier passes one sign).
+
+    >>> for_table(1000)["decoder_widths"]
+    (62, 62)
+    """
+    widths = (min(128, max(16, n_samples // 16)),) * 2
+    return {"name": "mlp", "encoder_widths": widths, "decoder_widths": widths, "activation": "relu"}

@@ -22,6 +22,7 @@ from polariscope.likelihoods import family as likelihoods
 from polariscope.model import Blueprint, Model, load_model
 from polariscope.nets import Initialisation
 from polariscope.nets import family as nets
+from polariscope.nets.mlp import for_table
 from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.posteriors import family as posteriors
@@ -143,7 +144,7 @@ def choose(
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
     is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
     usual = {
-        "net": "conv" if is_conv else "mlp",
+        "net": "conv" if is_conv else for_table(len(data)),
         "posterior": "diagonal",
         "prior": "isotropic",
         "likelihood": "bernoulli" if data.is_unit_interval else "gaussian",
@@ -203,8 +204,9 @@ def train(
     ``objective`` and ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings
     ``{"name": …, option: …}`` or objects. Their options and those of :class:`TrainSettings` are given by name:
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
-    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by
-    16, else ``mlp``; ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
+    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by 16,
+    else ``mlp`` with two layers of up to 128 units (:func:`polariscope.nets.mlp.for_table`);
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
     ``progress`` shows a live line, or is a function called after every step.
 
     Called again with the same ``out``: a finished run is loaded, an unfinished one resumed bit for bit, a
