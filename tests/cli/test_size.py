@@ -12,7 +12,7 @@ import pytest
 
 from polariscope.dimension.answer import Size, Trial
 from polariscope.errors import PolariscopeError
-from polariscope.training.folder import read_log
+from polariscope.training.folder import read_log, read_settings
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
 TRIALS = (
@@ -43,7 +43,7 @@ def asked(monkeypatch):
         progress(0, 11, 25, 0.5)
         return RIVALS[method]
 
-    def compare_sizes(data, methods=None, **options):
+    def compare_sizes(data, methods=None, *, begin, **options):
         return tuple(size(data, method, **options) for method in methods or RIVALS)
 
     monkeypatch.setattr("polariscope.sizing.size.size", size)
@@ -206,6 +206,46 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert again.code == 0
     assert again.out == done.out
     assert again.err == ""  # nothing was trained
+    assert "--size sizes --objective vae" in done.out
+    trained = call("train gaussian --eigenvalues 9,0.01,0.01 --size sizes --steps 5 --out run")
+    assert trained.code == 0
+    assert read_settings("run")["model"]["n_latents"] == record["size"]["value"]
+    assert json.loads((elsewhere / "run" / "size.json").read_text()) == record
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--size nowhere",
+            "--size must be a folder that 'polariscope size DATA --out FOLDER' made, but nowhere",
+        ),
+        ("--size sizes --latents 3", "--size and --latents both say how many latents"),
+        ("--size betas", "betas holds a β; use --latents 5 --objective beta --beta 3"),
+        ("--size none", "the search in none found none"),
+    ],
+)
+def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words, message):
+    from polariscope.sizing.size import write_size
+
+    write_size(elsewhere / "sizes" / "size.json", RIVALS["fondue"], {})
+    beta = dataclasses.replace(
+        RIVALS["fondue"],
+        value=3.0,
+        interval=(3.0, 3.0),
+        target="beta",
+        trials=(Trial(5, 0, 0.5, "fits", 400, beta=3.0),),
+    )
+    write_size(elsewhere / "betas" / "size.json", beta, {})
+    write_size(
+        elsewhere / "none" / "size.json",
+        dataclasses.replace(beta, value=0, interval=(0, 0), target="latents"),
+        {},
+    )
+    done = call(f"train gaussian {words} --steps 5 --out run")
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert not (elsewhere / "run").exists()
 
 
 def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsewhere, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 import polariscope as ps
 from polariscope.dimension.answer import Size
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.size import merge
+from polariscope.sizing.size import BOUNDS, merge, used_by
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
 EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])
@@ -25,6 +25,26 @@ def test_it_is_documented_and_takes_candidates_and_a_goal(name: str) -> None:
     assert family.summary(name).endswith((".", ")."))
     assert list(inspect.signature(family[name]).parameters) == ["candidates", "goal"]
     assert isinstance(family.traits(name)["trains"], bool)
+
+
+class WatchedGoal(Goal):
+    """Notes which of its bounds are read."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name in BOUNDS:
+            READ.add(name)
+        return super().__getattribute__(name)
+
+
+READ: set[str] = set()
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_it_reads_the_bounds_it_says_it_uses_and_no_others(name: str) -> None:
+    READ.clear()
+    family[name](LinearCandidates(EIGENVALUES, n_samples=300), WatchedGoal(cap=64))
+    own = used_by(name) - {"learning_rate"}  # which published searches are given by the recipe
+    assert READ - {"learning_rate"} == own
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -72,9 +92,9 @@ def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> N
 def test_trained_linear_models_give_the_same_answer(name: str) -> None:
     """And ``fondue`` in tests/sizing/test_size.py; the rest need more steps than a test has."""
     data = ps.load_dataset("gaussian", eigenvalues=(4.0, 3.0, 1e-4, 1e-4, 1e-4), n_samples=1000)
-    found = ps.size(
+    (found,) = ps.compare_sizes(
         data,
-        name,
+        [name],
         net="linear",
         likelihood="gaussian",
         variance=0.05,

@@ -116,7 +116,8 @@ def test_the_largest_beta_is_found_by_training() -> None:
     # Two directions of variance 4 in the data, γ = 0.05: Σ = 2 βγ/4 ≤ ½ up to β = 20.
     data = rows()
     variance = data[:, :2].var(axis=0)
-    found = ps.size(data, target="beta", n_latents=2, steps=600, **LINEAR)
+    recipe = {name: value for name, value in LINEAR.items() if name != "cap"}
+    found = ps.size(data, target="beta", n_latents=2, steps=600, **recipe)
     low, high = found.interval
     exact = 0.5 / (0.05 / variance).sum()
     assert found.target == "beta"
@@ -125,9 +126,13 @@ def test_the_largest_beta_is_found_by_training() -> None:
     assert found.n_latents == 2
 
 
-def test_methods_are_compared_and_a_method_without_answer_says_why() -> None:
+def test_methods_are_compared_and_a_method_without_answer_says_why(tmp_path: Path) -> None:
     flat = generator(1, "flat").standard_normal((300, 3)).astype(np.float32) * 0.05
-    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, **LINEAR)
+    begun: list[str] = []
+    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, begin=begun.append, **LINEAR)
+    assert begun == ["id", "elbow"]
+    kept = json.loads((tmp_path / "sizes.json").read_text())["sizes"]
+    assert tuple(Size.from_dict(record) for record in kept) == answers
     assert [answer.method for answer in answers] == ["id", "elbow"]
     assert answers[0].value == 3
     assert answers[1].value is None
@@ -167,6 +172,12 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"objective": "ae"}, "deterministic encoder"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
         ({"methd": 3}, "no option named 'methd'"),
+        ({"schedule": "cosine"}, "must know the end beforehand; leave schedule out"),
+        ({"method": "id", "threshold": 2.0}, "threshold means nothing to method 'id'; leave it out"),
+        ({"method": "id", "steps": 500}, "steps means nothing to method 'id'"),
+        ({"method": "elbow", "n_init": 4}, "n_init means nothing to method 'elbow'"),
+        ({"epochs": 2}, "epochs means nothing to method 'fondue'"),
+        ({"target": "beta", "n_latents": 3, "cap": 20}, "cap means nothing to target 'beta'"),
     ],
 )
 def test_impossible_calls_are_refused_before_anything_is_trained(

@@ -26,13 +26,12 @@ def demo(
     steps: Annotated[int | None, typer.Option(help=f"How many. [{DEMO_SETTINGS['steps']}]", min=1)] = None,
 ) -> None:
     """See it all: size a model for sprites, train it, diagnose it, write a report."""
-    from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
     from polariscope.cli.size import SizeProgress
     from polariscope.cli.sizes import print_size
-    from polariscope.cli.train import train_and_tell
+    from polariscope.cli.train import keep_size, train_and_tell
     from polariscope.data.sources import load_dataset
     from polariscope.report.record import diagnose_run
     from polariscope.report.report import report
@@ -52,7 +51,7 @@ def demo(
     )
     say(f"\nA VAE with {settings['n_latents']} latents, {settings['steps']} steps.", errors=True)
     train_and_tell(data, out, settings)
-    files.write_json(out / "size.json", files.read_json(place / "size.json"))  # for the report
+    keep_size(place, out)
     say("")
     regime = diagnose_run(out)
     print_latents(regime)

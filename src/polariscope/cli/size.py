@@ -16,7 +16,7 @@ from polariscope.cli.flags import KEY, Group, in_flag_spelling
 from polariscope.cli.train import TrainCommand, take_flags
 from polariscope.errors import InputError
 
-OURS = ("steps", "epochs", "learning_rate", "seed", "log_every", "probe_samples")
+OURS = ("steps", "epochs", "learning_rate", "schedule", "seed", "log_every", "probe_samples")
 """Options of the training that mean something of their own here, or are the search's to choose."""
 TARGETS = ("latents", "beta")
 MOST_LINES = 12
@@ -131,7 +131,7 @@ def size_and_tell(
     data: Any, again: str, methods: list[str] | None, goal: dict[str, Any], *, compare: bool, quiet: bool
 ) -> None:
     """Find the answer with live progress, print it, and write the page where there is a folder."""
-    from polariscope.cli.console import say, say_next
+    from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.report.size import write_size_page
     from polariscope.sizing.size import compare_sizes
@@ -139,7 +139,7 @@ def size_and_tell(
 
     with SizeProgress(quiet=quiet) as progress:
         if compare:
-            sizes = compare_sizes(data, methods, progress=progress, **goal)
+            sizes = compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal)
         else:
             sizes = (find_size(data, methods[0] if methods else "fondue", progress=progress, **goal),)
     if quiet:
@@ -155,7 +155,9 @@ def size_and_tell(
             say(f"Everything is in {page}; open it in a browser.")
     answer = sizes[0]
     if not quiet and answer.value:
-        asked = f"--latents {answer.n_latents} --objective {goal['objective']}"
+        is_kept = out is not None and not compare and answer.target == "latents"
+        asked = f"--size {quoted(out)}" if is_kept else f"--latents {answer.n_latents}"
+        asked += f" --objective {goal['objective']}"
         asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 
@@ -182,6 +184,7 @@ class SizeProgress:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
+        self.heading = ""
         self.lines: list[str] = []
         self.last: tuple[int, int, int] | None = None
         self.live: Any = None
@@ -204,13 +207,18 @@ class SizeProgress:
             self.live.stop()
         self._finish()
 
+    def begin(self, method: str) -> None:
+        """Say whose candidates come next."""
+        self._finish()
+        self.heading = f"{method}: "
+
     def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
         is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
         if not is_same:
             self._finish()
             self.lines.append("")
         self.last = seed, n_latents, step
-        self.lines[-1] = candidate_line(seed, n_latents, step, trace)
+        self.lines[-1] = self.heading + candidate_line(seed, n_latents, step, trace)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
 

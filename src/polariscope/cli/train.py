@@ -41,7 +41,13 @@ def train(
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
     objective: Annotated[str, typer.Option(help="What is minimised.")] = "vae",
     net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
-    n_latents: Annotated[int, typer.Option("--latents", help="Number of latent variables.")] = 10,
+    n_latents: Annotated[
+        int | None, typer.Option("--latents", help="Number of latent variables. [10]")
+    ] = None,
+    size: Annotated[
+        Path | None,
+        typer.Option(help="As many latents as 'polariscope size --out FOLDER' found.", metavar="FOLDER"),
+    ] = None,
     posterior: Annotated[str, typer.Option(help="q(z|x); auto: the objective's, mostly diagonal.")] = "auto",
     prior: Annotated[str, typer.Option(help="p(z); auto: the objective's, mostly isotropic.")] = "auto",
     likelihood: Annotated[
@@ -77,11 +83,18 @@ def train(
     }
     every = context.command.groups()  # type: ignore[attr-defined]
     own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
+    if size is not None:
+        if n_latents is not None:
+            raise InputError("--size and --latents both say how many latents; give one of them.")
+        n_latents = latents_of(size)
     data, options = take_flags(source, concepts, context.meta[KEY], every, own)
-    settings = {**concepts, "n_latents": n_latents, "initialisation": initialisation, **options}
+    settings = {**concepts, "initialisation": initialisation, **options}
+    settings["n_latents"] = 10 if n_latents is None else n_latents
     try:
         run = out or default_run(data, settings)
         train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
+        if size is not None:
+            keep_size(size, run)
     except InputError as error:
         names = {name for group in every for name in group.options}
         raise InputError(in_flag_spelling(str(error), {*names, *context.params})) from None
@@ -92,11 +105,37 @@ def train(
         )
 
 
+def latents_of(folder: Path) -> int:
+    """The number of latents that was found in a folder of ``polariscope size``."""
+    from polariscope.sizing.size import read_size
+
+    if not (folder / "size.json").is_file():
+        raise InputError(
+            f"--size must be a folder that 'polariscope size DATA --out FOLDER' made, but {folder} has no size.json."
+        )
+    found = read_size(folder / "size.json")
+    if found.target == "beta":
+        raise InputError(
+            f"--size must hold a number of latents, and {folder} holds a β; use --latents {found.n_latents} "
+            f"--objective beta --beta {found.value:.3g}."
+        )
+    if not found.value:
+        raise InputError(f"--size must hold a number of latents, but the search in {folder} found none.")
+    return found.n_latents
+
+
+def keep_size(folder: Path, run: Path) -> None:
+    """Put the answer beside the model, where the report finds it."""
+    from polariscope import files
+
+    files.write_json(run / "size.json", files.read_json(folder / "size.json"))
+
+
 def take_flags(
     source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
-    from polariscope.training.run import FAMILIES, choose
+    from polariscope.training.run import FAMILIES, choose, label
 
     for part, name in concepts.items():
         if name != "auto":
@@ -108,7 +147,7 @@ def take_flags(
         if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
     }
     data = open_source(source, share_out(of_data, [its_data], every)["data"])
-    names = choose(data, **concepts)
+    names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
     chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
     shared = share_out(given, chosen, every, own)
     # With the part in front a name is never ambiguous to train().

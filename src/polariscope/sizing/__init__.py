@@ -18,10 +18,10 @@ from polariscope.registry import open_family
 from polariscope.representations import Representation
 
 method = family = open_family(
-    __name__, "sizing method", traits=("statistic", "trains", "threshold", "interval")
+    __name__, "sizing method", traits=("statistic", "trains", "threshold", "interval", "uses")
 )
 """``statistic`` is what its trials measure, ``threshold`` where that is cut: "goal", a number of its own, or None;
-``interval`` what the interval of one seed covers."""
+``interval`` what the interval of one seed covers, ``uses`` which bounds of the goal it heeds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

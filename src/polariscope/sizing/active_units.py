@@ -23,6 +23,7 @@ def count_in_use(representation: Representation) -> int:
     trains=True,
     threshold=None,
     interval="the range over resamples of the samples",
+    uses=("n_init", "cap", "steps"),
 )
 def active_units(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Active and mixed latents of one wide model, doubled in width until it has passive ones.

@@ -21,6 +21,7 @@ def count_relevant(representation: Representation) -> int:
     trains=True,
     threshold=None,
     interval="the range over resamples of the samples",
+    uses=("n_init", "cap", "steps"),
 )
 def ard(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Latents of a wide model with a learned prior variance that carry most of it.

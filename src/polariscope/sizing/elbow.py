@@ -12,6 +12,7 @@ from polariscope.sizing._elbow import elbow_of
     trains=True,
     threshold=None,
     interval="95 % of the knees when the residuals are drawn anew",
+    uses=("cap", "steps"),
 )
 def elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee."""

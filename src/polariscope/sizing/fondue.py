@@ -20,6 +20,7 @@ MOST_WIDE = 2000
     trains=True,
     threshold="goal",
     interval="what may still change if it trains on",
+    uses=("n_init", "cap", "steps"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     r"""The largest n with Σ E[σ²] ≤ threshold, from one wide model's prediction and two narrow models' proof.

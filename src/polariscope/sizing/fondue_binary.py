@@ -12,6 +12,7 @@ from polariscope.sizing._published import search, trace_of
     trains=True,
     threshold="goal",
     interval="what it was an epoch before",
+    uses=("cap", "steps", "epochs"),
 )
 def fondue_binary(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Binary search of Σ E[σ²] over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8)."""

@@ -14,6 +14,7 @@ THRESHOLD = -0.01
     trains=True,
     threshold=THRESHOLD,
     interval="what it was an epoch before",
+    uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the codes' entropy reaches the information the reconstruction has of the input (FONDUE_IB).

@@ -13,6 +13,7 @@ from polariscope.sizing._published import search
     trains=True,
     threshold="goal",
     interval="what it was an epoch before",
+    uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the sampled representation's intrinsic dimension exceeds the mean's (FONDUE_IDE, Algorithms 5 and 6).

@@ -12,6 +12,7 @@ from polariscope.sizing._published import search, trace_of
     trains=True,
     threshold="goal",
     interval="what it was an epoch before",
+    uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_published(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Double from ``n_init`` until Σ E[σ²] exceeds the threshold, then bisect; models of whole epochs.

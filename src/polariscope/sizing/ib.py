@@ -8,7 +8,12 @@ from polariscope.sizing.fondue_ib import THRESHOLD
 
 
 @method(
-    "ib", statistic="H(z) − I(x, x̂)", trains=True, threshold=THRESHOLD, interval="what it was an epoch before"
+    "ib",
+    statistic="H(z) − I(x, x̂)",
+    trains=True,
+    threshold=THRESHOLD,
+    interval="what it was an epoch before",
+    uses=("cap", "steps", "epochs"),
 )
 def ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Binary search of H(z) − I(x, x̂) ≤ −0.01 over 1 … 200 latents (IB, bonheme2023 Algorithm 7).

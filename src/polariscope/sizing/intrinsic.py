@@ -12,6 +12,7 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
     trains=False,
     threshold=None,
     interval="sampling of the points, not bias",
+    uses=(),
 )
 def intrinsic(candidates: AbstractCandidates, goal: Goal) -> Found:  # noqa: ARG001 (every method is given one)
     """Intrinsic dimension of the data, rounded: no training, and no regard to what a network can learn.

@@ -18,6 +18,7 @@ MOST_SAMPLES = 4000
     trains=True,
     threshold=None,
     interval="95 % of the knees when the residuals are drawn anew",
+    uses=("cap", "steps"),
 )
 def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where more latents stop improving the prediction of the factors (bonheme2023 §8.4.1), by an automatic knee.

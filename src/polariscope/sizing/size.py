@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from polariscope.sizing.beta import largest_beta
 from polariscope.sizing.candidates import TrainedCandidates
 from polariscope.training.run import plan
 
+CAP = Goal.cap
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 """What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
 
@@ -40,7 +41,7 @@ def size(
     seed: int = 0,
     seeds: int = 1,
     n_init: int | None = None,
-    cap: int = 512,
+    cap: int = CAP,
     steps: int | None = None,
     epochs: int | None = None,
     learning_rate: float | None = None,
@@ -69,6 +70,8 @@ def size(
     _check(method, target, n_latents, seeds, recipe)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
     goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate)
+    given = {"threshold": threshold, "n_init": n_init, "cap": cap, "steps": steps, "epochs": epochs}
+    check_used(method, target, {**given, "learning_rate": learning_rate})
     most = n_latents if target == "beta" else cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
         raise InputError(
@@ -110,15 +113,22 @@ def size(
     return result
 
 
-def compare_sizes(data: Any, methods: Sequence[str] | None = None, **options: Any) -> tuple[Size, ...]:
-    """The answers of several methods, side by side; arguments as in :func:`size`.
+def compare_sizes(
+    data: Any,
+    methods: Sequence[str] | None = None,
+    *,
+    out: str | Path | None = None,
+    begin: Callable[[str], None] | None = None,
+    **options: Any,
+) -> tuple[Size, ...]:
+    """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 
     ``methods`` are by default one of each idea, without those that need factors where the data have none. In
-    ``out`` each method has a folder of its own, so that their costs can be compared.
+    ``out`` each method has a folder of its own, so that their costs can be compared, and ``sizes.json`` has all
+    answers. ``begin`` is told the name of each method when its turn comes.
     """
     dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
-    out = options.pop("out", None)
     keys = set(inspect.signature(size).parameters) - {"data", "method"}
     recipe = {key: value for key, value in options.items() if key not in keys}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
@@ -127,12 +137,51 @@ def compare_sizes(data: Any, methods: Sequence[str] | None = None, **options: An
     answers = []
     for name in chosen:
         place = None if out is None else Path(out) / name
+        if begin is not None:
+            begin(name)
         try:
-            answers.append(size(dataset, name, out=place, **options))
+            answers.append(size(dataset, name, out=place, **heeded(name, options)))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))
+    if out is not None:
+        record = {"sizes": [plain(answer.to_dict()) for answer in answers]}
+        files.write_json(Path(out) / "sizes.json", {**record, "hash": files.digest(record)})
     return tuple(answers)
+
+
+BOUNDS = {
+    "threshold": Goal.threshold,
+    "n_init": None,
+    "cap": CAP,
+    "steps": None,
+    "epochs": None,
+    "learning_rate": None,
+}
+"""What a goal holds, with the value that says nothing."""
+
+
+def used_by(method: str) -> set[str]:
+    """The bounds that a method heeds."""
+    traits = family.traits(method)
+    used = {*traits["uses"]}
+    used |= {"learning_rate"} if traits["trains"] else set()
+    return used | ({"threshold"} if traits["threshold"] == "goal" else set())
+
+
+def heeded(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those bounds that mean nothing to a method."""
+    used = used_by(method)
+    return {name: value for name, value in options.items() if name not in BOUNDS or name in used}
+
+
+def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
+    """Refuse a bound that would be passed over in silence."""
+    used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
+    who = "target 'beta'" if target == "beta" else f"method {method!r}"
+    for name, value in given.items():
+        if name not in used and value != BOUNDS[name]:
+            raise InputError(f"{name} means nothing to {who}; leave it out.")
 
 
 def make_goal(
@@ -163,7 +212,11 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
     alone = f"one seed: {traits['interval']}; other seeds are not in it"
-    notes = [note for each in found for note in each.notes]
+    notes = [
+        f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
+        for each in found
+        for note in each.notes
+    ]
     if len(answered) < len(found):
         notes.append(f"{len(found) - len(answered)} of {len(found)} seeds have no answer.")
     return Size(
@@ -201,6 +254,11 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
         raise InputError(
             "sizing needs posterior variances, which a deterministic encoder does not have; use objective='vae' (the "
             "answer suits autoencoders as well)."
+        )
+    if job.settings.schedule != "constant":
+        raise InputError(
+            f"sizing trains a model on until it is decided, and schedule {job.settings.schedule!r} must know the end "
+            "beforehand; leave schedule out."
         )
     if not isinstance(job.blueprint.prior, IsotropicPrior):
         raise InputError(

@@ -112,7 +112,7 @@ def plan(
     settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
-            f"likelihood {_label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} does not promise; "
+            f"likelihood {label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} does not promise; "
             "use likelihood='gaussian'."
         )
     if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
@@ -279,7 +279,7 @@ def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, di
                 "net",
                 "initialisation",
             }
-            parts = ", ".join(f"{kind} {_label(choice)}" for kind, choice in chosen.items())
+            parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
             raise InputError(f"{unknown('option', key, every)} (The parts chosen are {parts}.)")
         if len(matches) > 1:
             forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
@@ -301,7 +301,13 @@ def concept_of(kind: str, choice: Any) -> Any:
     return type(name)
 
 
-def _label(choice: Any) -> str:
+def label(choice: Any) -> str:
+    """The name of a concept given by name, as a mapping or as an object.
+
+    >>> label("conv"), label({"name": "mlp", "activation": "tanh"})
+    ('conv', 'mlp')
+    """
+    choice = choice.get("name") if isinstance(choice, Mapping) else choice
     return choice if isinstance(choice, str) else type(choice).__name__
 
 
