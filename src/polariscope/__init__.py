@@ -22,7 +22,7 @@ _HOMES = {
     "diagnose": "polariscope.regime.diagnose",
     "decompose": "polariscope.regime.decomposition",
     "size": "polariscope.sizing.size",
-    "compare_sizes": "polariscope.sizing.size",
+    "compare_sizes": "polariscope.sizing.compare",
     "VAE": "polariscope.estimator",
     "score": "polariscope.metrics._scoring",
     "compare": "polariscope.comparison.compare",
@@ -85,5 +85,5 @@ if TYPE_CHECKING:
     from polariscope.representations.encode import encode
     from polariscope.similarity import family as similarity
     from polariscope.sizing import family as sizing
-    from polariscope.sizing.size import compare_sizes, size
+    from polariscope.sizing.compare import compare_sizes, size
     from polariscope.training.run import train

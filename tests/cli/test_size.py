@@ -47,7 +47,7 @@ def asked(monkeypatch):
         return tuple(size(data, method, **options) for method in methods or RIVALS)
 
     monkeypatch.setattr("polariscope.sizing.size.size", size)
-    monkeypatch.setattr("polariscope.sizing.size.compare_sizes", compare_sizes)
+    monkeypatch.setattr("polariscope.sizing.compare.compare_sizes", compare_sizes)
     return calls
 
 

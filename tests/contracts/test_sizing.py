@@ -11,7 +11,8 @@ import pytest
 import polariscope as ps
 from polariscope.dimension.answer import Size
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.size import BOUNDS, merge, used_by
+from polariscope.sizing._checks import BOUNDS, used_by
+from polariscope.sizing.size import merge
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
 EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])

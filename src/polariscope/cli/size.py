@@ -134,7 +134,7 @@ def size_and_tell(
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.report.size import write_size_page
-    from polariscope.sizing.size import compare_sizes
+    from polariscope.sizing.compare import compare_sizes
     from polariscope.sizing.size import size as find_size
 
     with SizeProgress(quiet=quiet) as progress:

@@ -298,7 +298,8 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
                 )
     if any(answer == 0 for answer in answers):
         notes.append(
-            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise."
+            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise "
+            "or small in the units of the likelihood's variance (standardise them)."
         )
     return notes
 

@@ -377,7 +377,8 @@ def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[N
 
 def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
     """How many latents the data need, by models that are made and trained as the final one will be."""
-    from polariscope.sizing.size import heeded, size
+    from polariscope.sizing._checks import heeded
+    from polariscope.sizing.size import size
 
     # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
     asked = {name: value for name, value in recipe.items() if name != "schedule"}

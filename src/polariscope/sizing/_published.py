@@ -46,8 +46,8 @@ def search(
             return bisect(fits, 1, min(goal.cap, BINARY_CAP))
         return grow_and_bisect(fits, min(goal.n_init or N_INIT, goal.cap), goal.cap)
 
-    if goal.steps is not None or goal.epochs is not None:
-        steps = goal.steps if goal.steps is not None else goal.epochs * candidates.steps_per_epoch  # type: ignore[operator]
+    steps = goal.steps if goal.epochs is None else goal.epochs * candidates.steps_per_epoch
+    if steps is not None:
         answer = answer_after(steps)
         return Found(answer, (answer, answer), tuple(trials), tuple(notes_on(trials, [answer])))
     answers: list[int] = []
