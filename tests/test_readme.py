@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,6 +74,38 @@ def test_the_examples_for_sizing_and_scoring_run(capsys):
     assert "3 latents" in capsys.readouterr().out
     exec(scoring.replace("ps.score(rep)", 'ps.score(rep, "mig,sap")'), names)
     assert names["scores"]["mig"].value > 0.9
+
+
+def test_the_examples_for_comparing_and_geometry_run_as_printed_but_smaller(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = ps.load_dataset("gaussian", eigenvalues=(4.0, 2.0, 1.0), n_samples=300)
+    model = ps.train(data, net="linear", n_latents=3, steps=20, out="runs/first")
+    rep = ps.encode(model, data)
+    names = {
+        "ps": ps,
+        "data": data,
+        "model": model,
+        "rep": rep,
+        "reg": SimpleNamespace(types=("active",) * 3),
+    }
+    comparing, geometry = python_blocks("README.md")[4:6]
+    smaller = {
+        'net="conv"': 'net="linear"',
+        "n_latents=10": "n_latents=3",
+        "steps=2_000": "steps=20",
+        "500": "5",
+    }
+    for printed, small in smaller.items():
+        assert printed in comparing
+        comparing = comparing.replace(printed, small)
+    exec(comparing, names)
+    assert names["comparison"].models == ("first", "second")
+    assert names["course"].rows == ("step 5", "step 10", "step 15", "step 20")
+    assert (tmp_path / "course.png").stat().st_size > 1000
+    exec(geometry, names)
+    split = names["split"]
+    assert split.total == pytest.approx(split.deterministic + split.stochastic + split.interaction)
+    assert names["found"].latents == (0, 1, 2)
 
 
 def test_the_minimal_example_tells_the_whole_story(tmp_path):

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from polariscope.comparison.comparison import Comparison
+from polariscope.comparison.printing import cell
 
 
 @pytest.fixture
@@ -53,6 +54,13 @@ def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
     assert printed.code == 0
     kept = Comparison.from_dict(json.loads((elsewhere / "out" / "similarity.json").read_text()))
     assert kept.groups == ("step 10", "step 20", "step 30")
+    assert kept.steps == (10, 20, 30)
+    assert "cka: each layer of run0 at each step with itself at step 30, 150 samples" in printed.out
+    shown = [line.split() for line in printed.out.splitlines() if line.startswith("step ")]
+    assert [row[1] for row in shown] == ["10", "20", "30"] * 2
+    assert shown[1][2:] == [cell(value) for value in kept.course().values[1]]
+    assert shown[4][2:] == [cell(value) for value in kept.between_steps("mean").values[1]]
+    assert "Layers of the same name" not in printed.out
 
 
 @pytest.mark.parametrize(
@@ -63,7 +71,7 @@ def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
         ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
         ("compare run0 --samples 1", "Invalid value for '--samples'"),
         ("compare run0 --out run0/settings.json", "--out must be a folder"),
-        ("compare run0 other", "models must see the same observations"),
+        ("compare run0 other", "models must see the same observations.*; compare runs of the same data"),
     ],
 )
 def test_a_wrong_call_is_refused_in_words(call, runs, tiny, elsewhere, words, message):

@@ -9,6 +9,8 @@ import shutil
 import numpy as np
 import pytest
 
+from polariscope.metrics._scoring import Scores
+
 QUICK = "--metrics mig,modularity,tc"
 
 
@@ -61,7 +63,10 @@ def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
 
 
 def test_measured_factors_of_a_file_are_declared(call, codes):
-    assert "must hold integers" in call("score measured.npz --metrics mig").out
+    refused = call("score measured.npz --metrics mig").out
+    assert "must hold integers" in refused
+    assert "if it is measured, name it in --continuous." in refused
+    assert "factor_kinds" not in refused
     printed = call("score measured.npz --metrics mig --continuous 0,1")
     assert float(rows(printed.out)["mig"][1]) > 0.5
     assert "no factor named '2'" in call("score measured.npz --continuous 2").err
@@ -78,8 +83,48 @@ def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
     assert rows(printed.out)["active-units"][1] == "1"
     assert "polariscope report run" in printed.out
     again = (run / "scores.json").read_bytes()
-    call("score run --samples 500 --metrics active-units,mcc,tc")
+    assert "Replaced" not in printed.out
+    repeated = call("score run --samples 500 --metrics active-units,mcc,tc")
     assert (run / "scores.json").read_bytes() == again
+    assert "Replaced, with the same settings: active-units, mcc, tc." in repeated.out
+
+
+def test_scores_of_earlier_calls_are_kept_while_the_settings_are_the_same(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    call("score run --samples 300 --metrics tc,hoyer")
+    printed = call("score run --samples 300 --metrics mcc,tc")
+    assert "Replaced, with the same settings: tc." in printed.out
+    assert "Kept from earlier calls with the same settings: hoyer." in printed.out
+    assert "hoyer" not in rows(printed.out)
+    stored = Scores.from_dict(json.loads((run / "scores.json").read_text()))
+    assert list(stored.scores) == ["tc", "hoyer", "mcc"]
+    assert (stored.seed, stored.n_samples, len(stored.fingerprint)) == (0, 300, 64)
+    printed = call("score run --samples 200 --metrics tc --seed 1")
+    words = "Replaced, with other settings (seed 0, now 1; n_samples 300, now 200): tc, hoyer, mcc."
+    assert words in printed.out
+    assert list(json.loads((run / "scores.json").read_text())["scores"]) == ["tc"]
+    (run / "scores.json").write_text("{")
+    assert "Replaced: run/scores.json is damaged" in call("score run --samples 200 --metrics tc").out
+    assert list(json.loads((run / "scores.json").read_text())["scores"]) == ["tc"]
+
+
+def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes):
+    kept = np.load("codes.npz")
+    np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"], factor_names=kept["factor_names"])
+    lean, full = (call(f"score {file} --metrics modularity,mig:chen") for file in ("lean.npz", "codes.npz"))
+    assert rows(lean.out)["modularity"] == rows(full.out)["modularity"]
+    assert "Not scored, mig:chen: this variant needs the posterior variances" in lean.out
+    assert "add variance or log_variance to lean.npz" in lean.out
+    assert "factors: shape, scale" in lean.out
+
+
+def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
+    kept = dict(np.load("codes.npz"))
+    kept["factors"] = np.where(np.arange(800).reshape(400, 2) == 7, np.nan, kept["factors"])
+    np.savez("gaps.npz", **kept)
+    printed = call("score gaps.npz --metrics mig,tc")
+    assert "factors must be finite, got 1 NaN or infinite" in printed.out
+    assert "diverged" not in printed.out
 
 
 @pytest.mark.parametrize(
@@ -93,11 +138,15 @@ def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
         ("score codes.npz --json .", "--json must be a file"),
         ("score codes.npz --continuous shap", "no factor named 'shap'.*Did you mean 'shape'"),
         ("score bad.npz", "must hold 'mean' and 'variance'"),
+        ("score lean.npz --source sampled", "--source sampled needs 'sampled' in lean.npz"),
+        ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3,\)"),
         ("score empty", "is not a run folder"),
     ],
 )
 def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
-    np.savez("bad.npz", mean=np.zeros((3, 2)))
+    np.savez("bad.npz", codes=np.zeros((3, 2)))
+    np.savez("lean.npz", mean=np.zeros((3, 2)))
+    np.savez("flat.npz", mean=np.zeros((3, 2)), factors=np.arange(3))
     (codes.parent / "empty").mkdir()
     before = sorted(codes.parent.rglob("*"))
     refused = call(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from polariscope.comparison import compare as module
 from polariscope.comparison.compare import compare
 from polariscope.comparison.comparison import Comparison
+from polariscope.comparison.printing import thinned
 from polariscope.comparison.scratch import scratch
 from polariscope.comparison.sources import load_checkpoint
 from polariscope.data.sources import load_dataset
@@ -134,6 +136,60 @@ def test_a_run_is_compared_with_its_younger_self(runs: dict[str, Path]) -> None:
     )
 
 
+def test_checkpoints_are_shown_step_against_step(runs: dict[str, Path]) -> None:
+    found = compare(runs["a"], checkpoints=True, n_samples=150)
+    assert found.steps == (4, 8, 12)
+    course = found.course()
+    assert (course.rows, course.columns) == (("step 4", "step 8", "step 12"), CONV)
+    for layer in ("encoder/2", "mean", "decoder/6"):
+        place = CONV.index(layer)
+        np.testing.assert_array_equal(course.values[:, place], found.scores[:, place, 2, place])
+        np.testing.assert_array_equal(found.between_steps(layer).values, found.scores[:, place, :, place])
+    np.testing.assert_allclose(course.values[-1], 1, atol=1e-6)
+    assert course.errors is not None
+    assert found.course(4).values[0] == pytest.approx(1, abs=1e-6)
+    text = str(found)
+    assert "cka: each layer of a at each step with itself at step 12, 150 samples" in text
+    assert "cka: mean of a, step against step, 150 samples" in text
+    assert "pairs of models" not in text
+    assert found._repr_html_().count("<td") == 3 * 16 + 3 * 3
+    back = Comparison.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert str(back) == text
+    with pytest.raises(InputError, match="one of the steps 4, 8, 12, got 5"):
+        found.course(5)
+    with pytest.raises(InputError, match=r"no layer of all models named 'men'.*Did you mean 'mean'"):
+        found.between_steps("men")
+    with pytest.raises(InputError, match="only checkpoints have steps"):
+        compare(runs["a"], n_samples=50).course()
+
+
+def test_the_course_of_several_runs_is_the_mean_over_runs_each_with_itself() -> None:
+    """Two runs of three steps, made of arrays: the pairs of a run with another are left out."""
+    models = [arrays(seed=seed) for seed in range(6)]
+    found = dataclasses.replace(compare(models), checkpoints=((0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)))
+    course = found.course()
+    expected = [cka(models[run]["two"], models[run + 2]["two"]) for run in (0, 3)]
+    assert course.values[0, 1] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert course.spread is not None
+    assert course.spread[0, 1] == pytest.approx(np.std(expected, ddof=1), abs=1e-6)
+    assert "mean of 2 runs" in str(found)
+    fewer = dataclasses.replace(found, checkpoints=((0, 1), (0, 2), (0, 3), (1, 1), (1, 3), (1, 4)))
+    assert fewer.steps == (1, 3)
+    assert not fewer.is_course
+
+
+def test_of_many_steps_a_dozen_are_printed() -> None:
+    n = 30
+    found = compare([arrays(40, seed) for seed in range(n)])
+    found = dataclasses.replace(found, checkpoints=tuple((0, 10 * step) for step in range(n)))
+    course = thinned(found.course())
+    assert len(course.rows) == 12
+    assert (course.rows[0], course.rows[-1]) == ("step 0", "step 290")
+    assert course.values[1, 0] == found.course().values[found.course().rows.index(course.rows[1]), 0]
+    assert thinned(found.between_steps("one")).values.shape == (12, 12)
+    assert "(12 of 30 steps)" in str(found)
+
+
 def test_a_checkpoint_is_the_model_of_its_step(runs: dict[str, Path]) -> None:
     assert load_checkpoint(runs["a"], 12).digest == load_model(runs["a"]).digest
     assert load_checkpoint(runs["a"], 4).digest != load_model(runs["a"]).digest
@@ -248,7 +304,10 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare(mixed), r"trained on sprites \(image_size=16.*and c on sprites \(image_size=32"),
         (lambda: compare(mixed, DATA, n_samples=50), r"c takes observations of shape \(1, 32, 32\)"),
         (lambda: compare([]), "at least one"),
-        (lambda: compare([3]), "must be models, run folders or mappings"),
+        (lambda: compare([3]), "must be models, run folders or mappings.*got int"),
+        (lambda: compare([np.ones((50, 2))] * 2), r"got ndarray of shape \(50, 2\)\.$"),
+        (lambda: compare(np.ones((50, 2))), r"got ndarray of shape \(50, 2\)\.$"),
+        (lambda: compare([{}]), "got a mapping without any layer"),
         (lambda: compare(arrays()), "put the layers of one model in a list"),
         (lambda: compare([runs["a"], arrays()]), "all models or all mappings"),
         (lambda: compare([arrays()], DATA), "data must be left out"),

@@ -12,7 +12,7 @@ from geometry.models import codes, curved_model, optimal_model
 from oracles import STANDARD_ERRORS, standard_normal_draws, symmetric_points
 from polariscope.data.arrays import from_arrays
 from polariscope.errors import InputError
-from polariscope.geometry.loss_split import split_reconstruction
+from polariscope.geometry.loss_split import LossSplit, split_reconstruction
 from polariscope.likelihoods.gaussian import GaussianLikelihood
 from polariscope.regime.linear import linear_vae
 
@@ -96,3 +96,15 @@ def test_what_cannot_be_split_is_refused():
         split_reconstruction(curved_model(), x, n_samples=0)
     with pytest.raises(InputError, match="model of ours"):
         split_reconstruction(lambda z: z, x)
+
+
+def test_a_large_interaction_has_a_note():
+    parts = {"interval": None, "linearised": None, "deviation": (0.1, 0.1, 0.1), "n_samples": 100}
+    small = LossSplit(3.9, deterministic=2.0, stochastic=2.0, interaction=-0.1, **parts)
+    assert small.notes == ()
+    lucky = LossSplit(
+        2.0, deterministic=2.0, stochastic=2.0, interaction=-2.0, **{**parts, "deviation": (1.0, 1.0, 1.0)}
+    )
+    assert lucky.notes == ()
+    large = LossSplit(2.0, deterministic=2.0, stochastic=2.0, interaction=-2.0, **parts)
+    assert "the total is 50% less than its two losses" in large.notes[0]

@@ -153,3 +153,12 @@ def test_what_cannot_be_probed_is_refused():
         flip_pixels(images(), 1.5, np.random.default_rng(0))
     with pytest.raises(InputError, match="image_size at least 8"):
         triangles(1, 4, np.random.default_rng(0))
+
+
+def test_codes_thrown_to_the_other_side_retain_less_than_nothing():
+    # x' = −x gives μ' = −μ: ‖μ' − μ‖² = 4‖μ‖², so that 1 − 4 is left; there is no lower bound.
+    model, _, directions = optimal_model(EIGENVALUES, 3, gamma=0.5)
+    x = symmetric_points(directions * EIGENVALUES @ directions.T).astype(np.float32)
+    found = corruption_probe(model, x, {"mirror": lambda x, random: -x, "throw": lambda x, random: -9 * x})
+    assert found["mirror"].retained == pytest.approx(-3, rel=1e-5)
+    assert found["throw"].retained == pytest.approx(-99, rel=1e-5)

@@ -152,3 +152,31 @@ def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> No
 def test_a_single_latent_has_no_gap() -> None:
     with pytest.raises(InputError, match="at least 2 of them, got 1"):
         mig(np.arange(12.0)[:, None], grid(3, 4))
+
+
+def test_chens_information_of_equal_means_does_not_depend_on_how_narrow_the_posteriors_are() -> None:
+    """Samples of a class share a mean: its peak is n/K posteriors high, and I = H(w) down to any width."""
+    factors = grid(3, 4, repeats=10)
+    codes = np.hstack([0.1 + 10.0 * factors, np.zeros((120, 1))])
+    for variance in (1e-2, 1e-20, 1e-40, 1e-300):
+        score = mig(codes, factors, variant="chen", variance=np.full(codes.shape, variance))
+        np.testing.assert_allclose(score.matrix[[0, 1], [0, 1]], np.log([3, 4]), atol=1e-9)
+        assert score.value == pytest.approx(1, abs=1e-9)
+        assert not any("too narrow" in note for note in score.notes)
+
+
+def test_posteriors_that_tell_samples_apart_seem_to_know_every_factor_and_a_note_says_so() -> None:
+    """Narrower than the gaps between means, the mixture is each sample's own peak: I = log n − log n_class = H."""
+    rng = np.random.default_rng(0)
+    factors = grid(4, 4, repeats=20)
+    codes = np.hstack([factors + 0.3 * rng.normal(size=factors.shape), rng.normal(size=(320, 1))])
+    wide, narrow = (
+        mig(codes, factors, variant="chen", variance=np.full(codes.shape, variance))
+        for variance in (0.05, 1e-16)
+    )
+    assert wide.value > 0.5
+    assert not any("too narrow" in note for note in wide.notes)
+    np.testing.assert_allclose(narrow.matrix, math.log(4), atol=1e-9)
+    assert narrow.value == pytest.approx(0, abs=1e-9)
+    assert "The posteriors of latents 0, 1, 2 are too narrow for 320 samples" in narrow.notes[-1]
+    assert "100% of a factor's entropy" in narrow.notes[-1]

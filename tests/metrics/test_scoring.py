@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from unittest import mock
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 from metrics.known import noise
-from polariscope.errors import InputError
+from polariscope.errors import InputError, PolariscopeError
 from polariscope.metrics import _shared, family
-from polariscope.metrics._scoring import score
+from polariscope.metrics._scoring import Scores, score
 from polariscope.representations import Representation
 
 QUICK = ("mig", "modularity", "tc", "active-units")
@@ -164,3 +165,91 @@ def test_codes_whose_squares_are_no_numbers_are_refused(size: float) -> None:
     )
     with pytest.raises(InputError, match="rescale them"):
         score(rep, "hoyer")
+
+
+def test_codes_alone_are_scored_but_for_what_looks_at_posteriors(representation: Representation) -> None:
+    words = "mig,probe,active-units,tc,mig:chen,tc:noise-free,active-units:kl-udr"
+    names = {"factors": representation.factors, "factor_names": ("shape", "scale")}
+    alone = score(representation.mean, words, **names)
+    assert list(alone.not_applicable) == ["mig:chen", "tc:noise-free", "active-units:kl-udr"]
+    assert all("needs the posterior variances" in reason for reason in alone.not_applicable.values())
+    full = score(representation, words)
+    assert not full.not_applicable
+    for name in ("mig", "active-units", "tc"):
+        assert alone[name].to_dict() == full[name].to_dict()
+    assert alone["probe"].value == full["probe"].value
+    assert alone["probe"].details["types"] is None
+    assert alone.factor_names == ("shape", "scale")
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "words"),
+    [
+        ("run", {}, "must be a Representation or an array .sample, latent., got str"),
+        (
+            np.zeros((5, 2)),
+            {"factors": np.arange(5)},
+            r"factors must have shape \(sample, factor\), got \(5,\)",
+        ),
+        (
+            np.zeros((5, 2)),
+            {"factors": np.ones((5, 2)), "factor_names": ("a",)},
+            "each of the 2 factors, got 1",
+        ),
+        (represent(None), {"factors": np.ones((400, 1))}, "factors must be left out with a Representation"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(given: object, options: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        score(given, "tc", **options)
+
+
+def test_factors_that_are_not_finite_are_the_datas_fault(factors: np.ndarray) -> None:
+    broken = factors.astype(float)
+    broken[3, 1] = np.nan
+    reason = score(dataclasses.replace(represent(factors), factors=broken), "mig").not_applicable["mig"]
+    assert "factors must be finite, got 1 NaN or infinite of 800 values" in reason
+    assert "drop such samples" in reason
+    assert "diverged" not in reason
+
+
+def test_scores_come_back_from_json_as_they_were(representation: Representation) -> None:
+    found = score(representation, "mig,dci:lasso,tc,udr", seed=3)
+    stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    back = Scores.from_dict(stored)
+    assert back.to_dict() == stored
+    assert back["mig"].value == found["mig"].value
+    np.testing.assert_array_equal(back["mig"].matrix, found["mig"].matrix)
+    assert back["tc"].bounds == (0.0, np.inf)
+    assert back.differences(found) == []
+    for broken in ({}, [], {**stored, "scores": {"sap": stored["scores"]["mig"]}}):
+        with pytest.raises(PolariscopeError, match="this is not a stored"):
+            Scores.from_dict(broken)
+
+
+def test_scores_of_the_same_settings_are_joined_and_others_are_not(representation: Representation) -> None:
+    first, second = score(representation, "mig,tc"), score(representation, "modularity,tc,udr")
+    both = second.joined(first)
+    assert list(both.scores) == ["mig", "tc", "modularity"]
+    assert list(both.not_applicable) == ["udr"]
+    assert both.to_dict() == score(representation, "mig,tc,modularity,udr").to_dict()
+    moved = dataclasses.replace(representation, mean=representation.mean + 1)
+    for other, words in [
+        (score(representation, "tc", seed=3), ["seed 3, now 0"]),
+        (score(representation, "tc", source="sampled"), ["source sampled, now mean"]),
+        (score(moved, "tc"), ["other codes or factors"]),
+    ]:
+        assert second.differences(other) == words
+        with pytest.raises(InputError, match="must have the same settings"):
+            second.joined(other)
+
+
+def test_notes_that_several_share_are_grouped(factors: np.ndarray) -> None:
+    colour = np.hstack([factors, np.zeros((400, 1), dtype=int)])
+    colour[:, 1] = (factors[:, 0] + (factors[:, 1] == 0)) % 3
+    found = score(represent(colour, ("shape", "scale", "colour")), "mig,modularity")
+    about_all, *about_some = found.grouped_notes()
+    assert about_all == ((), "Factor 'colour' has a single value in these samples and is left out.")
+    (words,) = (words for words, note in about_some if "Factors depend on each other" in note)
+    assert words == ("mig", "modularity")
+    assert len({note for _, note in about_some}) == len(about_some)

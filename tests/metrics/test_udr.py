@@ -133,3 +133,11 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
 def test_models_that_cannot_be_compared_are_refused(models: list, options: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
         udr(models, **options)
+
+
+def test_correlated_latents_cost_equal_models_their_correlation() -> None:
+    x = noise(500, 1)
+    codes = np.hstack([x, x + noise(500, 1, 1)])
+    r = abs(spearmanr(codes[:, 0], codes[:, 1])[0])
+    # Rows of R are (1, r) and (r, 1): max²/sum = 1/(1 + r).
+    assert udr([codes, codes]).value == pytest.approx(1 / (1 + r), abs=1e-12)

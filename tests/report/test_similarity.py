@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polariscope.comparison.compare import compare
@@ -59,3 +61,26 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(PolariscopeError, match=rf"{file} is damaged"):
         read_similarity(file)
+
+
+def test_checkpoints_are_shown_step_against_step_with_a_small_map_for_each_layer() -> None:
+    rng = np.random.default_rng(0)
+    models = [{"mean": rng.normal(size=(50, 2)), "decoder/1": rng.normal(size=(50, 3))} for _ in range(3)]
+    found = compare(models)
+    assert similarity_view(found)["steps"] is None
+    view = similarity_view(dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15))))
+    assert view["found"].rows == ("step 5", "step 10", "step 15")
+    assert view["matching"] == {}
+    for word in ("mean", "decoder/1", "5", "15"):
+        assert f">{word}</text>" in view["steps"]
+
+
+def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
+    record = make_record(compared_run, n_samples=200)
+    rng = np.random.default_rng(0)
+    found = compare([{"mean": rng.normal(size=(50, 2))} for _ in range(3)])
+    found = dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15)))
+    page = render(dataclasses.replace(record, similarity=found))
+    assert "each step with itself at step 15" in page
+    assert "Step against step" in page
+    assert 'id="similarity-steps-' in page

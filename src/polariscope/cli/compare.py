@@ -28,11 +28,15 @@ def compare(
     """Compare the layers of models, each with each.
 
     Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
-    of more, the mean over all pairs of runs. Everything is in similarity.json, the heat map in similarity.png.
+    of more, the mean over all pairs of runs. Of three or more checkpoints, every layer at each step is shown against
+    itself at the last, and the codes step against step. Everything is in similarity.json, the heat map in
+    similarity.png.
     """
+    from rich.text import Text
+
     from polariscope.cli.console import printer, say
     from polariscope.comparison.compare import compare as compare_models
-    from polariscope.comparison.printing import matching_as_text
+    from polariscope.comparison.printing import has_matching, matching_as_text, thinned
 
     if out.exists() and not out.is_dir():
         raise InputError(f"--out must be a folder, got the file {out}.")
@@ -45,17 +49,30 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
-    comparison = compare_models(
-        runs, measure=measure, n_samples=samples, seed=seed, checkpoints=checkpoints, progress=news
-    )
-    found = comparison.headline()
-    printer().print(coloured(found), soft_wrap=True)
-    if len(comparison.models) > 1:
-        say(f"\n{matching_as_text(found)}")
+    try:
+        comparison = compare_models(
+            runs, measure=measure, n_samples=samples, seed=seed, checkpoints=checkpoints, progress=news
+        )
+    except InputError as error:
+        raise InputError(_as_typed(str(error))) from None
+    maps = comparison.maps()
+    for number, found in enumerate(maps):
+        printer().print(Text("\n" if number else "") + coloured(thinned(found)), soft_wrap=True)
+    if has_matching(maps[0]):
+        say(f"\n{matching_as_text(maps[0])}")
     for note in comparison.notes:
         say(f"Note: {note}")
     record, picture = comparison.save(out)
     say(f"Written: {record}, {picture}")
+
+
+def _as_typed(message: str) -> str:
+    """A message whose remedy can be typed, not given to a function."""
+    from polariscope.comparison.sources import GIVE_DATA, KEEP_ALL
+
+    return message.replace(KEEP_ALL, "--keep-checkpoints all").replace(
+        GIVE_DATA, "compare runs of the same data"
+    )
 
 
 def coloured(found: HeatMap) -> Text:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from polariscope.metrics import Score
     from polariscope.metrics._scoring import Scores
     from polariscope.metrics._shared import FactorKind
-    from polariscope.representations import Representation
 
 SAMPLES = 10_000
 
@@ -36,9 +36,9 @@ def score(
 ) -> None:
     """Score how well the codes separate and keep the factors.
 
-    Of a run, some observations are encoded and scores.json is written beside it. A FILE.npz from any library holds
-    mean and variance (or log_variance), both (sample, latent), and factors, (sample, factor), for the metrics that
-    need them; names in factor_names.
+    Of a run, some observations are encoded and scores.json is written beside it; scores of earlier calls with the
+    same settings stay in it. A FILE.npz from any library holds mean and, for the metrics that need them, variance (or
+    log_variance), both (sample, latent), and factors, (sample, factor); names in factor_names.
     """
     from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
@@ -46,15 +46,20 @@ def score(
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
-    representation, kinds = _open(target, samples, continuous, seed)
-    scores = score_codes(
-        representation,
-        metrics,
-        seed,
-        source=source,
-        factor_kinds=kinds,
-        progress=lambda name, number, total: say(f"{number + 1}/{total} {name}", errors=True),
-    )
+    codes, known = _open(target, samples, continuous, source, seed)
+    try:
+        scores = score_codes(
+            codes,
+            metrics,
+            seed,
+            source=source,
+            progress=lambda name, number, total: say(f"{number + 1}/{total} {name}", errors=True),
+            **known,
+        )
+    except InputError as error:
+        raise InputError(_as_typed(str(error), target)) from None
+    reasons = {word: _as_typed(reason, target) for word, reason in scores.not_applicable.items()}
+    scores = dataclasses.replace(scores, not_applicable=reasons)
     print_scores(scores)
     for file in [json] if json else []:
         files.write_json(file, scores.to_dict())
@@ -62,27 +67,67 @@ def score(
     if not scores.scores:
         raise PolariscopeError("nothing was scored, so that nothing is written; the reasons are above.")
     if target.is_dir():
-        tell_replaced(target / "scores.json", scores)
-        files.write_json(target / "scores.json", scores.to_dict())
+        keep_scores(target / "scores.json", scores)
         say(f"Written: {target / 'scores.json'}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
-def tell_replaced(file: Path, scores: Scores) -> None:
-    """Say which scores of an earlier call are not among the new ones."""
-    from polariscope import files
-    from polariscope.cli.console import say
+def keep_scores(file: Path, scores: Scores) -> None:
+    """Write the scores, and with them those that earlier calls with the same settings left; say what is replaced."""
+    import filelock
 
-    if file.exists():
-        gone = [name for name in files.read_json(file).get("scores", {}) if name not in scores.scores]
-        if gone:
-            say(f"No longer in scores.json, which holds the last call only: {', '.join(gone)}.")
+    from polariscope import files
+
+    with filelock.FileLock(
+        file.with_name(f".{file.name}.lock")
+    ):  # a second call must not read before we write
+        files.write_json(file, _with_earlier(file, scores).to_dict())
+
+
+def _with_earlier(file: Path, scores: Scores) -> Scores:
+    from polariscope.cli.console import say
+    from polariscope.report.scores import read_scores
+
+    if not file.exists():
+        return scores
+    try:
+        earlier = read_scores(file)
+    except PolariscopeError as error:
+        say(f"Replaced: {error}")
+        return scores
+    changed = scores.differences(earlier)
+    if changed:
+        say(f"Replaced, with other settings ({'; '.join(changed)}): {', '.join(earlier.scores) or 'none'}.")
+        return scores
+    again = [word for word in earlier.scores if word in scores.scores]
+    kept = [word for word in earlier.scores if word not in scores.scores]
+    if again:
+        say(f"Replaced, with the same settings: {', '.join(again)}.")
+    if kept:
+        say(f"Kept from earlier calls with the same settings: {', '.join(kept)}.")
+    return scores.joined(earlier)
+
+
+def _as_typed(message: str, target: Path) -> str:
+    """A message whose remedy is what can be typed or put in the file, not an argument of a function."""
+    from polariscope.metrics._shared import DECLARE, DRAW_MORE, GIVE_VARIANCE
+
+    everywhere = {"metrics must name": "--metrics must name"}
+    of_run = {DRAW_MORE: "encode more with --samples", "draw more samples": "encode more with --samples"}
+    of_file = {
+        DECLARE: "name it in --continuous",
+        GIVE_VARIANCE: f"add variance or log_variance to {target}",
+        "encode a dataset with known factors": f"add factors to {target}",
+    }
+    for ours, theirs in {**everywhere, **(of_run if target.is_dir() else of_file)}.items():
+        message = message.replace(ours, theirs)
+    return message
 
 
 def _open(
-    target: Path, samples: int | None, continuous: str, seed: int
-) -> tuple[Representation, list[FactorKind] | None]:
-    """The codes of a run or of a file, and which of its factors are measured."""
+    target: Path, samples: int | None, continuous: str, source: str, seed: int
+) -> tuple[Any, dict[str, Any]]:
+    """The codes of a run or of a file, and what is known of their factors beside them."""
     from polariscope.cli.console import quoted
 
     names = [name.strip() for name in continuous.split(",") if name.strip()]
@@ -96,7 +141,7 @@ def _open(
         kinds: list[FactorKind] = [
             "continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds
         ]
-        return encode(model, dataset, samples or SAMPLES, seed), kinds or None
+        return encode(model, dataset, samples or SAMPLES, seed), {"factor_kinds": kinds or None}
     if not target.exists():
         raise InputError(
             f"there is no run and no file at {target}; "
@@ -104,21 +149,34 @@ def _open(
         )
     if samples is not None:
         raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
-    from polariscope.representations.store import load_codes
-
-    codes = load_codes(target, seed)
-    return codes, _kinds(codes, names) if names else None
+    return _open_file(target, names, source, seed)
 
 
-def _kinds(codes: Representation, measured: list[str]) -> list[FactorKind]:
+def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
+    """The codes of a file with variances, or the array of one without."""
+    from polariscope import files
+    from polariscope.representations.store import codes_from_arrays
+
+    arrays = files.read_arrays(target)
+    factors = arrays.get("factors")
+    names = tuple(map(str, arrays.get("factor_names", ())))
+    known: dict[str, Any] = {"factor_kinds": _kinds(factors, names, measured) if measured else None}
+    if "mean" in arrays and set(arrays) <= {"mean", "sampled", "factors", "factor_names", "indices"}:
+        if source in ("mean", "sampled") and source not in arrays:
+            raise InputError(f"--source {source} needs {source!r} in {target}, or variance to draw it from.")
+        return arrays.get(source), {**known, "factors": factors, "factor_names": names}
+    return codes_from_arrays(arrays, seed, where=str(target)), known
+
+
+def _kinds(factors: Any, names: tuple[str, ...], measured: list[str]) -> list[FactorKind]:
     from polariscope.errors import unknown
+    from polariscope.metrics._shared import named
 
-    count = 0 if codes.factors is None else codes.factors.shape[1]
-    names = codes.factor_names or tuple(map(str, range(count)))
+    columns = named(names, factors.shape[1] if factors is not None and factors.ndim == 2 else 0)
     for name in measured:
-        if name not in names:
-            raise InputError(unknown("factor", name, names))
-    return ["continuous" if name in measured else "categorical" for name in names]
+        if name not in columns:
+            raise InputError(unknown("factor", name, columns))
+    return ["continuous" if name in measured else "categorical" for name in columns]
 
 
 def print_scores(scores: Scores) -> None:
@@ -134,14 +192,8 @@ def print_scores(scores: Scores) -> None:
         shown.add_row(word.partition(":")[0], found.variant, *_cells(found))
     if scores.scores:
         printer().print(shown)
-    notes: dict[str, list[str]] = {}
-    for word, found in scores.scores.items():
-        for note in found.notes:
-            notes.setdefault(note, []).append(word)
-    for note in scores.notes:
-        say(f"Note: {note}")
-    for note, words in notes.items():
-        say(f"Note ({', '.join(words)}): {note}")
+    for words, note in scores.grouped_notes():
+        say(f"Note ({', '.join(words)}): {note}" if words else f"Note: {note}")
     for word, reason in scores.not_applicable.items():
         say(f"Not scored, {word}: {reason}")
 

@@ -42,8 +42,9 @@ def compare(
     ``models`` are models, run folders, or mappings from layer names to arrays ``(sample, feature)`` of activations
     from any library; one or a list of them, or a mapping from a group's name to its members (the seeds of one
     setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
-    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self; it must have
-    kept them (``keep_checkpoints="all"``). ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
+    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self, step against
+    step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`; it must have kept them
+    (``keep_checkpoints="all"``). ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
     member of :mod:`polariscope.similarity`, with its ``options``.
 
     Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
@@ -99,6 +100,7 @@ def compare(
         n_samples=n,
         seed=seed,
         notes=tuple(notes),
+        checkpoints=tuple(source.checkpoint for source in sources if source.checkpoint is not None),
     )
 
 

@@ -17,16 +17,19 @@ from polariscope.errors import InputError, PolariscopeError, unknown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Block = Literal["encoder", "latent", "decoder", "layers"]
+Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
 LATENT = ("mean", "variance", "sampled")
+FEWEST_STEPS = 3  # of two, all layers of one are shown with all of the other
 
 
 def block_of(layer: str) -> Block:
-    """Which part of a network a layer belongs to; the input goes with the encoder.
+    """Which part of a network a layer belongs to; the input goes with the encoder, a step with the steps.
 
-    >>> block_of("input"), block_of("sampled"), block_of("decoder/2"), block_of("conv1")
-    ('encoder', 'latent', 'decoder', 'layers')
+    >>> block_of("input"), block_of("sampled"), block_of("decoder/2"), block_of("conv1"), block_of("step 4")
+    ('encoder', 'latent', 'decoder', 'layers', 'steps')
     """
+    if layer.startswith("step "):
+        return "steps"
     if layer == "input" or layer.startswith("encoder/"):
         return "encoder"
     return "latent" if layer in LATENT else "decoder" if layer.startswith("decoder/") else "layers"
@@ -43,7 +46,7 @@ def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Layers of one model, or of a group of them on average, with those of another."""
+    """Layers of one model, or of a group of them on average, with those of another; or a run's steps."""
 
     values: Float[np.ndarray, "row column"]
     errors: Float[np.ndarray, "row column"] | None
@@ -57,6 +60,8 @@ class HeatMap:
     n_pairs: int
     measure: str
     n_samples: int
+    about: str = ""
+    """What is compared with what, where rows and columns do not say it."""
 
     def matching(self) -> dict[str, tuple[float, float | None]]:
         """Score and error of each layer with the one of the same name."""
@@ -98,6 +103,20 @@ class Comparison:
     seed: int
     notes: tuple[str, ...]
     """Where the comparison should be read with care."""
+    checkpoints: tuple[tuple[int, int], ...] = ()
+    """Of checkpoints: the run each model belongs to, from 0, and its step; empty when they are none."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of which all runs have a checkpoint, in order; none when no checkpoints were compared."""
+        runs = {run for run, _ in self.checkpoints}
+        steps = sorted({step for _, step in self.checkpoints})
+        return tuple(step for step in steps if all((run, step) in self.checkpoints for run in runs))
+
+    @property
+    def is_course(self) -> bool:
+        """Whether these are checkpoints of enough steps to be shown step against step."""
+        return len(self.steps) >= FEWEST_STEPS
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -155,17 +174,88 @@ class Comparison:
 
         found = tables(self.matrix)
         parts = np.array([tables(part).mean(axis=0) for part in self.parts])
+        return self._heat_map(found, parts, rows=rows, columns=columns, row_label=one, column_label=other)
+
+    def course(self, reference: int | None = None) -> HeatMap:
+        r"""Every layer at every step (rows) with the same layer at a step of reference, by default the last.
+
+        .. math:: \frac1R \sum_{r=1}^{R} \mathrm{sim}(M_l^{r, t}, M_l^{r, T})
+
+        for layer l at step t of run r, with T the reference: each run is compared with itself only. A layer that
+        reaches 1 early has found its representation early. 1 in the row of the reference. Each step draws noise of
+        its own, so that the sampled layer and the decoder stay low while the codes are mostly noise.
+
+        Reference: bonheme2023 §7.3, which compares epochs with each other.
+        """
+        steps, layers = self._check_steps(reference), self.layers
+        last = steps[-1] if reference is None else reference
+        pairs = [[(layer, t, last) for layer in layers] for t in steps]
+        about = f"each layer of {self._who()} at each step with itself at step {last}"
+        return self._of_runs(pairs, _step_names(steps), layers, f"layer, with itself at step {last}", about)
+
+    def between_steps(self, layer: str = "mean") -> HeatMap:
+        """One layer at every step with itself at every other, averaged over runs as in :meth:`course`."""
+        steps = self._check_steps(None)
+        if layer not in self.layers:
+            raise InputError(unknown("layer of all models", layer, self.layers))
+        pairs = [[(layer, t, other) for other in steps] for t in steps]
+        names = _step_names(steps)
+        return self._of_runs(pairs, names, names, "step", f"{layer} of {self._who()}, step against step")
+
+    def _check_steps(self, reference: int | None) -> tuple[int, ...]:
+        steps = self.steps
+        if not steps:
+            raise InputError(
+                "only checkpoints have steps in common; compare runs with checkpoints=True, on the command line "
+                "--checkpoints."
+            )
+        if reference is not None and reference not in steps:
+            raise InputError(
+                f"reference must be one of the steps {', '.join(map(str, steps))}, got {reference}."
+            )
+        return steps
+
+    def _who(self) -> str:
+        names = dict.fromkeys(model.partition(" at ")[0] for model in self.models)
+        return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
+
+    def _of_runs(
+        self,
+        pairs: list[list[tuple[str, int, int]]],
+        rows: tuple[str, ...],
+        columns: tuple[str, ...],
+        column_label: str,
+        about: str,
+    ) -> HeatMap:
+        """The scores of a layer at two steps, for each cell, averaged over runs."""
+
+        def place(run: int, layer: str, step: int) -> int:
+            return self._place(self.checkpoints.index((run, step)), layer)
+
+        runs = sorted({run for run, _ in self.checkpoints})
+        one = np.array([[[place(run, layer, a) for layer, a, _ in row] for row in pairs] for run in runs])
+        other = np.array([[[place(run, layer, b) for layer, _, b in row] for row in pairs] for run in runs])
+        parts = np.array([part[one, other].mean(axis=0) for part in self.parts])
+        return self._heat_map(
+            self.matrix[one, other],
+            parts,
+            rows=rows,
+            columns=columns,
+            row_label="step",
+            column_label=column_label,
+            about=about,
+        )
+
+    def _heat_map(self, found: np.ndarray, parts: np.ndarray, **names: Any) -> HeatMap:
+        """The mean of the tables found for several pairs of models, and of those of each part of the samples."""
         return HeatMap(
             values=found.mean(axis=0),
             errors=_error(parts),
-            spread=found.std(axis=0, ddof=1) if len(pairs) > 1 else None,
-            rows=rows,
-            columns=columns,
-            row_label=one,
-            column_label=other,
-            n_pairs=len(pairs),
+            spread=found.std(axis=0, ddof=1) if len(found) > 1 else None,
+            n_pairs=len(found),
             measure=self.measure,
             n_samples=self.n_samples,
+            **names,
         )
 
     def overall(self) -> HeatMap:
@@ -183,6 +273,11 @@ class Comparison:
     def _shared(self, models: list[int]) -> tuple[str, ...]:
         first, *rest = (self.layers_of[model] for model in dict.fromkeys(models))
         return tuple(layer for layer in first if all(layer in own for own in rest))
+
+    def maps(self) -> list[HeatMap]:
+        """What is shown in words: the headline, and of checkpoints the codes step against step."""
+        codes = "mean" if "mean" in self.layers else self.layers[-1]
+        return [self.headline(), *([self.between_steps(codes)] if self.is_course else [])]
 
     def figure(self, one: str | None = None, other: str | None = None) -> Figure:
         """The averaged heat map, drawn."""
@@ -206,7 +301,8 @@ class Comparison:
             }
             words = {name: tuple(stored[name]) for name in ("models", "groups", "notes")}
             layers = tuple(map(tuple, stored["layers_of"]))
-            return cls(**{**stored, **arrays, **words, "layers_of": layers})
+            steps = tuple((int(run), int(step)) for run, step in stored.get("checkpoints", ()))
+            return cls(**{**stored, **arrays, **words, "layers_of": layers, "checkpoints": steps})
         except (KeyError, TypeError, ValueError) as error:
             raise PolariscopeError(
                 f"this is not a stored comparison ({error}); compare the models again."
@@ -222,7 +318,9 @@ class Comparison:
         return record, picture
 
     def headline(self) -> HeatMap:
-        """The heat map to show first: of two groups, else of all pairs of models."""
+        """The heat map to show first: the course of checkpoints, of two groups, else of all pairs of models."""
+        if self.is_course:
+            return self.course()
         return self.average() if len(set(self.groups)) <= 2 else self.overall()
 
     def __str__(self) -> str:
@@ -230,6 +328,10 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return printing.as_html(self)
+
+
+def _step_names(steps: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"step {step}" for step in steps)
 
 
 def _error(parts: np.ndarray) -> np.ndarray | None:

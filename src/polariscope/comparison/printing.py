@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polariscope.comparison.comparison import Comparison, HeatMap
 
+MOST_STEPS = 12  # rows of a table; similarity.json has all
+
 
 def short(layer: str) -> str:
-    """A layer's name in three characters or so, for the head of a column.
+    """A layer's name in three characters or so, or a step's number, for the head of a column.
 
-    >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12")]
-    ['in', 'e1', 'μ', 'σ²', 'z', 'd12']
+    >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12", "step 400")]
+    ['in', 'e1', 'μ', 'σ²', 'z', 'd12', '400']
     """
     known = {"input": "in", "mean": "μ", "variance": "σ²", "sampled": "z"}
     part, slash, number = layer.partition("/")
-    return known.get(layer, f"{part[0]}{number}" if slash and number.isdigit() else layer)
+    plain = layer.removeprefix("step ")
+    return known.get(layer, f"{part[0]}{number}" if slash and number.isdigit() else plain)
 
 
 def cell(value: float) -> str:
@@ -34,13 +38,18 @@ def cell(value: float) -> str:
 
 def sentence(found: HeatMap) -> str:
     """What is compared, on what."""
-    who = (
+    who = found.about or (
         f"{found.row_label} (rows) with {found.column_label} (columns)"
         if found.row_label != found.column_label
         else f"{found.row_label}, layers with each other"
     )
-    pairs = f", mean of {found.n_pairs} pairs of models" if found.n_pairs > 1 else ""
+    pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
     return f"{found.measure}: {who}{pairs}, {found.n_samples:,} samples"
+
+
+def mean_of(found: HeatMap) -> str:
+    """What a heat map is a mean of."""
+    return "runs" if found.about else "pairs of models"
 
 
 def cells_of(found: HeatMap) -> list[list[str]]:
@@ -74,20 +83,53 @@ def matching_as_text(found: HeatMap) -> str:
     return "\n".join([f"Layers of the same name{how}", *rows])
 
 
+def has_matching(found: HeatMap) -> bool:
+    """Whether layers of the same name are worth a list: not of one model with itself, nor of steps."""
+    return not found.about and (found.row_label != found.column_label or found.n_pairs > 1)
+
+
+def thinned(found: HeatMap) -> HeatMap:
+    """The heat map with at most a dozen steps, evenly spread from the first to the last, and its title saying so."""
+    n = len(found.rows)
+    if not found.about or n <= MOST_STEPS:
+        return found
+    chosen = [round(place * (n - 1) / (MOST_STEPS - 1)) for place in range(MOST_STEPS)]
+    both = found.rows == found.columns
+
+    def cut(table: Any) -> Any:
+        return None if table is None else table[chosen][:, chosen] if both else table[chosen]
+
+    return dataclasses.replace(
+        found,
+        values=cut(found.values),
+        errors=cut(found.errors),
+        spread=cut(found.spread),
+        rows=tuple(found.rows[place] for place in chosen),
+        columns=tuple(found.columns[place] for place in chosen) if both else found.columns,
+        about=f"{found.about} ({MOST_STEPS} of {n} steps)",
+    )
+
+
 def as_text(comparison: Comparison) -> str:
-    """The averaged heat map, layers of the same name, notes."""
-    found = comparison.headline()
-    parts = [heat_map_as_text(found)]
-    if found.row_label != found.column_label or found.n_pairs > 1:
-        parts.append(matching_as_text(found))
+    """The heat maps to show, layers of the same name, notes."""
+    maps = comparison.maps()
+    parts = [heat_map_as_text(thinned(found)) for found in maps]
+    if has_matching(maps[0]):
+        parts.append(matching_as_text(maps[0]))
     if comparison.notes:
         parts.append("\n".join(["Read with care", *(f"- {note}" for note in comparison.notes)]))
     return "\n\n".join(parts)
 
 
 def as_html(comparison: Comparison) -> str:
-    """The averaged heat map as a table whose cells are shaded; names are escaped."""
-    found = comparison.headline()
+    """The heat maps to show as tables whose cells are shaded; names are escaped."""
+    tables = "".join(heat_map_as_html(thinned(found)) for found in comparison.maps())
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in comparison.notes)
+    return tables + (f"<p>Read with care</p><ul>{notes}</ul>" if notes else "")
+
+
+def heat_map_as_html(found: HeatMap) -> str:
+    """A table whose cells are shaded."""
     head = "".join(f"<th>{html.escape(short(layer))}</th>" for layer in found.columns)
     body = "".join(
         f"<tr><th style='text-align:left'>{html.escape(layer)}</th>"
@@ -98,9 +140,7 @@ def as_html(comparison: Comparison) -> str:
         + "</tr>"
         for layer, values in zip(found.rows, found.values.tolist(), strict=True)
     )
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in comparison.notes)
-    care = f"<p>Read with care</p><ul>{notes}</ul>" if notes else ""
     return (
         f"<p><strong>{html.escape(sentence(found))}</strong></p>"
-        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>{care}"
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
     )

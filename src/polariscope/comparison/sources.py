@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ from polariscope.training.folder import read_settings
 
 BATCH = 256  # fixed, so that the noise of the sampled layer does not depend on memory
 
+# Remedies in Python's words; the command line puts its own in their place.
+KEEP_ALL = "keep_checkpoints='all'"
+GIVE_DATA = "say on which to compare them with data="
+
 Layers = Mapping[str, Shaped[np.ndarray, "..."]]
 
 
@@ -38,11 +43,13 @@ class Source:
     """Loads the model, one at a time; None for given activations."""
     layers: Layers | None
     run: Path | None
+    checkpoint: tuple[int, int] | None = None
+    """Of a checkpoint, which of the runs it belongs to, from 0, and its step."""
 
 
 def find_sources(models: Any, checkpoints: Any) -> list[Source]:
     """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
-    if isinstance(models, (str, Path, Model)):
+    if isinstance(models, (str, Path, Model, np.ndarray)):
         models = [models]
     groups = dict(models) if isinstance(models, Mapping) else None
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
@@ -51,9 +58,9 @@ def find_sources(models: Any, checkpoints: Any) -> list[Source]:
     if not members:
         raise InputError("models must hold at least one model, run folder or mapping of layers, got none.")
     sources: list[Source] = []
-    for group, item in members:
+    for number, (group, item) in enumerate(members):
         if checkpoints is not False:
-            sources += _checkpoints(item, checkpoints)
+            sources += _checkpoints(item, checkpoints, number)
         else:
             sources.append(_source(group, item, number=len(sources) + 1))
     return _with_unique_labels(sources)
@@ -79,29 +86,41 @@ def _source(group: str | None, item: Any, number: int) -> Source:
         label = f"model {number}"
         layers = {str(name): np.asarray(array) for name, array in item.items()}
         return Source(label, group or label, None, layers, None)
+    if isinstance(item, Mapping):
+        what = "a mapping without any layer"
+    else:
+        shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""
+        what = f"{type(item).__name__}{shape}"
     raise InputError(
-        f"models must be models, run folders or mappings from layer names to arrays, got {item!r} of type "
-        f"{type(item).__name__}."
+        "models must be models, run folders or mappings from layer names to arrays, as in [{'layer': array}], "
+        f"got {what}."
     )
 
 
-def _checkpoints(run: Any, wanted: bool | Sequence[int]) -> list[Source]:
+def _checkpoints(run: Any, wanted: bool | Sequence[int], number: int) -> list[Source]:
     """The checkpoints of a run as models, in groups by step, so that seeds are averaged."""
     if not isinstance(run, (str, Path)):
         raise InputError(f"checkpoints are those of run folders, got {type(run).__name__}; give paths.")
     path = Path(run)
     read_settings(path)  # says so if it is no run
     found = saved_steps(path / "checkpoints")
-    steps = found if wanted is True else list(wanted)  # type: ignore[arg-type]
+    steps = found if isinstance(wanted, bool) else list(wanted)
     missing = [step for step in steps if step not in found]
     if missing or not steps:
         raise InputError(
             f"{run} has checkpoints of the steps {', '.join(map(str, found)) or 'none'}, not of "
-            f"{', '.join(map(str, missing)) or 'any'}; train with keep_checkpoints='all' to keep every one."
+            f"{', '.join(map(str, missing)) or 'any'}; train with {KEEP_ALL} to keep every one."
         )
     name = path.resolve().name
     return [
-        Source(f"{name} at {step}", f"step {step}", lambda step=step: load_checkpoint(path, step), None, path)  # type: ignore[misc]
+        Source(
+            label=f"{name} at {step}",
+            group=f"step {step}",
+            model=functools.partial(load_checkpoint, path, step),
+            layers=None,
+            run=path,
+            checkpoint=(number, step),
+        )
         for step in steps
     ]
 
@@ -147,7 +166,7 @@ def find_data(sources: Sequence[Source], data: Any) -> AbstractDataset:
         (first, one), (second, other) = list(records.values())[:2]
         raise InputError(
             f"models must see the same observations, but {first} was trained on {_describe(one)} and {second} on "
-            f"{_describe(other)}; say on which to compare them with data=."
+            f"{_describe(other)}; {GIVE_DATA}."
         )
     return load_recorded(next(iter(records.values()))[1])
 

@@ -24,9 +24,10 @@ class Corrupted:
     """Codes of corrupted observations against those of the same observations, clean."""
 
     retained: float
-    """1 − Σ‖μ' − μ‖² / Σ‖μ − μ̄‖²: 1 when codes stay, 0 when they are as far off as the mean code, or below."""
+    """1 − Σ‖μ' − μ‖² / Σ‖μ − μ̄‖², at most 1, without a lower bound: 1 when codes stay, 0 when they are as far off as
+    the mean code, −1 when they are as widely spread as before and unrelated, and less when they are thrown further."""
     retained_by_latent: Float[np.ndarray, " latent"]
-    """The same for each latent; 0 for a latent whose code never varies."""
+    """The same for each latent; 0, whatever the corruption does, for one whose clean code never varies."""
     spread: float
     """Tr Var[μ'] / Tr Var[μ]: near 0 when all corrupted observations get one code."""
     rate: Float[np.ndarray, " latent"] | None
@@ -55,7 +56,9 @@ def corruption_probe(
 
     ``corruptions`` are functions of a batch and a generator, by name; by default pixels flipped with probability
     0.001, 0.01 and 0.05 and inverted colours. ``retained`` near 1 says that a code survives, ``spread`` near 0
-    that corrupted inputs all collapse to one region.
+    that corrupted inputs all collapse to one region. ``retained`` is no share: below 0 the corrupted code says less
+    of the clean one than their mean does, and how far below depends on how far codes are thrown; ``recognised`` is
+    a share.
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18, judges traversals by eye; the numbers are ours.
     """

@@ -11,10 +11,13 @@ import torch
 from jaxtyping import Float
 
 from polariscope.errors import InputError
+from polariscope.geometry._intervals import interval_of_mean
 from polariscope.geometry.decoder import decoder_function, evaluating
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.geometry.observations import choose_observations, posteriors
 from polariscope.seeds import derive
+
+LARGE = 0.1  # of the two losses, from which an interaction has a note
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class LossSplit:
     stochastic: float
     """E‖Dec(z) − Dec(μ)‖², what the posterior's noise adds."""
     interaction: float
-    """2 E⟨Dec(z) − Dec(μ), Dec(μ) − x⟩: 0 when Dec(z) is unbiased around Dec(μ)."""
+    """2 E⟨Dec(z) − Dec(μ), Dec(μ) − x⟩, of either sign: 0 when Dec(z) is unbiased around Dec(μ)."""
     linearised: float | None
     """tr(J Σ Jᵀ), the stochastic loss of the decoder's linear approximation; None unless asked for."""
     deviation: tuple[float, float, float]
@@ -39,9 +42,25 @@ class LossSplit:
 
     @property
     def stochastic_share(self) -> float:
-        """Stochastic loss over the two losses that are never negative; 0 when both are 0."""
+        """Stochastic loss over the two losses that are never negative; 0 when both are 0.
+
+        It is the share of the total only where the interaction is 0.
+        """
         both = self.deterministic + self.stochastic
         return self.stochastic / both if both > 0 else 0.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the parts should be read with care: an interaction that is no rounding error or luck of the draw."""
+        both, error = self.deterministic + self.stochastic, self.deviation[2]
+        if abs(self.interaction) <= max(LARGE * both, 2 * error):
+            return ()
+        sign = "less" if self.interaction < 0 else "more"
+        share = abs(self.interaction) / both
+        return (
+            f"The interaction is {self.interaction:.3g}: the total is {share:.0%} {sign} than its two losses, since "
+            "the decoder bends within the posterior's noise. They are no shares of the total.",
+        )
 
 
 def split_reconstruction(
@@ -60,9 +79,11 @@ def split_reconstruction(
         + 2\,\mathrm{E}\langle \mathrm{Dec}(z) - \mathrm{Dec}(\mu), \mathrm{Dec}(\mu) - x \rangle
 
     with z ~ q(z|x) and μ its mean. The last term is 0 if E Dec(z) = Dec(μ), as in a linear model; it is kept, so
-    that the parts always add up. The stochastic part is what pushes the decoder's columns to be orthogonal; to
-    first order it is tr(J Σ Jᵀ), with the posterior covariance Σ and the Jacobian J at μ. Dec is the decoder's
-    mean, whatever the likelihood; a Gaussian one with variance γ has this loss over 2γ, in nats.
+    that the parts always add up. It is negative where training has put the mean of the noisy outputs nearer to x
+    than the output of the mean code; a note says when it is over a tenth of the others. The stochastic part is what
+    pushes the decoder's columns to be orthogonal; to first order it is tr(J Σ Jᵀ), with the posterior covariance Σ
+    and the Jacobian J at μ. Dec is the decoder's mean, whatever the likelihood; a Gaussian one with variance γ has
+    this loss over 2γ, in nats.
 
     Each observation gets ``n_draws`` draws and their mirror images 2μ − z, which are as likely: odd orders of the
     noise cancel, so that the interaction of a linear model is 0 and not just small.
@@ -103,12 +124,11 @@ def _linearised(model: Any, codes: list[np.ndarray], covariances: list[np.ndarra
 def _summarise(table: Float[np.ndarray, "sample 3"], linearised: float | None) -> LossSplit:
     n = len(table)
     totals = table.sum(axis=1)
-    total, parts = float(totals.mean()), table.mean(axis=0)
+    parts = table.mean(axis=0)
     errors = table.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.zeros(3)
-    half = 1.96 * float(totals.std(ddof=1)) / math.sqrt(n) if n > 1 else None
     return LossSplit(
-        total=total,
-        interval=None if half is None else (total - half, total + half),
+        total=float(totals.mean()),
+        interval=interval_of_mean(totals),
         deterministic=float(parts[0]),
         stochastic=float(parts[1]),
         interaction=float(parts[2]),

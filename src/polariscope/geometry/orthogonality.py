@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.errors import InputError
+from polariscope.geometry._intervals import interval_of_mean
 from polariscope.geometry.assignment import signed_permutation_distance
 from polariscope.geometry.decoder import Output, check_codes
 from polariscope.geometry.haar import haar_distance, haar_rotations
@@ -154,10 +154,9 @@ def _measure(
     rotated = np.einsum("nij,nj,nkj->nik", Q, eigenvalues, Q, optimize=True)
     value, haar = float(distances.mean()), haar_distance(d)
     degenerate = _share_degenerate(singular)
-    error = 1.96 * float(distances.std(ddof=1)) / math.sqrt(n) if n > 1 else None
     return Orthogonality(
         value=value,
-        interval=None if error is None else (max(0.0, value - error), value + error),
+        interval=interval_of_mean(distances, lowest=0.0),
         haar=haar.mean,
         haar_deviation=haar.deviation,
         overlap=_off_diagonal_mean(squares),

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.errors import InputError
+from polariscope.errors import InputError, PolariscopeError, unknown
 from polariscope.regime.records import to_plain
 from polariscope.registry import open_family
 
@@ -87,6 +87,34 @@ class Score:
         """As JSON: arrays become lists, an infinite number the word "Infinity", one that is undefined null."""
         return {field.name: _as_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
+    @classmethod
+    def from_dict(cls, stored: Any) -> Score:
+        """What :meth:`to_dict` wrote. Details come back as JSON has them; what is no stored score is refused."""
+        try:
+            name, interval, chance = str(stored["metric"]), stored["interval"], stored["chance"]
+            if name not in family:
+                raise InputError(unknown("metric", name, family))
+            low, high = map(float, stored["bounds"])
+            value = float(stored["value"])
+            if math.isnan(value):
+                raise ValueError(f"the value of {name} is not a number")
+            return cls(
+                value=value,
+                interval=None if interval is None else (float(interval[0]), float(interval[1])),
+                chance=None if chance is None else float(chance),
+                bounds=(low, high),
+                higher_is_better=bool(stored["higher_is_better"]),
+                variant=str(stored["variant"]),
+                per_factor=_array(stored["per_factor"]),
+                per_latent=_array(stored["per_latent"]),
+                matrix=_array(stored["matrix"]),
+                details=dict(stored["details"]),
+                notes=tuple(map(str, stored["notes"])),
+                metric=name,
+            )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise _not_stored("score", error) from None
+
     def __str__(self) -> str:
         words = f"{self.metric} ({self.variant})".strip() if self.metric else self.variant
         line = f"{words}: {self.value:.4g}"
@@ -109,6 +137,15 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else to_plain(value)
+
+
+def _array(values: Any) -> Float[np.ndarray, "..."] | None:
+    """Numbers as they were; those that were undefined are stored as null."""
+    return None if values is None else np.array(values, dtype=np.float64)
+
+
+def _not_stored(noun: str, error: Exception) -> PolariscopeError:
+    return PolariscopeError(f"this is not a stored {noun}: {type(error).__name__}, {error}")
 
 
 metric = family = open_family(

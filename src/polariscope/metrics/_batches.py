@@ -101,6 +101,10 @@ def assumptions(shared: Shared, groups: Groups) -> tuple[str, ...]:
         f"Batches are drawn from these {shared.n_samples} samples: a value is fixed as often as it occurs, and the "
         "other factors vary as they do among the samples that have it."
     ]
+    if shared.n_factors == 1:
+        notes.append(
+            "With a single factor there is no other to take it for: right every time, whatever the codes."
+        )
     for name, values in zip(groups.names, groups.seen_once, strict=True):
         if values:
             notes.append(

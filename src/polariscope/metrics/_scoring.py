@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from polariscope import __version__, files
 from polariscope.errors import InputError, unknown
-from polariscope.metrics import Score, family
-from polariscope.metrics._shared import FactorKind, Shared
+from polariscope.metrics import Score, _not_stored, family
+from polariscope.metrics._shared import FactorKind, Shared, named
 from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.rule import moments, types_of
 from polariscope.representations import Representation
@@ -25,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of one representation by name: ``scores["mig"].value``."""
+    """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
 
     scores: dict[str, Score]
     not_applicable: dict[str, str]
@@ -38,6 +39,11 @@ class Scores:
     """Of the factors that were used."""
     seed: int
     notes: tuple[str, ...] = ()
+    factor_kinds: tuple[str, ...] = ()
+    """Of the factors that were used."""
+    fingerprint: str = ""
+    """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
+    version: str = __version__
 
     def __getitem__(self, name: str) -> Score:
         if name in self.not_applicable:
@@ -52,9 +58,68 @@ class Scores:
         return {
             **plain,
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "factor_names": list(self.factor_names),
-            "notes": list(self.notes),
+            **{name: list(plain[name]) for name in ("factor_names", "factor_kinds", "notes")},
         }
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Scores:
+        """What :meth:`to_dict` wrote; anything else is refused."""
+        try:
+            scores = {str(word): Score.from_dict(record) for word, record in stored["scores"].items()}
+            for word, found in scores.items():
+                if word.partition(":")[0] != found.metric:
+                    raise ValueError(f"{word!r} is a score of {found.metric}")
+            return cls(
+                scores=scores,
+                not_applicable={str(word): str(reason) for word, reason in stored["not_applicable"].items()},
+                source=str(stored["source"]),
+                n_samples=int(stored["n_samples"]),
+                n_latents=int(stored["n_latents"]),
+                factor_names=tuple(map(str, stored["factor_names"])),
+                seed=int(stored["seed"]),
+                notes=tuple(map(str, stored["notes"])),
+                # Before these were kept, there was nothing to read.
+                factor_kinds=tuple(map(str, stored.get("factor_kinds", ()))),
+                fingerprint=str(stored.get("fingerprint", "")),
+                version=str(stored.get("version", "")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _not_stored("set of scores", error) from None
+
+    def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
+        """Every note once, behind the names of the scores that share it; none for one about all of them."""
+        found: dict[str, list[str]] = {}
+        for word, score in self.scores.items():
+            for note in score.notes:
+                found.setdefault(note, []).append(word)
+        return [
+            *(((), note) for note in self.notes),
+            *((tuple(words), note) for note, words in found.items()),
+        ]
+
+    def differences(self, other: Scores) -> list[str]:
+        """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
+        settings = ("version", "source", "seed", "n_samples", "n_latents", "factor_names", "factor_kinds")
+        pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
+        found = [
+            f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
+            for name, theirs, ours in pairs
+            if theirs != ours
+        ]
+        return found or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
+
+    def joined(self, earlier: Scores) -> Scores:
+        """These scores and those of an earlier call with the same settings, which has to be so."""
+        changed = self.differences(earlier)
+        if changed:
+            raise InputError(f"earlier must have the same settings, but differs: {'; '.join(changed)}.")
+        refused = {**earlier.not_applicable, **self.not_applicable}
+        scores = {**earlier.scores, **self.scores}
+        return dataclasses.replace(
+            self,
+            scores=scores,
+            not_applicable={word: reason for word, reason in refused.items() if word not in scores},
+        )
 
     def __str__(self) -> str:
         lines = [str(score) for score in self.scores.values()]
@@ -62,22 +127,31 @@ class Scores:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
+def _in_words(value: Any) -> str:
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "none"
+
+
 def score(
-    representation: Representation,
+    representation: Any,
     metrics: str | Sequence[str] = "all",
     seed: int = 0,
     *,
     source: str = "mean",
+    factors: Any = None,
+    factor_names: Sequence[str] = (),
     factor_kinds: Sequence[FactorKind] | None = None,
     progress: Progress | None = None,
 ) -> Scores:
     """Every metric asked for, of one representation; tables, splits and resamples they share are made once.
 
+    ``representation`` is one, or an array (sample, latent) of codes with ``factors`` and ``factor_names`` beside it:
+    only what looks at posteriors needs their variances, which a Representation has.
+
     ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
-    the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored. A
-    factor that is measured must be declared in ``factor_kinds``. Factors with a single value are left out, with a
-    note: nothing can be learnt about them. A metric that does not apply, for want of factors or of several models,
-    is listed with the reason and does not stop the others.
+    the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored, or
+    which of them an array holds. A factor that is measured must be declared in ``factor_kinds``. Factors with a
+    single value are left out, with a note: nothing can be learnt about them. A metric that does not apply, for want
+    of factors, of variances or of several models, is listed with the reason and does not stop the others.
 
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
@@ -85,16 +159,13 @@ def score(
     >>> rep = Representation(codes, np.full((500, 2), 0.01), codes, factors)
     >>> score(rep, "modularity,dci:lasso").scores.keys()
     dict_keys(['modularity', 'dci:lasso'])
+    >>> score(codes, "modularity,mig:chen", factors=factors).not_applicable.keys()
+    dict_keys(['mig:chen'])
     """
-    if not isinstance(representation, Representation):
-        raise InputError(
-            f"representation must be a Representation, got {type(representation).__name__}; "
-            "make one of arrays: Representation(mean, variance, sampled, factors)."
-        )
     if source not in get_args(Source):
         raise InputError(unknown("source", source, get_args(Source)))
     plan = _plan(metrics)
-    table = _Table(representation, source, factor_kinds, seed)
+    table = _Table(_arrays(representation, source, factors, factor_names), source, factor_kinds, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
     for number, (word, (name, options)) in enumerate(plan.items()):
@@ -108,11 +179,13 @@ def score(
         scores=found,
         not_applicable=refused,
         source=source,
-        n_samples=representation.n_samples,
-        n_latents=representation.n_latents,
+        n_samples=table.without_factors.n_samples,
+        n_latents=table.without_factors.n_latents,
         factor_names=table.names,
         seed=seed,
         notes=table.notes,
+        factor_kinds=() if table.shared is None else table.shared.factor_kinds,
+        fingerprint=table.fingerprint,
     )
 
 
@@ -130,29 +203,75 @@ def _plan(metrics: str | Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]
     return plan
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Arrays:
+    """What is scored."""
+
+    codes: Any
+    variance: Any
+    factors: Any
+    factor_names: tuple[str, ...]
+    representation: Representation | None
+    """Where the arrays come from, if not from the caller."""
+
+
+def _arrays(given: Any, source: str, factors: Any, factor_names: Sequence[str]) -> _Arrays:
+    if not isinstance(given, Representation):
+        if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__array__"):
+            raise InputError(
+                f"representation must be a Representation or an array (sample, latent), got {type(given).__name__}; "
+                "encode a run with polariscope.encode(run)."
+            )
+        return _Arrays(given, None, factors, tuple(factor_names), None)
+    if factors is not None or factor_names:
+        raise InputError("factors must be left out with a Representation, which has its own; set them there.")
+    codes = given.mean if source == "mean" else given.sampled
+    return _Arrays(codes, given.variance, given.factors, given.factor_names, given)
+
+
 class _Table:
-    """The arrays of a representation, checked once, and the metrics called with them."""
+    """Arrays, checked once, and the metrics called with them."""
 
     def __init__(
         self,
-        representation: Representation,
+        arrays: _Arrays,
         source: str,
         factor_kinds: Sequence[FactorKind] | None,
         seed: int,
     ) -> None:
-        self.representation, self.seed, self.source = representation, seed, source
-        self.codes = representation.mean if source == "mean" else representation.sampled
+        self.arrays, self.seed, self.source = arrays, seed, source
         self.names: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self.without_factors = Shared(self.codes, variance=representation.variance, seed=seed)
+        self.without_factors = Shared(arrays.codes, variance=arrays.variance, seed=seed)
         self.shared, self.reason = self._with_factors(factor_kinds)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything a score can depend on, but for the settings."""
+        rep = self.arrays.representation
+        found = {
+            "codes": self.without_factors.codes,
+            "variance": self.arrays.variance,
+            "factors": None if self.shared is None else self.shared.factors,
+            "prior_mean": None if rep is None else rep.prior_mean,
+            "prior_variance": None if rep is None else rep.prior_variance,
+        }
+        return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
 
     def _with_factors(self, factor_kinds: Sequence[FactorKind] | None) -> tuple[Shared | None, str]:
         """What metrics with factors start from, or why there is none."""
-        factors = self.representation.factors
-        if factors is None:
+        if self.arrays.factors is None:
             return None, "it needs factors, and these samples have none; encode a dataset with known factors."
-        names = self.representation.factor_names or tuple(map(str, range(factors.shape[1])))
+        factors = np.asarray(self.arrays.factors)
+        if factors.ndim != 2:
+            raise InputError(
+                f"factors must have shape (sample, factor), got {factors.shape}; a single one is factors[:, None]."
+            )
+        names = named(self.arrays.factor_names, factors.shape[1])
+        if len(names) != factors.shape[1]:
+            raise InputError(
+                f"factor_names must name each of the {factors.shape[1]} factors, got {len(names)} names."
+            )
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
             return None, f"no factor varies in these {len(factors)} samples; draw more samples."
@@ -168,7 +287,7 @@ class _Table:
             if not kept:
                 self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
         try:
-            arrays = (self.codes, factors[:, varies], self.representation.variance)
+            arrays = (self.arrays.codes, factors[:, varies], self.arrays.variance)
             return Shared(*arrays, factor_names=self.names, factor_kinds=kinds, seed=self.seed), ""
         except InputError as error:
             return None, str(error)
@@ -176,12 +295,16 @@ class _Table:
     def score(self, name: str, options: Mapping[str, Any]) -> Score:
         needs = family.traits(name)["needs"]
         if "models" in needs:
-            raise InputError("it compares several models, and this is one; call it with the codes of each.")
+            raise InputError(
+                f"it compares several models, and this is one; in Python, polariscope.metrics[{name!r}] takes a list "
+                "of the codes of each."
+            )
         self._check_posterior(name, options)
-        offered = {"variance": self.representation.variance, "types": None}
+        offered = {"variance": self.arrays.variance, "types": None}
         signature = inspect.signature(family[name]).parameters
-        if "types" in signature:
-            offered["types"] = types_of(moments(relative_posterior(self.representation)), ALPHA).tolist()
+        if "types" in signature and self.arrays.representation is not None:
+            posterior = relative_posterior(self.arrays.representation)
+            offered["types"] = types_of(moments(posterior), ALPHA).tolist()
         given = {key: value for key, value in offered.items() if key in signature}
         if "factors" not in needs:
             shared = self.without_factors
@@ -199,8 +322,9 @@ class _Table:
         )
         if is_about_posteriors and self.source != "mean":
             raise InputError("it is defined by posterior means and variances; score the mean representation.")
-        if name == "active-units":
-            mean, variance = self.representation.prior_mean, self.representation.prior_variance
+        rep = self.arrays.representation
+        if name == "active-units" and rep is not None:
+            mean, variance = rep.prior_mean, rep.prior_variance
             if (mean is not None and np.any(mean != 0)) or (variance is not None and np.any(variance != 1)):
                 raise InputError(
                     "its rules compare posteriors with the prior N(0, I), and this model has another; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt
@@ -14,7 +14,8 @@ from polariscope.errors import InputError
 from polariscope.regime.mutual_information import N_BINS, discretise
 from polariscope.seeds import generator
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 FactorKind = Literal["categorical", "continuous"]
 N_BOOTSTRAP = 200
 N_PERMUTATIONS = 10
@@ -23,13 +24,18 @@ LEVEL = 0.95
 LARGEST = 1e100
 """Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
 
+# Remedies in Python's words; the command line puts its own in their place.
+DECLARE = "declare it in factor_kinds, 'categorical' or 'continuous' for each factor"
+DRAW_MORE = f"draw more, or {DECLARE}"
+GIVE_VARIANCE = "give variance=, an array (sample, latent) of σ²"
 
-def _kept(method: Method) -> Method:
+
+def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
     """Keep a method's answers with the object, for each of its arguments."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def lookup(self: Shared, *arguments: Any, **options: Any) -> Any:
+    def lookup(self: Any, *arguments: Given.args, **options: Given.kwargs) -> Answer:
         bound = signature.bind(self, *arguments, **options)
         bound.apply_defaults()
         key = (method.__name__, *list(bound.arguments.values())[1:])
@@ -37,7 +43,7 @@ def _kept(method: Method) -> Method:
             self._answers[key] = method(self, *arguments, **options)
         return self._answers[key]
 
-    return lookup  # type: ignore[return-value]
+    return lookup
 
 
 class Shared:
@@ -67,7 +73,7 @@ class Shared:
         self.factor_names = _check_names(factor_names, n_factors)
         self.factor_kinds = _check_kinds(factor_kinds, n_factors)
         if self._factors is not None:
-            self._check_classes(self._factors, declared=factor_kinds is not None)
+            self._check_classes(self._factors)
 
     @property
     def n_samples(self) -> int:
@@ -92,9 +98,7 @@ class Shared:
     def variance(self) -> Float[np.ndarray, "sample latent"]:
         """Posterior variance of each code."""
         if self._variance is None:
-            raise InputError(
-                "this variant needs the posterior variances; give variance=, an array (sample, latent) of σ²."
-            )
+            raise InputError(f"this variant needs the posterior variances; {GIVE_VARIANCE}.")
         return self._variance
 
     @property
@@ -233,7 +237,7 @@ class Shared:
                     pairs.append(f"{self.factor_names[j]} and {self.factor_names[i]}")
         return pairs
 
-    def _check_classes(self, factors: Float[np.ndarray, "sample factor"], declared: bool) -> None:
+    def _check_classes(self, factors: Float[np.ndarray, "sample factor"]) -> None:
         for name, kind, column in zip(self.factor_names, self.factor_kinds, factors.T, strict=True):
             values = np.unique(column)
             if len(values) == 1:
@@ -244,15 +248,14 @@ class Shared:
             if kind == "continuous":
                 continue
             if not is_integral(column):
-                remedy = "declare it continuous" if declared else "give factor_kinds, one of each factor"
                 raise InputError(
                     f"factor {name!r} must hold integers (classes), got {column[column % 1 != 0][0]:g}; if it is "
-                    f"measured, {remedy}: 'categorical' or 'continuous'."
+                    f"measured, {DECLARE}."
                 )
             if 2 * len(values) > len(column):
                 raise InputError(
                     f"factor {name!r} has {len(values)} classes in {len(column)} samples; at least 2 samples a "
-                    "class are needed: draw more, or declare it continuous in factor_kinds."
+                    f"class are needed: {DRAW_MORE}."
                 )
 
 
@@ -408,7 +411,7 @@ def check_variance(
 
 
 def _check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
-    array = _as_floats(factors, "factors")
+    array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
             f"factors must have shape (sample, factor), got {array.shape}; for a single factor pass factors[:, None]."
@@ -424,6 +427,11 @@ def _check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample fa
 def _check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
     if names and len(names) != n_factors:
         raise InputError(f"factor_names must name each of the {n_factors} factors, got {len(names)} names.")
+    return named(names, n_factors)
+
+
+def named(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
+    """The factors' names, or their numbers where they have none."""
     return tuple(names) or tuple(map(str, range(n_factors)))
 
 
@@ -438,7 +446,7 @@ def _check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKin
     return cast(tuple[FactorKind, ...], tuple(kinds))
 
 
-def _as_floats(value: Any, name: str) -> np.ndarray:
+def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
     try:
         array = np.asarray(value)
     except Exception as error:  # whatever another library's __array__ raises
@@ -452,7 +460,6 @@ def _as_floats(value: Any, name: str) -> np.ndarray:
     if not np.isfinite(array).all():
         count = int(array.size - np.isfinite(array).sum())
         raise InputError(
-            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; "
-            "the model may have diverged."
+            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; {remedy}."
         )
     return array

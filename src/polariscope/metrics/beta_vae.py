@@ -49,7 +49,8 @@ def beta_vae(
 
     1 when each factor leaves its own trace in the distances, which needs no latent per factor: two factors mixed
     into two latents in different ways can still be told apart, so the metric saturates early. 1/K, with K
-    factors, is chance, and what constant codes get up to the luck of the draw. A factor with one value is refused.
+    factors, is chance, and what constant codes get up to the luck of the draw; a single factor is right every
+    time, with a note. A factor with one value is refused.
 
     ``standardised`` divides every feature by its standard deviation first, so that the penalty (C = 1) treats
     latents of any scale alike; ``raw`` does not, as in the code of Locatello et al. ``matrix`` holds the mean

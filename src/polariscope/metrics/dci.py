@@ -49,9 +49,13 @@ def dci(
     averaged over factors) are in ``details``. ``matrix`` is R, ``per_latent`` and ``per_factor`` the summands of D
     and C before weighting.
 
-    D = 1: no latent serves two factors; C = 1: no factor needs two latents; 0: all are used alike. A single factor
-    has D = 1, a single latent C = 1. Codes that predict nothing by any latent (constants) have D = C = 0, with a
-    note. Trees cannot see duplicates: of two equal latents the first is used.
+    D = 1: the predictor uses no latent for two factors; C = 1: none of two latents for one factor; 0: all are used
+    alike. This is about what a fitted predictor used, not only about the codes: factors that depend on each other
+    predict each other, and trees also split on noise, so that both cost codes that are the factors up to order,
+    sign and a little noise some of the 1. Nor does a flipped sign or another order of the latents leave trees exactly
+    as they were. Where any latent is used, a single factor has D = 1 and a single latent C = 1. Codes that predict
+    nothing by any latent (constants) have D = C = 0, with a note. Trees cannot see duplicates: of two equal latents
+    the first is used.
 
     Variants: ``boosted`` (default), histogram gradient boosting by LightGBM with the settings of the published
     numbers (100 trees of depth 3, rate 0.1) and 1023 bins, importance by gain; ``reference``, scikit-learn's exact
@@ -151,5 +155,7 @@ def _notes(shared: Shared, matrix: Float[np.ndarray, "latent factor"]) -> list[s
     if unused:
         notes.append(f"No latent helps to predict {', '.join(unused)}: these count for nothing in D and C.")
     if shared.n_factors == 1:
-        notes.append("With a single factor no latent can serve two: D is 1 whatever the codes.")
+        notes.append(
+            "With a single factor no latent can serve two: D is 1 for any codes that help to predict it."
+        )
     return [*notes, *shared.grid_notes]

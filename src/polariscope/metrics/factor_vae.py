@@ -50,10 +50,10 @@ def factor_vae(
     accuracy on ``n_test`` further votes (``held-out``), or on the same ones (``in-sample``).
 
     1: every factor has a latent of its own (or several; an unused latent costs nothing). 1/K, with K factors, is
-    chance; a little more when codes know nothing, since each latent's majority is taken. Latents with a standard
-    deviation below ``threshold`` over all samples are pruned, as is a constant one: their ratio of two small
-    variances is noise. When none is left there is no vote, and the score is 0. A factor with one value is
-    refused: nothing stands still with it, so that it would cap the score at (K − 1)/K.
+    chance; a little more when codes know nothing, since each latent's majority is taken; a single factor is right
+    every time, with a note. Latents with a standard deviation below ``threshold`` over all samples are pruned, as is
+    a constant one: their ratio of two small variances is noise. When none is left there is no vote, and the score is
+    0. A factor with one value is refused: nothing stands still with it, so that it would cap the score at (K − 1)/K.
 
     ``matrix`` holds each factor's share of votes for each latent, ``details`` the pruned latents. The interval
     is the spread of the score over halves of the samples, in-sample on at most 2 000 votes each.

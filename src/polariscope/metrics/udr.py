@@ -43,8 +43,12 @@ def udr(
         + \frac1{d_j} \sum_b \frac{\max_a R_{ab}^2}{\sum_a R_{ab}} \Bigr)
 
     A model's score is the median over the other models; the value is the mean over models, ``details["per_model"]`` has
-    each, ``matrix`` every pair (the diagonal, a model with itself, is 0 and not used). 1 when latents are the
-    same up to order and sign (``spearman``: and monotone maps); it approaches 0 when each is spread over many others.
+    each, ``matrix`` every pair (the diagonal, a model with itself, is 0 and not used). With ``spearman`` it is 1 when
+    every latent is a monotone map of one latent of each other model and has no rank correlation with the rest. That
+    they are the same up to order and sign is not enough: two latents with correlation r within a model take
+    1/(1 + |r|) of it even from equal models, and chance correlations of n samples take about (d − 1)·0.8/√n. The
+    ``lasso`` shrinks a perfect match of uncorrelated latents to 1 − ``alpha``, which is then the most. It approaches
+    0 when each latent is spread over many others.
 
     R is the absolute rank correlation, or for ``lasso`` the absolute coefficient of the standardised latents of model i
     in a regression of each latent of model j on them with penalty ``alpha``. Ranks are taken once and all pairs are one

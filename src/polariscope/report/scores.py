@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from polariscope import files
 from polariscope.errors import PolariscopeError
@@ -25,22 +22,11 @@ def read_scores(file: str | Path, n_latents: int | None = None) -> Scores:
     """
     stored = files.read_json(Path(file))
     try:
-        scores = {word: _read_score(word, record) for word, record in stored["scores"].items()}
-        found = Scores(
-            scores=scores,
-            not_applicable={str(word): str(reason) for word, reason in stored["not_applicable"].items()},
-            source=str(stored["source"]),
-            n_samples=int(stored["n_samples"]),
-            n_latents=int(stored["n_latents"]),
-            factor_names=tuple(map(str, stored["factor_names"])),
-            seed=int(stored["seed"]),
-            notes=tuple(map(str, stored["notes"])),
-        )
+        found = Scores.from_dict(stored)
         _check_shapes(found)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except PolariscopeError as error:
         raise PolariscopeError(
-            f"{file} is damaged or was written by another version ({type(error).__name__}: {error}); "
-            "score the run again."
+            f"{file} is damaged or was written by another version ({error}); score the run again."
         ) from None
     if n_latents is not None and found.n_latents != n_latents:
         raise PolariscopeError(
@@ -62,7 +48,7 @@ def scores_view(scores: Scores, regime: Regime) -> dict[str, Any]:
         "dci": by_metric.get("dci"),
         "probe": [] if probe is None else draw_probe(probe),
         "n_hidden": max(0, scores.n_latents - MOST_ROWS),
-        "notes": _notes(scores),
+        "notes": [f"{', '.join(names)}: {note}" if names else note for names, note in scores.grouped_notes()],
     }
 
 
@@ -110,45 +96,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value.is_integer() else words.number(value)
 
 
-def _notes(scores: Scores) -> list[str]:
-    """Notes of all metrics; one that several share is said once, with their names."""
-    found: dict[str, list[str]] = {}
-    for word, score in scores.scores.items():
-        for note in score.notes:
-            found.setdefault(note, []).append(word)
-    return [*scores.notes, *(f"{', '.join(names)}: {note}" for note, names in found.items())]
-
-
-def _read_score(word: str, record: Mapping[str, Any]) -> Score:
-    name = str(record["metric"])
-    if name not in family or word.partition(":")[0] != name:
-        raise ValueError(f"{word!r} is no metric that this version knows")
-    interval, chance = record["interval"], record["chance"]
-    low, high = map(float, record["bounds"])
-    value = float(record["value"])
-    if math.isnan(value):
-        raise ValueError(f"the value of {word} is not a number")
-    return Score(
-        value=value,
-        interval=None if interval is None else (float(interval[0]), float(interval[1])),
-        chance=None if chance is None else float(chance),
-        bounds=(low, high),
-        higher_is_better=bool(record["higher_is_better"]),
-        variant=str(record["variant"]),
-        per_factor=_array(record["per_factor"]),
-        per_latent=_array(record["per_latent"]),
-        matrix=_array(record["matrix"]),
-        details=dict(record["details"]),
-        notes=tuple(map(str, record["notes"])),
-        metric=name,
-    )
-
-
-def _array(values: Any) -> np.ndarray | None:
-    """Numbers as they were; those that were undefined are stored as null."""
-    return None if values is None else np.array(values, dtype=np.float64)
-
-
 def _check_shapes(scores: Scores) -> None:
     """The figures need a row for each latent and a column for each factor."""
     wanted = scores.n_latents, len(scores.factor_names)
@@ -156,4 +103,4 @@ def _check_shapes(scores: Scores) -> None:
         if score.metric in ("mig", "dci"):
             found = None if score.matrix is None else score.matrix.shape
             if found != wanted:
-                raise ValueError(f"the matrix of {word} must have shape {wanted}, got {found}")
+                raise PolariscopeError(f"the matrix of {word} must have shape {wanted}, got {found}.")

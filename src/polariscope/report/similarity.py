@@ -9,7 +9,8 @@ from matplotlib import rc_context
 
 from polariscope import files
 from polariscope.comparison.comparison import Comparison
-from polariscope.comparison.printing import sentence
+from polariscope.comparison.figure import draw_steps
+from polariscope.comparison.printing import has_matching, sentence
 from polariscope.errors import PolariscopeError
 from polariscope.report.svg import STYLE, to_svg
 
@@ -30,9 +31,14 @@ def read_similarity(file: str | Path) -> Comparison:
 def similarity_view(comparison: Comparison) -> dict[str, Any]:
     """What the template shows of the similarity."""
     found = comparison.headline()
-    figure = found.figure()  # in its own style; only how text is written is the page's
     lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
+    steps = None
+    # The figures have their own style; only how text is written is the page's.
     with rc_context({"svg.fonttype": STYLE["svg.fonttype"], "svg.hashsalt": STYLE["svg.hashsalt"]}):
-        chart = to_svg(figure, "similarity", f"{sentence(found)}; {lowest}.")
-    pairs = found.matching() if found.row_label != found.column_label or found.n_pairs > 1 else {}
-    return {"comparison": comparison, "found": found, "chart": chart, "matching": pairs}
+        chart = to_svg(found.figure(), "similarity", f"{sentence(found)}; {lowest}.")
+        if comparison.is_course:
+            maps = {layer: comparison.between_steps(layer) for layer in comparison.layers}
+            words = f"{found.measure} of each layer, step against step: {', '.join(maps)}."
+            steps = to_svg(draw_steps(maps), "similarity-steps", words)
+    pairs = found.matching() if has_matching(found) else {}
+    return {"comparison": comparison, "found": found, "chart": chart, "steps": steps, "matching": pairs}
