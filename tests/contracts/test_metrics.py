@@ -219,7 +219,7 @@ BAD = {
     "nan": r"codes must be finite, got 1 NaN or infinite of 960 values",
     "short": r"a row for each sample, got 240 and 239 rows",
     "single": r"factor '1' has a single value in these 240 samples, so its entropy is 0; draw more samples or drop it",
-    "fraction": r"factor '0' must hold integers \(classes\), got \d\.5; if it is measured, give factor_kinds",
+    "fraction": r"factor '0' must hold integers \(classes\), got \d\.5; if it is measured, declare it in factor_kinds",
     "many": r"factor '0' has 240 classes in 240 samples; at least 2 samples a class",
     "flat": r"codes must have shape \(sample, latent\), got \(240,\)",
     "one factor": r"factors must have shape \(sample, factor\), got \(240,\); for a single factor pass",
