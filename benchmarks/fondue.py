@@ -64,11 +64,23 @@ def published(job: Job, candidates: TrainedCandidates, near: int) -> Published:
     steps = candidates.steps_per_epoch
     traces: dict[int, float] = {}
 
-    def fits(n: int) -> bool:
+    def measured(n: int) -> bool:
         traces[n] = candidates.remember("trace_of", n, steps, lambda: trace_of(candidates, n, steps))
         return traces[n] <= THRESHOLD
 
-    answer = grow_and_bisect(fits, job.n_init, CAP) if job.whole else gallop(fits, near, CAP)
+    def fits(n: int) -> bool:
+        """As a wider model that fits, or a narrower one that does not, says; else as measured."""
+        if any(k >= n and trace <= THRESHOLD for k, trace in traces.items()):
+            return True
+        return all(k > n or trace <= THRESHOLD for k, trace in traces.items()) and measured(n)
+
+    if job.whole:
+        answer = grow_and_bisect(measured, job.n_init, CAP)
+    else:
+        for run in sorted(candidates.folder.glob("n-*")):  # of an earlier benchmark
+            if (run / "model.safetensors").exists():
+                measured(int(run.name.removeprefix("n-")))
+        answer = gallop(fits, near, CAP)
     path: list[int] = []
     grow_and_bisect(lambda n: path.append(n) or n <= answer, job.n_init, CAP)  # type: ignore[func-returns-value]
     return Published(answer, traces, path, steps * len(path))
