@@ -55,7 +55,8 @@ def beta_vae(
     ``standardised`` divides every feature by its standard deviation first, so that the penalty (C = 1) treats
     latents of any scale alike; ``raw`` does not, as in the code of Locatello et al. ``matrix`` holds the mean
     distance with each factor fixed over the mean distance in all features: a small number is a latent that
-    stands still with the factor. The interval is the spread of the score over halves of the samples (at most
+    stands still with the factor. The interval is the spread of the score over halves of the samples, the chance level
+    that of shuffled codes (at most
     3 000 features each).
 
     Reference: Higgins et al., β-VAE, 2017, https://openreview.net/forum?id=Sy2fzU9gl; numbers as in Locatello et
@@ -81,9 +82,9 @@ def beta_vae(
         return features, factor, _correct(features, factor, n_train, variant == "standardised")
 
     features, factor, correct = measured(z, groups, "features", n_train, n_test)
-    _, _, by_chance = measured(z[shared.permutations[0]], groups, "chance", n_train, n_test)
     value = float(correct.mean())
     n_half = min(n_train, N_HALF_TRAIN), min(n_test, N_HALF_TEST)
+    _, _, by_chance = measured(z[shared.permutations[0]], groups, "chance", *n_half)
     of_halves = [
         float(measured(z[rows], half, f"half {number}", *n_half)[2].mean())
         for number, (rows, half) in enumerate(halves(shared, "beta-vae"))

@@ -67,8 +67,8 @@ def make_goal(
         raise InputError("steps and epochs both say how long to train; give one of them.")
     if steps is not None and steps < 400:
         raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
-    rate = {} if learning_rate is None else {"learning_rate": float(learning_rate)}
-    return Goal(float(threshold), n_init, cap, steps, epochs, **rate)
+    rate = None if learning_rate is None else float(learning_rate)
+    return Goal(float(threshold), n_init, cap, steps, epochs, rate)
 
 
 def check_varies(data: AbstractDataset) -> None:

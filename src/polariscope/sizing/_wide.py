@@ -24,9 +24,9 @@ def count_in_wide_model(candidates: AbstractCandidates, goal: Goal, count: Count
     width = min(goal.cap, max(WIDTH, goal.n_init or 1))
     steps = goal.fixed_steps
     while True:
-        representation = candidates.representation(width, steps, learning_rate=goal.learning_rate, **changes)
+        representation = candidates.representation(width, steps, learning_rate=goal.rate(), **changes)
         found = count(representation)
-        curve = candidates.watch(width, steps, learning_rate=goal.learning_rate, **changes).trace
+        curve = candidates.watch(width, steps, learning_rate=goal.rate(), **changes).trace
         decision: Decision = "too many" if found < width else "fits"
         trials.append(Trial(width, candidates.seed, float(found), decision, steps, curve=curve))
         if found < width:

@@ -26,7 +26,7 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
 
     def fits(beta: float) -> bool:
         trial = decide(
-            candidates, n_latents, goal.threshold, goal.steps, learning_rate=goal.learning_rate, beta=beta
+            candidates, n_latents, goal.threshold, goal.steps, learning_rate=goal.rate(), beta=beta
         )
         trials.append(trial)
         return passes(trial, goal.threshold)

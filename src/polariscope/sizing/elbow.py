@@ -19,5 +19,5 @@ def elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
     return elbow_of(
         candidates,
         goal,
-        lambda n, steps: candidates.reconstruction_loss(n, steps, learning_rate=goal.learning_rate),
+        lambda n, steps: candidates.reconstruction_loss(n, steps, learning_rate=goal.rate()),
     )

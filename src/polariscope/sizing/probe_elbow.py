@@ -30,7 +30,7 @@ def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
         candidates,
         goal,
         lambda n, steps: probe_score(
-            candidates.representation(n, steps, learning_rate=goal.learning_rate), candidates.seed
+            candidates.representation(n, steps, learning_rate=goal.rate()), candidates.seed
         ),
     )
 
