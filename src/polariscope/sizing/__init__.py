@@ -101,11 +101,11 @@ class Goal:
     epochs: int | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: float | None = None
-    """Adam's learning rate; None: the method's own, 5e-4 of 'fondue', 1e-4 of the published searches, else 1e-3."""
+    """Adam's learning rate; None: 1e-3, of the published searches 1e-4."""
 
-    def rate(self, usual: float = 1e-3) -> float:
-        """The learning rate that was asked for, or else the method's own."""
-        return usual if self.learning_rate is None else self.learning_rate
+    def rate(self) -> float:
+        """The learning rate of methods that do not search as published."""
+        return 1e-3 if self.learning_rate is None else self.learning_rate
 
     @property
     def fixed_steps(self) -> int:
