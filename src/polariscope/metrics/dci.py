@@ -14,7 +14,7 @@ from polariscope.metrics._importance import Importance, Job, Predictor, importan
 from polariscope.metrics._resampling import half_samples, interval_from_halves
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 
-N_HALVES = 5
+N_HALVES = 10
 QUICK_TREES = 10  # of the resamples and of the chance level: the first trees decide which latents matter
 
 
@@ -66,7 +66,7 @@ def dci(
     whose later splits are noise. A factor that no latent predicts still counts as a whole column of R and pulls D
     down; a note names it.
 
-    The interval is the spread of D over 5 halves of the training samples, with 10 trees each; the chance level is
+    The interval is the spread of D over 10 halves of the training samples, with 10 trees each; the chance level is
     that of shuffled codes, with 10 trees. ``reference`` has neither, since both would take as long again; ``lasso`` has
     no chance level, since of shuffled codes it keeps no weight, or a stray one.
 
