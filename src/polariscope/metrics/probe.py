@@ -21,6 +21,8 @@ from polariscope.variable_types import TYPES, classify
 SIZES = (10, 100, 1_000, 10_000)
 STRENGTHS = tuple(np.logspace(-4, 4, 10).tolist())
 N_FOLDS = 5
+FEWEST = 50
+"""Training samples from which the strength is chosen; folds of fewer would choose by luck, and it is 1."""
 Fit = tuple[tuple[int, ...], int, int]  # latents, number of training samples, factor
 
 
@@ -63,8 +65,8 @@ def probe(
 
     Reference: bonheme2023 §6.4.1 (types) and §8.4.1, mushom2020 §5.6 (sample efficiency). Ours: the strength is
     chosen on at most ``n_selection`` training samples, and with all latents (it is the variance of a prior on the
-    weights, which does not depend on their number); train and test are 2/3 and 1/3 of the samples at hand, where
-    the references had 10 000 and 5 000.
+    weights, which does not depend on their number), and is 1 for fewer than 50; train and test are 2/3 and 1/3 of
+    the samples at hand, where the references had 10 000 and 5 000.
 
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 1))
     >>> score = probe(factors.astype(float), factors)
@@ -133,6 +135,8 @@ def _fit_all(
 
     def search(task: tuple[int, int]) -> float:
         count, k = task
+        if count < FEWEST:
+            return 1.0
         return best_strength(z[train[:count]], classes[train[:count], k], STRENGTHS, N_FOLDS)
 
     with quiet_logistic():
