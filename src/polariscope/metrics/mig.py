@@ -20,7 +20,7 @@ from polariscope.metrics._shared import (
     prepare,
     recentred_interval,
 )
-from polariscope.regime.decomposition import BLOCK, LOG_2PI
+from polariscope.regime.decomposition import BLOCK, LOG_2PI, log_sums
 from polariscope.seeds import generator
 
 TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know
@@ -204,11 +204,7 @@ def log_mixture(
             exponents *= exponents
         exponents *= -0.5
         exponents -= offset
-        largest = exponents.max(axis=1, keepdims=True)
-        exponents -= largest
-        np.maximum(exponents, -700.0, out=exponents)  # e^−700 is nothing beside 1, but underflow is slow
-        np.exp(exponents, out=exponents)
-        found[rows] = largest[:, 0] + np.log(exponents.sum(axis=1))
+        found[rows] = log_sums(exponents)
     return found - np.log(n)
 
 

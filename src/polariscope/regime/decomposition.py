@@ -255,12 +255,21 @@ def log_mixture(
         rows = np.arange(start, min(start + step, n))
         densities = left[rows] @ right
         densities[rows - start, rows] = own[rows]
-        largest = densities.max(axis=1, keepdims=True)
-        densities -= largest
-        np.maximum(densities, -700.0, out=densities)  # e^−700 is nothing beside 1, but underflow is slow
-        np.exp(densities, out=densities)
-        found[rows] = largest[:, 0] + np.log(densities.sum(axis=1))
+        found[rows] = log_sums(densities)
     return found - math.log(n)
+
+
+def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " row"]:
+    """log Σ_k e^x of each row; the array is used up.
+
+    >>> log_sums(np.array([[-1000.0, -1000.0]])) + 1000
+    array([0.69314718])
+    """
+    largest = exponents.max(axis=1, keepdims=True)
+    exponents -= largest
+    np.maximum(exponents, -700.0, out=exponents)  # e^−700 is nothing beside 1, but underflow is slow
+    np.exp(exponents, out=exponents)
+    return largest[:, 0] + np.log(exponents.sum(axis=1))
 
 
 def _log_prior(

@@ -41,9 +41,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     still turn out otherwise.
 
     What it cannot take in is another learning rate: large steps prune more. On sprites of 32×32 pixels the answers of
-    1e-3 are within one latent of the published ones (1e-4, an epoch) for 8 of 9 seeds; of 64×64, where Σ E[σ²] stays
-    near 1 from 13 to 16 latents, they are 13 and at least 15 (``python benchmarks/fondue.py``). A smaller
-    ``learning_rate`` with more ``steps`` is the check.
+    1e-3 are within one latent of the published ones (1e-4, an epoch) for 8 of 9 seeds
+    (``python benchmarks/fondue.py --seeds 9``); of 64×64, where Σ E[σ²] stays near 1 from 13 to 16 latents, one seed
+    answers 13 where models with 1e-4 still fit at 15. A smaller ``learning_rate`` with more ``steps`` is the check.
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
