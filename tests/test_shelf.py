@@ -11,7 +11,7 @@ import pytest
 import polariscope
 
 SHELF = [
-    *("errors", "registry", "settings", "seeds", "files", "variable_types"),
+    *("errors", "registry", "settings", "seeds", "files", "arrays", "variable_types"),
     *(
         "data",
         "nets",

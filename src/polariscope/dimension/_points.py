@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from polariscope.arrays import real_numbers
 from polariscope.errors import InputError
 
 LARGEST = 1e150  # squares of distances stay finite
@@ -60,15 +61,7 @@ def points_of(x: Any) -> Points:
 
 def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
     """A copy in float32 if that holds the numbers exactly, else in float64."""
-    try:
-        array = np.asarray(x)
-    except Exception as error:  # whatever another library's __array__ raises
-        raise InputError(
-            f"x must be an array of numbers, got {type(x).__name__} ({error}); "
-            "for a tensor pass tensor.detach().cpu().numpy()."
-        ) from None
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"x must be an array of real numbers, got {type(x).__name__} of {array.dtype}.")
+    array = real_numbers(x, "x")
     if array.ndim != 2:
         raise InputError(
             f"x must have two axes, (sample, feature), got shape {array.shape}; "

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt
 
+from polariscope.arrays import real_numbers
 from polariscope.errors import InputError
 from polariscope.regime.mutual_information import N_BINS, discretise
 from polariscope.seeds import generator
@@ -447,16 +448,7 @@ def _check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKin
 
 
 def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except Exception as error:  # whatever another library's __array__ raises
-        raise InputError(
-            f"{name} must be an array of numbers, got {type(value).__name__} ({error}); "
-            "for a tensor pass tensor.detach().cpu().numpy()."
-        ) from None
-    if array.dtype.kind not in "iubf":
-        raise InputError(f"{name} must be an array of real numbers, got an array of {array.dtype}.")
-    array = array.astype(np.float64)
+    array = real_numbers(value, name).astype(np.float64)
     if not np.isfinite(array).all():
         count = int(array.size - np.isfinite(array).sum())
         raise InputError(

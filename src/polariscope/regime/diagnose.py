@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.arrays import real_numbers
 from polariscope.errors import InputError
 from polariscope.regime.correlations import partners
 from polariscope.regime.covariance import correlation, covariance, noise_free_covariance
@@ -247,15 +248,5 @@ def _representation(
 
 
 def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
-    try:
-        array = np.asarray(value)
-    except Exception as error:  # whatever another library's __array__ raises
-        raise InputError(
-            f"{name} must be an array of numbers, got {type(value).__name__} ({error}); "
-            "for a tensor pass tensor.detach().cpu().numpy()."
-        ) from None
-    if array.dtype.kind in "iub" or array.dtype == np.float16:
-        array = array.astype(np.float64)
-    if array.dtype.kind != "f":
-        raise InputError(f"{name} must be an array of real numbers, got an array of {array.dtype}.")
-    return array
+    array = real_numbers(value, name)
+    return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype == np.float16 else array
