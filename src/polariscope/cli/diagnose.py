@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polariscope.cli.flags import in_flag_spelling
+from polariscope.cli.targets import SAMPLES, check_file
 from polariscope.errors import InputError
 
 if TYPE_CHECKING:
     from polariscope.regime.decomposition import Decomposition
     from polariscope.regime.regime import Regime
-
-SAMPLES = 10_000
 
 
 def diagnose(
@@ -67,19 +66,11 @@ def diagnose(
 
 def find_regime(target: Path, alpha: float, samples: int | None, seed: int) -> Regime:
     """The diagnosis of a run, written beside it, or of the arrays in a file."""
-    from polariscope.cli.console import quoted
-
     if target.is_dir():
         from polariscope.report.record import diagnose_run
 
         return diagnose_run(target, n_samples=samples or SAMPLES, alpha=alpha, seed=seed)
-    if not target.exists():
-        raise InputError(
-            f"there is no run and no file at {target}; "
-            f"train a model with 'polariscope train DATA --out {quoted(target)}'."
-        )
-    if samples is not None:
-        raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
+    check_file(target, samples)
     from polariscope.regime.diagnose import diagnose as diagnose_codes
     from polariscope.representations.store import load_codes
 

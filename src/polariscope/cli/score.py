@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polariscope.cli.targets import SAMPLES, check_file
 from polariscope.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.metrics import Score
     from polariscope.metrics._scoring import Scores
     from polariscope.metrics._shared import FactorKind
-
-SAMPLES = 10_000
 
 
 def score(
@@ -128,8 +127,6 @@ def _open(
     target: Path, samples: int | None, continuous: str, source: str, seed: int
 ) -> tuple[Any, dict[str, Any]]:
     """The codes of a run or of a file, and what is known of their factors beside them."""
-    from polariscope.cli.console import quoted
-
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     if target.is_dir():
         from polariscope.report.record import open_run
@@ -142,13 +139,7 @@ def _open(
             "continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds
         ]
         return encode(model, dataset, samples or SAMPLES, seed), {"factor_kinds": kinds or None}
-    if not target.exists():
-        raise InputError(
-            f"there is no run and no file at {target}; "
-            f"train a model with 'polariscope train DATA --out {quoted(target)}'."
-        )
-    if samples is not None:
-        raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
+    check_file(target, samples)
     return _open_file(target, names, source, seed)
 
 
