@@ -10,10 +10,14 @@ from jaxtyping import Bool, Float, Shaped
 from polariscope.dimension.answer import Decision
 from polariscope.errors import InputError
 
-LEAST_LOOKS = 5
-"""Looks in the second half of the training, below which no line is fitted."""
+WINDOWS = (0.5, 0.25)
+"""Shares of the training, counted from its end, over which trends are taken: they have to agree."""
+LEAST_LOOKS = 4
+"""Looks in the last quarter of the training, below which no line is fitted."""
 SURE = 2.5
 """Standard errors beyond which a latent's trend is taken for real."""
+CARRY = 0.25
+"""Part of a latent's rise that is sure to go on over the next doubling: curves flatten where they end."""
 STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
 BEGUN = 0.5
@@ -30,11 +34,9 @@ class Verdict:
 
     decision: Decision
     level: float
-    """The statistic now: the fitted lines at the last look, summed over latents."""
+    """The statistic now: the lines of the last quarter at the last look, summed over latents."""
     projected: tuple[float, float]
-    """Lowest and highest it may be after twice the steps, if every trend goes on as it did."""
-    noise: float
-    """Standard error of ``level``."""
+    """Lowest and highest it may be, now and after twice the steps, if every trend goes on as it did."""
     has_begun: bool
     """Whether any latent says anything about the input yet."""
 
@@ -49,44 +51,50 @@ def judge(
     While a VAE trains, g starts near n, falls steeply as latents become active, and then rises slowly as surplus
     ones are pruned, each on its own: the first crossing of the threshold means nothing. So over the second half
     of the training so far, steps (t/2, t], a line in log₂(step) is fitted to every latent's variance: its value at
-    t is the latent's level, its slope :math:`b_j` the change to be expected when the steps are doubled. With
-    trends beyond 2.5 standard errors only,
+    t is the latent's level :math:`v_j`, its slope :math:`b_j` the change to be expected when the steps are doubled.
+    With trends beyond 2.5 standard errors only,
 
-    .. math:: g_{low} = \sum_j \max(0, v_j + \min(0, b_j)) - 2s, \qquad
+    .. math:: g_{low} = \sum_j \max(0, v_j + \min(b_j, \tfrac{1}{4} b_j)) - 2s, \qquad
         g_{high} = \sum_j \min(\max(1, v_j), v_j + \max(0, b_j)) + 2s
 
-    where s is the standard error of the summed levels. The model *fits* when g_high ≤ threshold and the first
-    descent is over (g falls by less than a fifth of the threshold per doubling: while it falls as a whole, which
-    latents will be pruned is not to be seen); it has *too many* latents when g_low > threshold; otherwise it is
-    undecided and must be trained on, as it is while no latent has begun to learn. Doubling the steps and looking at
-    the second half only makes the steep descent leave the window by itself.
+    where s is the standard error of the summed levels: a latent that rises is being pruned and will do at least a
+    quarter of what it did (g_low), one that falls may stop (g_high). The same is done over the last quarter, (3t/4, t],
+    which has turned already where the curve has: the lower g_low and the higher g_high of the two count. The model
+    *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
+    doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
+    g_low > threshold; otherwise it is undecided and must be trained on, as it is while no latent has begun to learn.
+    Doubling the steps and looking at their end only makes the steep descent leave the windows by itself.
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
     one. What tells them apart is a history: a latent that was lower and rose again was given up, and counts; one that
     never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake.
 
-    >>> steps = np.arange(100, 1001, 100)
-    >>> judge(steps, np.full((10, 4), 0.1), threshold=1.0).decision
+    >>> steps = np.arange(50, 1001, 50)
+    >>> judge(steps, np.full((20, 4), 0.1), threshold=1.0).decision
     'fits'
-    >>> judge(steps, np.tile([0.1, 0.1, 0.95, 0.96], (10, 1)), threshold=1.0).decision
+    >>> judge(steps, np.tile([0.1, 0.1, 0.95, 0.96], (20, 1)), threshold=1.0).decision
     'too many'
     """
-    level, slope, error = _lines(steps, variances)
-    real = np.abs(slope) > SURE * error["slope"]
-    slope = np.where(real, slope, 0.0)
-    noise = float(np.sqrt((error["level"] ** 2).sum()))
-    may_wake = (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
-    if steps[-1] >= PATIENCE * _last_awakening(steps, variances):
-        may_wake[:] = False
-    low = np.where(may_wake, 0.0, np.maximum(0, level + np.minimum(0, slope))).sum() - 2 * noise
-    high = np.minimum(np.maximum(1, level), level + np.maximum(0, slope)).sum() + 2 * noise
+    waits = steps[-1] < PATIENCE * _last_awakening(steps, variances)
+    lows, highs, falls = [], [], []
+    for share in WINDOWS:
+        level, slope, noise = _lines(steps, variances, share)
+        may_wake = waits & (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
+        ceiling = np.maximum(1, level)
+        least = np.clip(level + np.minimum(slope, CARRY * slope), 0, ceiling)
+        most = np.minimum(level + np.maximum(slope, 0), ceiling)
+        lows.append(np.where(may_wake, 0.0, least).sum() - 2 * noise)
+        highs.append(most.sum() + 2 * noise)
+        falls.append(-slope.sum())
+    low, high = float(max(0, min(lows))), float(max(highs))
     has_begun = bool((level < BEGUN).any())
     decision: Decision = "undecided"
-    if has_begun and high <= threshold and slope.sum() > -STEEP * threshold:
+    if has_begun and high <= threshold and max(falls) < STEEP * threshold:
         decision = "fits"
     elif has_begun and low > threshold:
         decision = "too many"
-    return Verdict(decision, float(level.sum()), (float(max(0, low)), float(high)), noise, has_begun)
+    now = float(level.sum())
+    return Verdict(decision, now, (min(low, now), max(high, now)), has_begun)
 
 
 def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:
@@ -109,7 +117,7 @@ def predict(
     >>> predict(np.arange(100, 1001, 100), np.tile([1.0, 0.1, 0.2, 0.9], (10, 1)), threshold=1.0)
     (2, 2, 2)
     """
-    found = [count_within(row, threshold) for row in variances[_second_half(steps)]]
+    found = [count_within(row, threshold) for row in variances[_last(steps, 0.5)]]
     return found[-1], min(found), max(found)
 
 
@@ -122,19 +130,23 @@ def count_within(variances: Float[np.ndarray, " latent"], threshold: float | int
     return int((np.cumsum(np.sort(variances)) <= threshold).sum())
 
 
-def _second_half(steps: Shaped[np.ndarray, " look"]) -> Bool[np.ndarray, " look"]:
-    return steps > steps[-1] / 2
+def _last(steps: Shaped[np.ndarray, " look"], share: float) -> Bool[np.ndarray, " look"]:
+    return steps > (1 - share) * steps[-1]
 
 
 def _lines(
-    steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]
-) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], dict[str, np.ndarray]]:
-    """Least squares of each latent's variance in log₂(step / last step), over the second half."""
-    window = _second_half(steps)
+    steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"], share: float
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], float]:
+    """Level of each latent now, its slope per doubling where that is real, and the standard error of their sum.
+
+    Least squares in log₂(step / last step), over the last ``share`` of the steps.
+    """
+    window = _last(steps, share)
     count = int(window.sum())
     if count < LEAST_LOOKS:
         raise InputError(
-            f"steps must hold at least {LEAST_LOOKS} looks after half the training, got {count}; look more often."
+            f"steps must hold at least {LEAST_LOOKS} looks in the last {share:.0%} of the training, got {count}; look "
+            "more often."
         )
     x = np.log2(steps[window] / steps[-1])
     y = variances[window].astype(np.float64)
@@ -144,8 +156,6 @@ def _lines(
     level = y.mean(axis=0) - slope * x.mean()
     residual = y - level - np.outer(x, slope)
     scatter = np.sqrt((residual**2).sum(axis=0) / (count - 2))
-    error = {
-        "slope": scatter / np.sqrt(spread),
-        "level": scatter * np.sqrt(1 / count + x.mean() ** 2 / spread),
-    }
-    return level, slope, error
+    real = np.abs(slope) > SURE * scatter / np.sqrt(spread)
+    error = scatter * np.sqrt(1 / count + x.mean() ** 2 / spread)
+    return level, np.where(real, slope, 0.0), float(np.sqrt((error**2).sum()))
