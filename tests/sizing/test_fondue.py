@@ -68,7 +68,7 @@ def test_a_search_that_hits_its_cap_says_so() -> None:
 def test_data_of_which_nothing_is_learned_need_no_latents_and_it_is_said() -> None:
     found = fondue(LinearCandidates(np.full(5, 0.1)), Goal(threshold=0.5))
     assert found.value == 0
-    assert any("no latent says anything about the input" in note for note in found.notes)
+    assert any("Not even one latent fits" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("n_latents", [2, 4, 6])

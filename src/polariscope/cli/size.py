@@ -62,7 +62,7 @@ def size(
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(help="Step size of the optimiser. [0.001; published searches 0.0001]"),
+        typer.Option(help="Step size of the optimiser. [0.001; fondue on images 0.0002; published 0.0001]"),
     ] = None,
     target: Annotated[str, typer.Option(help="What is sought: latents, or the largest beta.")] = "latents",
     n_latents: Annotated[

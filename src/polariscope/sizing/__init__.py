@@ -101,11 +101,17 @@ class Goal:
     epochs: int | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: float | None = None
-    """Adam's learning rate; None: 1e-3, of the published searches 1e-4."""
+    """Adam's learning rate; None: see :meth:`rate` and :meth:`careful_rate`, of the published searches 1e-4."""
+    images: bool = False
+    """Whether the observations are images."""
 
     def rate(self) -> float:
-        """The learning rate of methods that do not search as published."""
+        """The learning rate where only the outcome of a model counts."""
         return 1e-3 if self.learning_rate is None else self.learning_rate
+
+    def careful_rate(self) -> float:
+        """The learning rate where every latent counts, which large steps prune: 2e-4 for images."""
+        return 2e-4 if self.learning_rate is None and self.images else self.rate()
 
     @property
     def fixed_steps(self) -> int:

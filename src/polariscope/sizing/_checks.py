@@ -56,6 +56,7 @@ def make_goal(
     steps: int | None,
     epochs: int | None,
     learning_rate: float | None,
+    images: bool,
 ) -> Goal:
     """The goal with its arguments checked."""
     for name, value in (("n_init", n_init), ("cap", cap), ("steps", steps), ("epochs", epochs)):
@@ -68,7 +69,7 @@ def make_goal(
     if steps is not None and steps < 400:
         raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
     rate = None if learning_rate is None else float(learning_rate)
-    return Goal(float(threshold), n_init, cap, steps, epochs, rate)
+    return Goal(float(threshold), n_init, cap, steps, epochs, rate, images)
 
 
 def check_varies(data: AbstractDataset) -> None:

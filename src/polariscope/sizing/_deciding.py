@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from polariscope.dimension.answer import Trial
 from polariscope.dimension.watching import Verdict, judge
 from polariscope.sizing import AbstractCandidates, Curves
 
-FIRST = 400
-"""Steps before the first verdict; a multiple of how often candidates are looked at."""
+FIRST, FIRST_RATE = 400, 1e-3
+"""Steps before the first verdict at this learning rate; smaller steps need more of them, as the root of their size."""
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
 ROUNDING = 1e-6
@@ -15,13 +17,16 @@ MOST = 4000
 """Steps after which the verdict is read off as it stands."""
 
 
-def schedule(most: int) -> list[int]:
+def schedule(most: int, learning_rate: float) -> list[int]:
     """Steps at which a verdict is sought, multiples of 50, which candidates are looked at often enough for.
 
-    >>> schedule(1000)
+    >>> schedule(1000, learning_rate=1e-3)
     [400, 500, 600, 750, 950, 1000]
+    >>> schedule(1800, learning_rate=2e-4)
+    [900, 1100, 1400, 1750, 1800]
     """
-    found = [min(FIRST, most)]
+    first = FIRST * max(1.0, math.sqrt(FIRST_RATE / learning_rate))
+    found = [min(round(first / 50) * 50, most)]
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 50, round(found[-1] * GROWTH / 50) * 50)))
     return found
@@ -31,11 +36,13 @@ def decide(
     candidates: AbstractCandidates,
     n_latents: int,
     threshold: float,
-    most: int | None = None,
-    **changes: object,
+    most: int | None,
+    learning_rate: float,
+    **others: object,
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.dimension.watching.judge` is clear, or for ``most`` steps."""
-    for steps in schedule(MOST if most is None else most):
+    changes = {"learning_rate": learning_rate, **others}
+    for steps in schedule(MOST if most is None else most, learning_rate):
         curves = candidates.watch(n_latents, steps, **changes)
         verdict = judge(curves.steps, curves.variances, threshold)
         if verdict.decision != "undecided":

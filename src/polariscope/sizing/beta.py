@@ -25,9 +25,7 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     trials: list[Trial] = []
 
     def fits(beta: float) -> bool:
-        trial = decide(
-            candidates, n_latents, goal.threshold, goal.steps, learning_rate=goal.rate(), beta=beta
-        )
+        trial = decide(candidates, n_latents, goal.threshold, goal.steps, goal.careful_rate(), beta=beta)
         trials.append(trial)
         return passes(trial, goal.threshold)
 

@@ -51,7 +51,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     guess = wide_guess(candidates, goal, width, trials)
 
     def fits(n: int) -> bool:
-        trial = decide(candidates, n, goal.threshold, goal.steps, learning_rate=goal.rate())
+        trial = decide(candidates, n, goal.threshold, goal.steps, goal.careful_rate())
         trials.append(trial)
         return passes(trial, goal.threshold)
 
@@ -73,11 +73,11 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, width: int, trials: l
     """Predict the answer from one wide model; widen it while it has no surplus."""
     while True:
         most = min(MOST_WIDE, goal.steps or MOST_WIDE)
-        for steps in schedule(most):
+        for steps in schedule(most, goal.rate()):
             curves = candidates.watch(width, steps, learning_rate=goal.rate())
             guess, lowest, highest = predict(curves.steps, curves.variances, goal.threshold)
             has_begun = bool((curves.variances[-1] < BEGUN).any())
-            if has_begun and highest - lowest <= max(1, guess // 10):
+            if has_begun and highest - lowest <= max(2, guess // 10):
                 break
         trace = float(curves.variances[-1].sum())
         trials.append(

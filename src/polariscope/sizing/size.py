@@ -61,7 +61,7 @@ def size(
     dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
     check_call(method, target, n_latents, seeds, recipe)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
-    goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate)
+    goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate, images=len(dataset.shape) == 3)
     given = {"threshold": threshold, "n_init": n_init, "cap": cap, "steps": steps, "epochs": epochs}
     check_used(method, target, {**given, "learning_rate": learning_rate})
     most = n_latents if target == "beta" else cap
