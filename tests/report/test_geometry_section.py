@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.geometry.traversals import central_sample
 from polariscope.report import grids
 from polariscope.report.geometry_section import N_OBSERVATIONS, N_POINTS, N_STEPS, geometry_of
+from polariscope.report.page import render
 from polariscope.report.record import ReportRecord, make_record, open_run
 from polariscope.representations.encode import encode
 
@@ -51,6 +53,27 @@ def test_the_noise_of_a_linear_model_neither_biases_nor_is_free(flat_record: Rep
     assert flat_record.geometry is not None
     split = flat_record.geometry.split
     assert abs(split.interaction) < 1e-4 * split.total
+
+
+@pytest.mark.parametrize(
+    ("interaction", "words"), [(-30.0, "the total is 30% less than its two losses"), (0.0, None)]
+)
+def test_an_interaction_that_matters_is_said(
+    flat_record: ReportRecord, interaction: float, words: str | None
+) -> None:
+    assert flat_record.geometry is not None
+    split = dataclasses.replace(
+        flat_record.geometry.split,
+        deterministic=60.0,
+        stochastic=40.0,
+        interaction=interaction,
+        total=100.0 + interaction,
+        deviation=(1.0, 1.0, 1.0),
+    )
+    geometry = dataclasses.replace(flat_record.geometry, split=split)
+    page = render(dataclasses.replace(flat_record, geometry=geometry))
+    assert ("They are no shares of the total" in page) is (words is not None)
+    assert words is None or words in page
 
 
 def test_the_plane_moves_the_two_latents_that_say_most(image_run: Path, image_record: ReportRecord) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -87,3 +89,16 @@ def test_the_largest_beta_is_that_of_the_theory(n_latents: int, threshold: float
 def test_a_beta_that_does_not_exist_is_not_invented() -> None:
     with pytest.raises(CapError, match="stays on one side of the threshold 3 for every β"):
         largest_beta(LinearCandidates(EIGENVALUES), Goal(threshold=3.0), 2)
+
+
+@pytest.mark.parametrize(("images", "careful"), [(True, 2e-4), (False, 1e-3)])
+def test_the_guess_may_learn_fast_and_the_proof_of_images_may_not(images: bool, careful: float) -> None:
+    candidates = LinearCandidates(EIGENVALUES)
+    found = fondue(candidates, Goal(images=images))
+    rates = {n: dict(ast.literal_eval(changes))["learning_rate"] for n, changes in candidates.asked}
+    assert rates.pop(16) == 1e-3
+    assert set(rates.values()) == {careful}
+    assert found.value == exact_answer(EIGENVALUES, 1.0)
+    candidates = LinearCandidates(EIGENVALUES)
+    fondue(candidates, Goal(images=images, learning_rate=5e-4))
+    assert {dict(ast.literal_eval(changes))["learning_rate"] for _, changes in candidates.asked} == {5e-4}
