@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.dimension.fondue import CapError
-from polariscope.sizing import Goal
+from polariscope.sizing import Curves, Goal
 from polariscope.sizing.beta import PRECISION, largest_beta
 from polariscope.sizing.fondue import fondue
 from sizing.linear_candidates import LinearCandidates, exact_answer
@@ -102,3 +103,18 @@ def test_the_guess_may_learn_fast_and_the_proof_of_images_may_not(images: bool, 
     candidates = LinearCandidates(EIGENVALUES)
     fondue(candidates, Goal(images=images, learning_rate=5e-4))
     assert {dict(ast.literal_eval(changes))["learning_rate"] for _, changes in candidates.asked} == {5e-4}
+
+
+class SpreadOut(LinearCandidates):
+    """Models of more than 100 latents give a little of everything to each of them."""
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        curves = super().watch(n_latents, steps, **changes)
+        return Curves(curves.steps, np.full_like(curves.variances, 0.45)) if n_latents > 100 else curves
+
+
+def test_a_model_that_is_far_too_wide_is_not_believed() -> None:
+    found = fondue(SpreadOut(EIGENVALUES), Goal(n_init=200))
+    assert found.value == exact_answer(EIGENVALUES, 1.0) == 6
+    assert [trial.n_latents for trial in found.trials][:2] == [200, 16]
+    assert {trial.n_latents for trial in found.trials[2:]} == {6, 7}

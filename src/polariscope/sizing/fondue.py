@@ -12,6 +12,8 @@ WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
 MOST_WIDE = 2000
 """Steps after which a wide model's prediction is taken as it is; narrow models check it anyway."""
+TOO_WIDE = 8
+"""A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
 
 @method(
@@ -30,7 +32,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     1. one *wide* model predicts the answer: narrower models keep the latents that say most, so that
        :math:`\hat g(n)` is the sum of its n smallest variances
        (:func:`~polariscope.dimension.watching.predict`; exact for linear VAEs). It is stopped as soon as the
-       prediction stands still, and doubled in width if it has no surplus;
+       prediction stands still, doubled in width if it has no surplus, and not believed if it is far too wide. It may
+       learn fast, since it is only a guess;
     2. *narrow* models at the predicted n and n + 1, trained afresh, prove it: each until the level and the trend
        of its latents say on which side of the threshold it stays
        (:func:`~polariscope.dimension.watching.judge`). If they disagree with the prediction, the search gallops
@@ -47,7 +50,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
-    width = min(goal.cap, max(WIDTH, goal.n_init or 1, round(2 * goal.threshold) + WIDTH // 2))
+    width = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
     guess = wide_guess(candidates, goal, width, trials)
 
     def fits(n: int) -> bool:
@@ -69,8 +72,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 WIDE = "wide model, for a first guess"
 
 
-def wide_guess(candidates: AbstractCandidates, goal: Goal, width: int, trials: list[Trial]) -> int:
-    """Predict the answer from one wide model; widen it while it has no surplus."""
+def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: list[Trial]) -> int:
+    """Predict the answer from one wide model, of ``least`` or as many latents as were guessed.
+
+    It is widened while it has no surplus; one that is far too wide is replaced by the least.
+    """
+    width = max(least, min(goal.cap, goal.n_init or 1))
     while True:
         most = min(MOST_WIDE, goal.steps or MOST_WIDE)
         for steps in schedule(most, goal.rate()):
@@ -91,6 +98,9 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, width: int, trials: l
                 note=WIDE,
             )
         )
+        if TOO_WIDE * guess < width and width > least and len(trials) == 1:
+            width = least
+            continue
         if guess < width:
             return guess
         if width >= goal.cap:
