@@ -63,7 +63,7 @@ def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
 
 
 def test_measured_factors_of_a_file_are_declared(call, codes):
-    refused = call("score measured.npz --metrics mig").out
+    refused = call("score measured.npz --metrics mig").err
     assert "must hold integers" in refused
     assert "if it is measured, name it in --continuous." in refused
     assert "factor_kinds" not in refused
@@ -123,8 +123,9 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
     kept["factors"] = np.where(np.arange(800).reshape(400, 2) == 7, np.nan, kept["factors"])
     np.savez("gaps.npz", **kept)
     printed = call("score gaps.npz --metrics mig,tc")
-    assert "factors must be finite, got 1 NaN or infinite" in printed.out
-    assert "diverged" not in printed.out
+    assert printed.code == 2
+    assert "factors must be finite, got 1 NaN or infinite" in printed.err
+    assert "diverged" not in printed.err
 
 
 @pytest.mark.parametrize(

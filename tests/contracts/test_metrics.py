@@ -7,6 +7,8 @@ import inspect
 import json
 import math
 import re
+import subprocess
+import sys
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -242,3 +244,30 @@ def test_bad_codes_are_refused_with_the_reason(name: str, kind: str) -> None:
     z, _ = broken(kind)
     with pytest.raises(InputError, match=BAD[kind].replace("codes", "codes.*")):
         call(name, z)
+
+
+WRONG_WORDS = """
+import inspect, numpy as np
+from polariscope.errors import InputError
+from polariscope.metrics import family
+rng = np.random.default_rng(0)
+z, w = rng.normal(size=(60, 3)), rng.integers(2, size=(60, 2))
+for name in family:
+    arrays = {"models": [z, z], "codes": z, "factors": w}
+    try:
+        found = family[name](*(arrays[need] for need in family.traits(name)["needs"]), variant="foo")
+    except InputError as error:
+        print(name, error)
+    else:
+        print(name, "took it:", found)
+"""
+
+
+def test_a_variant_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    # In a process of its own: the type checker of the tests would be first to refuse it.
+    done = subprocess.run([sys.executable, "-c", WRONG_WORDS], capture_output=True, text=True, check=True)
+    found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert found == {
+        name: f"option variant of metric {name!r} must be one of {', '.join(variants(name))}, got 'foo'."
+        for name in NAMES
+    }

@@ -45,8 +45,8 @@ def test_constant_latents_and_empty_samples_are_left_out_and_said_so() -> None:
     assert score.value == pytest.approx(1)
     assert score.details["n_latents"] == 2
     assert score.notes == (
-        "1 constant latents are left out.",
-        "1 samples whose codes are all 0 are left out.",
+        "Constant latents are left out: 1.",
+        "Samples whose codes are all 0 are left out: 1.",
     )
 
 

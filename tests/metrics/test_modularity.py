@@ -69,3 +69,12 @@ def test_the_chance_level_of_informative_latents_is_that_of_informative_latents(
     )
     assert informative <= 0.2
     assert informative < every
+
+
+def test_a_constant_latent_says_nothing_in_every_resample() -> None:
+    # On a full grid each of three latents knows its factor alone, the fourth nothing: 3/4, whatever is resampled.
+    factors = np.stack(np.meshgrid(range(3), range(4), range(5), indexing="ij"), axis=-1).reshape(-1, 3)
+    codes = np.column_stack([np.repeat(factors, 20, axis=0), np.ones(20 * len(factors))]).astype(float)
+    found = modularity(codes, np.repeat(factors, 20, axis=0))
+    assert found.value == pytest.approx(0.75)
+    assert found.interval == pytest.approx((0.75, 0.75), abs=0.005)

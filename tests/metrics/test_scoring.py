@@ -91,11 +91,13 @@ def test_a_factor_with_one_value_is_left_out_with_a_note(factors: np.ndarray) ->
     assert "no factor varies in these 400 samples" in nothing.not_applicable["mig"]
 
 
-def test_factors_that_are_refused_do_not_stop_the_rest(factors: np.ndarray) -> None:
+def test_factors_that_are_wrong_are_refused_where_they_are_asked_for(factors: np.ndarray) -> None:
     measured = np.hstack([factors, noise(400, 1)])
-    found = score(represent(measured), QUICK)
-    assert set(found.scores) == {"tc", "active-units"}
-    assert "factor '2' must hold integers (classes)" in found.not_applicable["mig"]
+    with pytest.raises(InputError, match=r"factor '2' must hold integers \(classes\)"):
+        score(represent(measured), QUICK)
+    assert set(score(represent(measured), "tc,active-units").scores) == {"tc", "active-units"}
+    with pytest.raises(InputError, match="must hold integers"):  # a caller who gives them means them
+        score(represent(factors).mean, "tc", factors=measured)
     kinds = ("categorical", "categorical", "continuous")
     assert "mig" in score(represent(measured), "mig", factor_kinds=kinds).scores
 
@@ -207,10 +209,12 @@ def test_arrays_that_do_not_fit_are_refused(given: object, options: dict, words:
 def test_factors_that_are_not_finite_are_the_datas_fault(factors: np.ndarray) -> None:
     broken = factors.astype(float)
     broken[3, 1] = np.nan
-    reason = score(dataclasses.replace(represent(factors), factors=broken), "mig").not_applicable["mig"]
-    assert "factors must be finite, got 1 NaN or infinite of 800 values" in reason
-    assert "drop such samples" in reason
-    assert "diverged" not in reason
+    with pytest.raises(
+        InputError, match="factors must be finite, got 1 NaN or infinite of 800 values"
+    ) as found:
+        score(dataclasses.replace(represent(factors), factors=broken), "mig")
+    assert "drop such samples" in str(found.value)
+    assert "diverged" not in str(found.value)
 
 
 def test_scores_come_back_from_json_as_they_were(representation: Representation) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from polariscope import __version__, files
 from polariscope.errors import InputError, unknown
 from polariscope.metrics import Score, _not_stored, family
-from polariscope.metrics._shared import FactorKind, Shared, named
+from polariscope.metrics._shared import FactorKind, Shared, check_factors, named
 from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.rule import moments, types_of
 from polariscope.representations import Representation
@@ -150,8 +150,10 @@ def score(
     ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
     the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored, or
     which of them an array holds. A factor that is measured must be declared in ``factor_kinds``. Factors with a
-    single value are left out, with a note: nothing can be learnt about them. A metric that does not apply, for want
-    of factors, of variances or of several models, is listed with the reason and does not stop the others.
+    single value are left out, with a note: nothing can be learnt about them; factors that are wrong, of another number
+    of samples or undeclared, are refused, unless a Representation has them and no metric asks for them. A metric that
+    does not apply, for want of factors, of variances or of several models, is listed with the reason and does not stop
+    the others.
 
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
@@ -165,7 +167,9 @@ def score(
     if source not in get_args(Source):
         raise InputError(unknown("source", source, get_args(Source)))
     plan = _plan(metrics)
-    table = _Table(_arrays(representation, source, factors, factor_names), source, factor_kinds, seed)
+    needs_factors = any("factors" in family.traits(name)["needs"] for name, _ in plan.values())
+    arrays = _arrays(representation, source, factors, factor_names)
+    table = _Table(arrays, source, factor_kinds, needs_factors, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
     for number, (word, (name, options)) in enumerate(plan.items()):
@@ -237,13 +241,19 @@ class _Table:
         arrays: _Arrays,
         source: str,
         factor_kinds: Sequence[FactorKind] | None,
+        needs_factors: bool,
         seed: int,
     ) -> None:
         self.arrays, self.seed, self.source = arrays, seed, source
         self.names: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.without_factors = Shared(arrays.codes, variance=arrays.variance, seed=seed)
-        self.shared, self.reason = self._with_factors(factor_kinds)
+        try:
+            self.shared, self.reason = self._with_factors(factor_kinds)
+        except InputError as error:
+            if needs_factors or arrays.representation is None:  # the caller gave them
+                raise
+            self.shared, self.reason = None, str(error)
 
     @property
     def fingerprint(self) -> str:
@@ -262,11 +272,7 @@ class _Table:
         """What metrics with factors start from, or why there is none."""
         if self.arrays.factors is None:
             return None, "it needs factors, and these samples have none; encode a dataset with known factors."
-        factors = np.asarray(self.arrays.factors)
-        if factors.ndim != 2:
-            raise InputError(
-                f"factors must have shape (sample, factor), got {factors.shape}; a single one is factors[:, None]."
-            )
+        factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
         names = named(self.arrays.factor_names, factors.shape[1])
         if len(names) != factors.shape[1]:
             raise InputError(
@@ -286,11 +292,8 @@ class _Table:
         for name, kept in zip(names, varies, strict=True):
             if not kept:
                 self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
-        try:
-            arrays = (self.arrays.codes, factors[:, varies], self.arrays.variance)
-            return Shared(*arrays, factor_names=self.names, factor_kinds=kinds, seed=self.seed), ""
-        except InputError as error:
-            return None, str(error)
+        arrays = (self.arrays.codes, factors[:, varies], self.arrays.variance)
+        return Shared(*arrays, factor_names=self.names, factor_kinds=kinds, seed=self.seed), ""
 
     def score(self, name: str, options: Mapping[str, Any]) -> Score:
         needs = family.traits(name)["needs"]

@@ -69,7 +69,7 @@ class Shared:
         self._answers: dict[Any, Any] = {}
         self.codes: Float[np.ndarray, "sample latent"] = check_codes(codes, "codes")
         self._variance = None if variance is None else check_variance(variance, self.codes)
-        self._factors = None if factors is None else _check_factors(factors, len(self.codes))
+        self._factors = None if factors is None else check_factors(factors, len(self.codes))
         n_factors = 0 if self._factors is None else self._factors.shape[1]
         self.factor_names = _check_names(factor_names, n_factors)
         self.factor_kinds = _check_kinds(factor_kinds, n_factors)
@@ -411,7 +411,8 @@ def check_variance(
     return array
 
 
-def _check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
+def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
+    """Factors as float64, (sample, factor), finite, a row for each sample."""
     array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(

@@ -14,7 +14,7 @@ from polariscope.metrics._shared import Shared, prepare
 from polariscope.regime.criteria import CRITERIA
 from polariscope.regime.posterior import RelativePosterior, relative_posterior
 from polariscope.representations import Representation
-from polariscope.settings import options_of
+from polariscope.settings import check_options, options_of
 
 FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
 """Criteria that do not look at the posterior's variance."""
@@ -61,6 +61,7 @@ def active_units(
     >>> active_units(np.array([[1.0, 0.01], [-1.0, -0.01]])).value
     1.0
     """
+    check_options("metric 'active-units'", active_units, {"variant": variant, "threshold": threshold})
     arrays = prepare(shared, codes, variance=variance, seed=seed)
     if threshold is not None and threshold < 0:
         raise InputError(f"threshold must not be negative, got {threshold}.")

@@ -14,6 +14,7 @@ from polariscope.metrics._predictors import logistic_predictions, quiet_logistic
 from polariscope.metrics._resampling import interval_from_halves
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 N_HALF_TRAIN, N_HALF_TEST = 2_000, 1_000
 
@@ -67,6 +68,7 @@ def beta_vae(
     >>> beta_vae(factors.astype(float), factors, n_train=500, n_test=500).value
     1.0
     """
+    check_options("metric 'beta-vae'", beta_vae, {"variant": variant})
     check_counts(batch_size=batch_size, n_train=n_train, n_test=n_test)
     names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
     shared = prepare(shared, codes, factors, seed=seed, **names)

@@ -13,6 +13,7 @@ from polariscope.metrics import Score, metric
 from polariscope.metrics._importance import Importance, Job, Predictor, importances
 from polariscope.metrics._resampling import half_samples, interval_from_halves
 from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.settings import check_options
 
 N_HALVES = 10
 QUICK_TREES = 10  # of the resamples and of the chance level: the first trees decide which latents matter
@@ -79,6 +80,7 @@ def dci(
     >>> score.value, score.details["completeness"], score.details["informativeness"]
     (1.0, 1.0, 1.0)
     """
+    check_options("metric 'dci'", dci, {"variant": variant, "n_trees": n_trees})
     if n_trees < 1:
         raise InputError(f"n_trees must be at least 1, got {n_trees}.")
     names = {"factor_names": factor_names, "factor_kinds": factor_kinds}

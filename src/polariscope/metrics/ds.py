@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import FactorKind, Shared, gap, prepare, recentred_interval
+from polariscope.settings import check_options
 
 NEIGHBOURS = 5
 TRAIN = 0.8
@@ -57,6 +58,7 @@ def ds(
     >>> ds(factors.astype(float), factors).value
     1.0
     """
+    check_options("metric 'ds'", ds, {"variant": variant})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
     train, test = arrays.split(TRAIN)
     if len(train) < NEIGHBOURS:

@@ -14,6 +14,7 @@ from polariscope.metrics import Score, metric
 from polariscope.metrics._newton import fit
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 from polariscope.regime.divergence import NORMAL_QUANTILE
+from polariscope.settings import check_options
 
 
 @metric(
@@ -54,6 +55,7 @@ def explicitness(
     >>> explicitness(factors.astype(float), factors).value
     1.0
     """
+    check_options("metric 'explicitness'", explicitness, {"variant": variant})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
     areas, influence, left_out = _areas(arrays)
     shuffled, _, _ = _areas(arrays.permuted())

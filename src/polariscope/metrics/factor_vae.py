@@ -14,6 +14,7 @@ from polariscope.metrics._batches import Groups, assumptions, blocks, check_coun
 from polariscope.metrics._resampling import interval_from_halves
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 N_HALF_VOTES = 2_000
 
@@ -68,6 +69,7 @@ def factor_vae(
     >>> factor_vae(factors.astype(float), factors).value
     1.0
     """
+    check_options("metric 'factor-vae'", factor_vae, {"variant": variant})
     check_counts(batch_size=batch_size, n_train=n_train, n_test=n_test)
     if threshold < 0:
         raise InputError(f"threshold must not be negative, got {threshold}; it is a standard deviation.")

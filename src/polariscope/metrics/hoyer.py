@@ -11,6 +11,7 @@ from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import Shared, prepare
 from polariscope.regime.divergence import mean_with_interval
+from polariscope.settings import check_options
 
 
 @metric(
@@ -45,6 +46,7 @@ def hoyer(
     >>> hoyer(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).value
     1.0
     """
+    check_options("metric 'hoyer'", hoyer, {"variant": variant})
     arrays = prepare(shared, codes, seed=seed)
     kept = np.full(arrays.n_latents, True) if variant == "raw" else ~arrays.constant
     z = arrays.codes[:, kept] / (1.0 if variant == "raw" else arrays.codes[:, kept].std(axis=0))
@@ -65,9 +67,9 @@ def hoyer(
     sizes[kept] = np.abs(z).mean(axis=0)
     notes = []
     if d < arrays.n_latents:
-        notes.append(f"{arrays.n_latents - d} constant latents are left out.")
+        notes.append(f"Constant latents are left out: {arrays.n_latents - d}.")
     if not used.all():
-        notes.append(f"{int((~used).sum())} samples whose codes are all 0 are left out.")
+        notes.append(f"Samples whose codes are all 0 are left out: {int((~used).sum())}.")
     return Score.of(
         "hoyer",
         float(value[0]),

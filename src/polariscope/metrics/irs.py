@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import FactorKind, Shared, prepare, recentred_interval
+from polariscope.settings import check_options
 
 REPLICATES = 50
 
@@ -60,6 +61,7 @@ def irs(
     >>> irs(factors.astype(float), factors).value
     1.0
     """
+    check_options("metric 'irs'", irs, {"variant": variant, "quantile": quantile})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
     if not 0 < quantile <= 1:
         raise InputError(f"quantile must lie between 0 and 1, got {quantile}; the published value is 0.99.")

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import FactorKind, Shared, correlations, prepare, recentred_interval
+from polariscope.settings import check_options
 
 
 @metric(
@@ -49,6 +50,7 @@ def mcc(
     >>> round(mcc(1 - 2.0 * factors[:, ::-1], factors).value, 6)
     1.0
     """
+    check_options("metric 'mcc'", mcc, {"variant": variant})
     from scipy.stats import rankdata
 
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)

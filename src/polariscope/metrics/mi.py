@@ -18,6 +18,7 @@ from polariscope.metrics._shared import (
 )
 from polariscope.regime.mutual_information import averaged_mutual_information, mutual_information_table
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 
 @metric(
@@ -51,6 +52,7 @@ def mi(
     >>> mi(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value
     0.0
     """
+    check_options("metric 'mi'", mi, {"variant": variant, "bins": bins})
     arrays = prepare(shared, codes, seed=seed)
     if arrays.n_latents < 2:
         raise InputError("information between latents needs at least 2 of them, got 1.")

@@ -22,6 +22,7 @@ from polariscope.metrics._shared import (
 )
 from polariscope.regime.decomposition import BLOCK, LOG_2PI, log_sums
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know
 
@@ -79,6 +80,7 @@ def mig(
     >>> round(mig(factors.astype(float), factors).value, 6)
     1.0
     """
+    check_options("metric 'mig'", mig, {"variant": variant, "bins": bins, "n_samples": n_samples})
     arrays = prepare(
         shared,
         codes,

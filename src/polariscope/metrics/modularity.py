@@ -11,6 +11,10 @@ from jaxtyping import Bool, Float
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import N_BINS, FactorKind, Shared, prepare, recentred_interval
+from polariscope.settings import check_options
+
+ROUNDING = 1e-12
+"""Nats: of a latent that is constant the entropies differ by less."""
 
 
 @metric(
@@ -51,6 +55,7 @@ def modularity(
     >>> modularity(factors.astype(float), factors).value
     1.0
     """
+    check_options("metric 'modularity'", modularity, {"variant": variant, "bins": bins})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
     if arrays.n_factors < 2:
         raise InputError("modularity tells factors apart, so that at least 2 are needed, got 1.")
@@ -84,7 +89,7 @@ def modularity(
 def _per_latent(
     tables: Float[np.ndarray, "*replicate latent factor"],
 ) -> Float[np.ndarray, "*replicate latent"]:
-    squares = tables**2
+    squares = np.where(tables > ROUNDING, tables, 0.0) ** 2
     largest = squares.max(axis=-1)
     others = (squares.sum(axis=-1) - largest) / (squares.shape[-1] - 1)
     return np.where(largest > 0, 1 - others / np.where(largest > 0, largest, 1), 0.0)

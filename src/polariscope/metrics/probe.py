@@ -16,6 +16,7 @@ from polariscope.metrics._resampling import interval_of_accuracy
 from polariscope.metrics._shared import FactorKind, Shared, prepare
 from polariscope.regime.truncation import SELECTIONS, select
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 from polariscope.variable_types import TYPES, classify
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -73,6 +74,7 @@ def probe(
     >>> score.value, sorted(score.details["accuracy_by_size"])
     (1.0, [10, 100, 200])
     """
+    check_options("metric 'probe'", probe, {"variant": variant, "n_selection": n_selection})
     names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
     shared = prepare(shared, codes, factors, seed=seed, variance=variance, **names)
     _check_sizes(sizes, n_selection)

@@ -19,6 +19,7 @@ from polariscope.metrics._shared import (
     prepare,
     recentred_interval,
 )
+from polariscope.settings import check_options
 
 
 @metric(
@@ -65,6 +66,7 @@ def sap(
     >>> round(sap(factors * 2.0 - 1, factors, variant="r2").value, 6)
     1.0
     """
+    check_options("metric 'sap'", sap, {"variant": variant, "strength": strength})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
     if strength <= 0:
         raise InputError(f"strength must be positive, got {strength}; the published value is 0.01.")

@@ -13,6 +13,7 @@ from polariscope.metrics._shared import N_PERMUTATIONS, Shared, prepare, recentr
 from polariscope.regime.covariance import correlation, covariance
 from polariscope.regime.total_correlation import total_correlation_of
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 
 @metric(
@@ -48,6 +49,7 @@ def tc(
     >>> tc(np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])).value
     0.0
     """
+    check_options("metric 'tc'", tc, {"variant": variant})
     arrays = prepare(shared, codes, variance=variance, seed=seed)
     noise = np.zeros_like(arrays.codes) if variant == "gaussian" else arrays.variance
     found = covariance(arrays.codes) + np.diag(noise.mean(axis=0))

@@ -13,6 +13,7 @@ from polariscope.metrics import Score, metric
 from polariscope.metrics._shared import N_PERMUTATIONS, check_codes, check_variance
 from polariscope.regime.divergence import NORMAL_QUANTILE, gaussian_kl
 from polariscope.seeds import generator
+from polariscope.settings import check_options
 
 BLOCKS = 20
 KL_THRESHOLD = 0.01
@@ -67,6 +68,7 @@ def udr(
     >>> round(udr([codes, -codes[:, ::-1]]).value, 6)
     1.0
     """
+    check_options("metric 'udr'", udr, {"variant": variant, "pooling": pooling, "alpha": alpha})
     codes, used = _check(models, variance)
     if alpha <= 0:
         raise InputError(f"alpha must be positive, got {alpha}; the published value is 0.1.")
