@@ -98,3 +98,14 @@ def test_scales_of_targets_and_order_of_samples_do_not_matter():
 def test_what_cannot_be_told_is_refused(plane, targets, options, words):
     with pytest.raises(InputError, match=words):
         polar_test(plane, targets, **options)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("is_polar", [False, True])
+def test_the_value_lies_in_its_interval(seed: int, is_polar: bool) -> None:
+    plane = np.random.default_rng(seed).normal(size=(500, 2))
+    around = np.stack([np.hypot(*plane.T), np.arctan2(*plane.T[::-1])], axis=1)
+    found = polar_test(plane, around if is_polar else plane, seed=seed)
+    low, high = found.interval
+    assert low <= found.value <= high
+    assert found.verdict == ("polar" if is_polar else "cartesian")

@@ -11,9 +11,14 @@ from polariscope.variable_types import TYPES, VariableType
 
 
 def kept_latents(
-    n_latents: int, types: Sequence[VariableType] | None = None, keep: Sequence[int] | None = None
+    n_latents: int,
+    types: Sequence[VariableType] | None = None,
+    keep: Sequence[int] | None = None,
+    name: str = "keep",
 ) -> tuple[int, ...]:
     """Numbers of the latents that are not passive by ``types``, or those in ``keep``; all when both are None.
+
+    ``name`` is what the caller calls ``keep``.
 
     >>> kept_latents(3, types=["active", "passive", "mixed"])
     (0, 2)
@@ -40,6 +45,6 @@ def kept_latents(
     kept = [int(j) for j in np.asarray(keep).ravel()]
     if not kept or len(set(kept)) != len(kept) or min(kept) < 0 or max(kept) >= n_latents:
         raise InputError(
-            f"keep must name different latents from 0 to {n_latents - 1}, at least one, got {kept}."
+            f"{name} must name different latents from 0 to {n_latents - 1}, at least one, got {kept}."
         )
     return tuple(kept)

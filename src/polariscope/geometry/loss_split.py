@@ -58,8 +58,8 @@ class LossSplit:
         sign = "less" if self.interaction < 0 else "more"
         share = abs(self.interaction) / both
         return (
-            f"The interaction is {self.interaction:.3g}: the total is {share:.0%} {sign} than its two losses, since "
-            "the decoder bends within the posterior's noise. They are no shares of the total.",
+            f"The decoder bends within the posterior's noise, so that the total is {share:.0%} {sign} than its two "
+            "losses together. They are no shares of the total.",
         )
 
 

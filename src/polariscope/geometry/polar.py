@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.errors import InputError
+from polariscope.metrics._shared import recentred_interval
 from polariscope.seeds import generator
 
 Verdict = Literal["cartesian", "polar", "undecided"]
@@ -88,9 +89,10 @@ def polar_test(
         rows = random.integers(len(plane), size=len(plane))
         again = _explained(bins[rows], [column[rows] for column in columns])
         draws.append(_best_pairing(again[:, 2:])[0] - _best_pairing(again[:, :2])[0])
-    low, high = (float(edge) for edge in np.quantile(draws, [0.025, 0.975]))
+    value = polar - cartesian
+    low, high = recentred_interval(value, np.array(draws))  # resampled shares are too large
     return PolarTest(
-        value=polar - cartesian,
+        value=value,
         interval=(low, high),
         verdict="polar" if low > 0 else "cartesian" if high < 0 else "undecided",
         cartesian=cartesian,

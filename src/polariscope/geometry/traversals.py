@@ -115,7 +115,7 @@ def traverse_code(
     deviation: Float[np.ndarray, " latent"] | float = 1.0,
 ) -> Float[np.ndarray, "row step *shape"]:
     """The decoder's mean at ``code`` with each of ``latents`` in turn at centre + value · deviation."""
-    latents = kept_latents(len(code), keep=latents)
+    latents = kept_latents(len(code), keep=latents, name="latents")
     places = np.broadcast_to(centre, code.shape) + values[:, None] * np.broadcast_to(deviation, code.shape)
     codes = np.tile(check_codes(model, code[None])[0], (len(latents), len(values), 1))
     for row, latent in enumerate(latents):
@@ -177,7 +177,7 @@ def traverse_plane(
         raise InputError(f"n_steps must be at least 2 and reach positive, got {n_steps} and {reach}.")
     if len(latents) != 2:
         raise InputError(f"latents must be two latents, got {len(latents)}.")
-    first, second = kept_latents(len(code), keep=latents)
+    first, second = kept_latents(len(code), keep=latents, name="latents")
     values = np.linspace(-reach, reach, n_steps)
     places = np.broadcast_to(centre, code.shape) + values[:, None] * np.broadcast_to(deviation, code.shape)
     codes = np.tile(check_codes(model, code[None])[0], (n_steps, n_steps, 1))
