@@ -136,6 +136,36 @@ def test_it_is_the_same_in_tiny_and_in_huge_units(measure: Callable[..., float])
     assert measure(1e-160 * x, 1e150 * y) == pytest.approx(measure(x, y), abs=ROUNDING)
 
 
+@pytest.mark.parametrize("shape", [(40, 6, 4), (40, 100, 70)], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "exponent"), [("f4", 127), ("f4", -140), ("f8", 1023), ("f8", -1060)], ids=str
+)
+def test_near_the_ends_of_its_type_it_is_the_same(
+    name: str, measure: Callable[..., float], kind: str, exponent: int, shape: tuple[int, int, int]
+) -> None:
+    """Up to half of the largest number, where sums and the range of a feature overflow, and down to few digits.
+
+    Near 0 numbers lose digits, so that the expected score is that of the numbers as rounded, scaled back exactly.
+    """
+    x, y = pair(*shape)
+    x -= (x.max(axis=0) + x.min(axis=0)) / 2
+    scaled = np.ldexp(x / np.abs(x).max(), exponent).astype(kind)
+    assert np.isfinite(scaled).all()
+    back = np.ldexp(scaled.astype(np.float64), -exponent)
+    # float32 is multiplied in float32 where layers are compressed.
+    rounding = ROUNDING if kind == "f8" else 1e-6
+    assert measure(scaled, y) == pytest.approx(measure(back, y), abs=ROUNDING)
+    form = similarity.traits(name)["form"]
+    assert form.measure(scaled, y) == pytest.approx(measure(back, y), abs=rounding)
+    assert measure(y, scaled) == pytest.approx(measure(y, back), abs=ROUNDING)
+
+
+def test_a_constant_feature_hides_none_that_varies_by_little(measure: Callable[..., float]) -> None:
+    x, y = pair()
+    padded = np.hstack([1e-300 * x, np.full((len(x), 1), 1e300)])
+    assert measure(padded, y) == pytest.approx(measure(x, y), abs=ROUNDING)
+
+
 def test_features_that_never_vary_change_nothing(measure: Callable[..., float]) -> None:
     x, y = pair()
     padded = np.hstack([x, np.full((len(x), 3), 0.1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float
 from polariscope.errors import InputError
 
 FEATURES_AT_ONCE = 2048
+SMALLEST_EXPONENT = -1022  # smaller numbers come out below 1, at 2⁻⁵² or more: the unit itself must be finite
 
 
 def check(
@@ -51,16 +53,17 @@ def check_pair(
 
 def is_constant(x: Float[np.ndarray, "sample p"]) -> bool:
     """Whether no feature varies over the samples."""
-    with np.errstate(invalid="ignore"):  # ∞ − ∞: not constant, and refused where it is compressed
+    # ∞ − ∞ is not constant, and refused where it is compressed; a range too large for its type is not either.
+    with np.errstate(invalid="ignore", over="ignore"):
         return not any(np.ptp(part, axis=0).any() for part in _features(x))
 
 
 def centred(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample varying"]:
-    """The features that vary, in float64, less their means and in a common unit: none deviates by more than 1.
+    """The features that vary, in float64, less their means and in a common unit: none deviates by more than 2.
 
     Every measure here looks at deviations from the mean and divides by their size, so that features which do not
     vary can be dropped (a third of a convolutional layer, when images have a plain background), and the unit chosen
-    so that no square overflows or vanishes.
+    so that no square overflows or vanishes: a power of two, which rounds nothing.
     """
     return np.concatenate(list(_deviations(x)), axis=1)
 
@@ -121,10 +124,20 @@ def _features(x: np.ndarray) -> Iterator[np.ndarray]:
         yield x[:, start : start + FEATURES_AT_ONCE]
 
 
-def _deviations(x: np.ndarray) -> Iterator[np.ndarray]:
-    """The centred features that vary, some at a time."""
-    unit = max(float(np.ptp(part, axis=0).max()) for part in _features(x))
+def _varying(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The features that vary, some at a time."""
     for part in _features(x):
-        varying = part[:, np.ptp(part, axis=0) > 0].astype(np.float64)
+        varying = part[:, part.min(axis=0) < part.max(axis=0)]
         if varying.shape[1]:
-            yield (varying - varying.mean(axis=0)) / unit
+            yield varying
+
+
+def _deviations(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The centred features that vary, some at a time; scaled first, since sums and ranges may overflow."""
+    largest = max(float(np.abs(part).max()) for part in _varying(x))
+    unit = math.ldexp(1.0, -max(math.frexp(largest)[1], SMALLEST_EXPONENT))
+    for part in _varying(x):
+        deviations = part.astype(np.float64)
+        deviations *= unit
+        deviations -= deviations.mean(axis=0)
+        yield deviations

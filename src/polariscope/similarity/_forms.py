@@ -78,7 +78,7 @@ class FactorForm(AbstractForm):
     def score(self, x: Float[np.ndarray, "sample r"], y: Float[np.ndarray, "sample s"]) -> float:
         product = np.asarray(x, np.float64).T @ np.asarray(y, np.float64)
         total = nuclear_norm(product)
-        return min(1.0, total / min(product.shape) if self.of_smaller else total)  # rounding
+        return float(np.minimum(total / min(product.shape) if self.of_smaller else total, 1.0))  # rounding
 
     def score_all(
         self, layers: Sequence[Shaped[np.ndarray, "..."]]

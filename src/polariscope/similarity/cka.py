@@ -56,4 +56,4 @@ def cka(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
     x, y = check_pair(x, y)
     x, y = centred(x), centred(y)
     value = gram_product(x, y) / math.sqrt(gram_product(x, x) * gram_product(y, y))
-    return min(1.0, float(value))  # rounding
+    return float(np.minimum(value, 1.0))  # rounding

@@ -66,4 +66,4 @@ def cka_rbf(
     1.0
     """
     x, y = check_pair(x, y)
-    return max(0.0, FORM.measure(x, y, bandwidth=bandwidth))  # rounding
+    return float(np.maximum(FORM.measure(x, y, bandwidth=bandwidth), 0.0))  # rounding
