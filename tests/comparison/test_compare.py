@@ -129,7 +129,8 @@ def test_a_run_is_compared_with_its_younger_self(runs: dict[str, Path]) -> None:
     assert found.scores[2, i, 2, j] == pytest.approx(cka(layers["encoder/6"], layers["decoder/6"]), abs=1e-5)
     mean = CONV.index("mean")
     assert 1 > found.scores[1, mean, 2, mean] > found.scores[0, mean, 2, mean]
-    some = compare(runs["a"], checkpoints=[4, 12], n_samples=150)
+    some = compare(runs["a"], checkpoints=np.array([4, 12]), n_samples=150)
+    json.dumps(some.to_dict())
     assert some.models == ("a at 4", "a at 12")
     assert some.average("step 4", "step 12").matching()["mean"][0] == pytest.approx(
         found.scores[0, mean, 2, mean], abs=1e-6
@@ -320,6 +321,10 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
             lambda: compare(runs["a"], checkpoints=[7]),
             "steps 4, 8, 12, not of 7; train with keep_checkpoints",
         ),
+        (lambda: compare(runs["b"], checkpoints=True), "of step 12 only.*train with keep_checkpoints='all'"),
+        (lambda: compare(runs["a"], checkpoints=12), r"or a list of steps, got 12; .* in a list"),
+        (lambda: compare(runs["a"], checkpoints="all"), "or a list of steps, got 'all'"),
+        (lambda: compare(runs["a"], checkpoints=None), "or a list of steps, got None"),
         (lambda: compare([arrays()], checkpoints=True), "checkpoints are those of run folders"),
         (lambda: compare(tmp_path), "not a run folder"),
     ]:
@@ -359,6 +364,21 @@ def test_it_prints_every_layer_and_its_notes(runs: dict[str, Path]) -> None:
     named = compare({"<b>": [arrays()], "y": [arrays(seed=1)]})
     assert "<b> (rows)" in str(named)
     assert "&lt;b&gt; (rows)" in named._repr_html_()
+
+
+def test_models_without_a_layer_in_common_are_shown_two_by_two(tmp_path: Path) -> None:
+    one, two, three = ({name: arrays(seed=seed)["one"]} for seed, name in enumerate("abc"))
+    found = compare([one, two])
+    assert str(found).splitlines()[1].split() == ["b"]
+    assert "Layers of the same name" not in str(found)
+    assert found._repr_html_().count("<td") == 1
+    more = compare([one, two, three])
+    assert "No layer has the same name in all models" in str(more)
+    assert "No layer has the same name in all models" in more._repr_html_()
+    assert more.average("model 1", "model 3").values.shape == (1, 1)
+    with pytest.raises(InputError, match=r"no heat map to draw\. No layer has the same name"):
+        more.save(tmp_path / "more")
+    assert not (tmp_path / "more").exists()
 
 
 def test_the_figure_marks_the_blocks_and_writes_the_scores(runs: dict[str, Path]) -> None:

@@ -276,8 +276,9 @@ class Comparison:
 
     def maps(self) -> list[HeatMap]:
         """What is shown in words: the headline, and of checkpoints the codes step against step."""
-        codes = "mean" if "mean" in self.layers else self.layers[-1]
-        return [self.headline(), *([self.between_steps(codes)] if self.is_course else [])]
+        if not self.is_course:
+            return [self.headline()]
+        return [self.headline(), self.between_steps("mean" if "mean" in self.layers else self.layers[-1])]
 
     def figure(self, one: str | None = None, other: str | None = None) -> Figure:
         """The averaged heat map, drawn."""
@@ -311,10 +312,11 @@ class Comparison:
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         """Write ``similarity.json`` and ``similarity.png``, the averaged heat map; returns their paths."""
         record, picture = Path(folder) / "similarity.json", Path(folder) / "similarity.png"
+        figure = self.headline().figure()
         files.write_json(record, self.to_dict())
         with files.atomic(picture) as part:
             # Without its usual date and version the same comparison has the same bytes.
-            self.headline().figure().savefig(part, format="png", dpi=160, metadata={"Software": None})
+            figure.savefig(part, format="png", dpi=160, metadata={"Software": None})
         return record, picture
 
     def headline(self) -> HeatMap:

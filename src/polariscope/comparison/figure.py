@@ -9,7 +9,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from polariscope.comparison.comparison import block_of, blocks_of
-from polariscope.comparison.printing import cell, mean_of, short
+from polariscope.comparison.printing import NOTHING_SHARED, cell, mean_of, short
+from polariscope.errors import InputError
 from polariscope.similarity import similarity
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ NAMES = {"cka": "CKA", "cka-debiased": "Debiased CKA", "cka-rbf": "RBF CKA", "pr
 def draw_heat_map(found: HeatMap) -> Figure:
     """Scores of layers with layers; bars beside it mark encoder, latent and decoder, white lines part them."""
     n_rows, n_columns = found.values.shape
+    if not found.values.size:
+        raise InputError(f"there is no heat map to draw. {NOTHING_SHARED}")
     with rc_context(STYLE):
         figure = Figure(figsize=(2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows), layout="constrained")
         axes = figure.add_subplot()

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from polariscope.comparison.comparison import Comparison, HeatMap
 
 MOST_STEPS = 12  # rows of a table; similarity.json has all
+NOTHING_SHARED = (
+    "No layer has the same name in all models, so that no mean over all of them can be shown; give layers that match "
+    "the same name, or look at two models with average(one, other)."
+)
 
 
 def short(layer: str) -> str:
@@ -84,8 +88,9 @@ def matching_as_text(found: HeatMap) -> str:
 
 
 def has_matching(found: HeatMap) -> bool:
-    """Whether layers of the same name are worth a list: not of one model with itself, nor of steps."""
-    return not found.about and (found.row_label != found.column_label or found.n_pairs > 1)
+    """Whether there are layers of the same name worth a list: not of one model with itself, nor of steps."""
+    several = found.row_label != found.column_label or found.n_pairs > 1
+    return not found.about and several and bool(found.matching())
 
 
 def thinned(found: HeatMap) -> HeatMap:
@@ -116,15 +121,20 @@ def as_text(comparison: Comparison) -> str:
     parts = [heat_map_as_text(thinned(found)) for found in maps]
     if has_matching(maps[0]):
         parts.append(matching_as_text(maps[0]))
-    if comparison.notes:
-        parts.append("\n".join(["Read with care", *(f"- {note}" for note in comparison.notes)]))
+    if notes := _notes(comparison, maps[0]):
+        parts.append("\n".join(["Read with care", *(f"- {note}" for note in notes)]))
     return "\n\n".join(parts)
+
+
+def _notes(comparison: Comparison, headline: HeatMap) -> tuple[str, ...]:
+    return comparison.notes if headline.values.size else (*comparison.notes, NOTHING_SHARED)
 
 
 def as_html(comparison: Comparison) -> str:
     """The heat maps to show as tables whose cells are shaded; names are escaped."""
-    tables = "".join(heat_map_as_html(thinned(found)) for found in comparison.maps())
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in comparison.notes)
+    maps = comparison.maps()
+    tables = "".join(heat_map_as_html(thinned(found)) for found in maps)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(comparison, maps[0]))
     return tables + (f"<p>Read with care</p><ul>{notes}</ul>" if notes else "")
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ class Source:
 
 def find_sources(models: Any, checkpoints: Any) -> list[Source]:
     """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
+    wanted = _wanted(checkpoints)
     if isinstance(models, (str, Path, Model, np.ndarray)):
         models = [models]
     groups = dict(models) if isinstance(models, Mapping) else None
@@ -59,8 +60,8 @@ def find_sources(models: Any, checkpoints: Any) -> list[Source]:
         raise InputError("models must hold at least one model, run folder or mapping of layers, got none.")
     sources: list[Source] = []
     for number, (group, item) in enumerate(members):
-        if checkpoints is not False:
-            sources += _checkpoints(item, checkpoints, number)
+        if wanted is not False:
+            sources += _checkpoints(item, wanted, number)
         else:
             sources.append(_source(group, item, number=len(sources) + 1))
     return _with_unique_labels(sources)
@@ -97,14 +98,32 @@ def _source(group: str | None, item: Any, number: int) -> Source:
     )
 
 
-def _checkpoints(run: Any, wanted: bool | Sequence[int], number: int) -> list[Source]:
+def _wanted(checkpoints: Any) -> bool | list[int]:
+    """Whether all checkpoints are asked for, or the steps of those that are."""
+    if isinstance(checkpoints, bool):
+        return checkpoints
+    several = isinstance(checkpoints, (Sequence, np.ndarray))
+    if not several or not all(isinstance(step, (int, np.integer)) for step in checkpoints):
+        raise InputError(
+            f"checkpoints must be True for all that were kept, or a list of steps, got {checkpoints!r}; "
+            "put a single step in a list: [100]."
+        )
+    return [int(step) for step in checkpoints]
+
+
+def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> list[Source]:
     """The checkpoints of a run as models, in groups by step, so that seeds are averaged."""
     if not isinstance(run, (str, Path)):
         raise InputError(f"checkpoints are those of run folders, got {type(run).__name__}; give paths.")
     path = Path(run)
     read_settings(path)  # says so if it is no run
     found = saved_steps(path / "checkpoints")
-    steps = found if isinstance(wanted, bool) else list(wanted)
+    if wanted is True and len(found) == 1:
+        raise InputError(
+            f"{run} has a checkpoint of step {found[0]} only, and no other to compare it with; "
+            f"train with {KEEP_ALL} to keep every one."
+        )
+    steps = found if wanted is True else wanted
     missing = [step for step in steps if step not in found]
     if missing or not steps:
         raise InputError(
