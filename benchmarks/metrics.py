@@ -247,10 +247,10 @@ def customary_beta_vae(arrays: Arrays) -> np.ndarray:
 
 
 def our_dci(arrays: Arrays, predictor: str = "boosted", n_trees: int = 100) -> np.ndarray:
-    from polariscope.metrics._importance import importances
+    from polariscope.metrics._importance import Job, importances
 
     shared = Shared(arrays.codes, arrays.factors)
-    return importances(shared, shared.standardised, *shared.split(), predictor, n_trees).matrix
+    return importances(shared, [Job(shared.standardised, *shared.split(), n_trees)], predictor)[0].matrix
 
 
 def customary_dci(arrays: Arrays) -> np.ndarray:
