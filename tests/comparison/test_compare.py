@@ -13,7 +13,7 @@ import torch
 
 from polariscope.comparison import compare as module
 from polariscope.comparison.compare import compare
-from polariscope.comparison.comparison import Comparison
+from polariscope.comparison.comparison import MOST_WITH_PARTS, Comparison
 from polariscope.comparison.printing import thinned
 from polariscope.comparison.scratch import scratch
 from polariscope.comparison.sources import load_checkpoint
@@ -189,6 +189,21 @@ def test_of_many_steps_a_dozen_are_printed() -> None:
     assert course.values[1, 0] == found.course().values[found.course().rows.index(course.rows[1]), 0]
     assert thinned(found.between_steps("one")).values.shape == (12, 12)
     assert "(12 of 30 steps)" in str(found)
+
+
+def test_of_many_layers_the_file_has_the_scores_and_not_those_of_parts(tmp_path: Path) -> None:
+    few, many = (compare([arrays(100, seed) for seed in range(n)]) for n in (50, 51))
+    assert len(few.matrix) == MOST_WITH_PARTS
+    assert len(few.to_dict()["parts"]) == len(many.parts) == 5
+    assert many.errors is not None
+    many = dataclasses.replace(many, checkpoints=tuple((0, step) for step in range(51)))
+    record, picture = many.save(tmp_path)
+    back = Comparison.from_dict(json.loads(record.read_text()))
+    np.testing.assert_array_equal(back.matrix, many.matrix)
+    assert back.errors is back.course().errors is None
+    assert str(back) == str(many)
+    # A dozen rows of 0.36 inches, and what is around them; 160 pixels an inch.
+    assert int.from_bytes(picture.read_bytes()[20:24], "big") == round(160 * (1.9 + 0.36 * 12))
 
 
 def test_a_checkpoint_is_the_model_of_its_step(runs: dict[str, Path]) -> None:

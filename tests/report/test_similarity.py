@@ -75,6 +75,26 @@ def test_checkpoints_are_shown_step_against_step_with_a_small_map_for_each_layer
         assert f">{word}</text>" in view["steps"]
 
 
+def test_many_checkpoints_make_no_large_page() -> None:
+    """40 steps of 6 layers: a shape for each cell would be 40 × 6 and 6 × 40 × 40 of them."""
+    rng = np.random.default_rng(0)
+    models = [{f"layer {i}": rng.normal(size=(30, 2)) for i in range(6)} for _ in range(40)]
+    found = dataclasses.replace(compare(models), checkpoints=tuple((0, 5 * step) for step in range(40)))
+    view = similarity_view(found)
+    assert len(view["found"].rows) == 12
+    assert "(12 of 40 steps)" in view["found"].about
+    assert 12 * 6 <= view["chart"].count("<path") < 12 * 6 + 30
+    assert view["steps"].count("<path") < 30
+    assert view["steps"].count("<image") == 6 + 1  # and the bar of colours
+    assert len(view["chart"]) + len(view["steps"]) < 150_000
+
+
+def test_a_map_of_many_layers_is_an_image() -> None:
+    rng = np.random.default_rng(0)
+    found = compare([{f"layer {i}": rng.normal(size=(30, 2)) for i in range(30)}])
+    assert similarity_view(found)["chart"].count("<path") < 100
+
+
 def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
     record = make_record(compared_run, n_samples=200)
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
 LATENT = ("mean", "variance", "sampled")
 FEWEST_STEPS = 3  # of two, all layers of one are shown with all of the other
+MOST_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
 
 
 def block_of(layer: str) -> Block:
@@ -50,7 +51,7 @@ class HeatMap:
 
     values: Float[np.ndarray, "row column"]
     errors: Float[np.ndarray, "row column"] | None
-    """Standard error from the draw of the samples; None with too few of them."""
+    """Standard error from the draw of the samples; None without parts of them, see :class:`Comparison`."""
     spread: Float[np.ndarray, "row column"] | None
     """Standard deviation over the pairs of models; None for a single pair."""
     rows: tuple[str, ...]
@@ -98,7 +99,7 @@ class Comparison:
     matrix: Float[np.ndarray, "layer other_layer"]
     """All scores: the layers of the first model, then of the second …, by the same."""
     parts: Float[np.ndarray, "part layer other_layer"]
-    """The same on disjoint fifths of the samples; none when there were too few."""
+    """The same on disjoint fifths of the samples; none when there were too few, or when read back of many layers."""
     n_samples: int
     seed: int
     notes: tuple[str, ...]
@@ -135,7 +136,7 @@ class Comparison:
 
     @property
     def errors(self) -> Float[np.ndarray, "model layer other_model other_layer"] | None:
-        """Standard errors of :attr:`scores` from the draw of the samples; None with too few of them."""
+        """Standard errors of :attr:`scores` from the draw of the samples; None without :attr:`parts`."""
         errors = _error(self.parts)
         return None if errors is None else self._four(errors)
 
@@ -285,15 +286,21 @@ class Comparison:
         return self.average(one, other).figure()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON: everything; but of more than 100 layers in all only the scores, not those on parts of the samples.
+
+        Every layer is scored with every other, and on each part again, so that the parts are most of a large file. They
+        give the standard errors, which a comparison of many layers has no more once it is read back.
+        """
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if len(self.matrix) > MOST_WITH_PARTS:
+            record["parts"] = []
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()
         }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
-        """What :meth:`to_dict` wrote, equal in every bit."""
+        """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept."""
         try:
             size = len(stored["matrix"])
             arrays = {
@@ -310,9 +317,12 @@ class Comparison:
             ) from None
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write ``similarity.json`` and ``similarity.png``, the averaged heat map; returns their paths."""
+        """Write ``similarity.json`` and ``similarity.png``, the averaged heat map; returns their paths.
+
+        The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
+        """
         record, picture = Path(folder) / "similarity.json", Path(folder) / "similarity.png"
-        figure = self.headline().figure()
+        figure = printing.thinned(self.headline()).figure()
         files.write_json(record, self.to_dict())
         with files.atomic(picture) as part:
             # Without its usual date and version the same comparison has the same bytes.

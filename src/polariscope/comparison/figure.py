@@ -23,6 +23,7 @@ INK, QUIET = "#1f2933", "#5b6570"
 BLOCKS = {"encoder": "#44546a", "latent": "#e08e0b", "decoder": "#0f8b8d", "layers": QUIET, "steps": QUIET}
 STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.5, "axes.titlelocation": "left"}
 NUMBERS_UP_TO = 20  # layers; in more cells numbers would not be legible
+MOST_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
 ACROSS = 6  # small heat maps beside each other
 NAMES = {"cka": "CKA", "cka-debiased": "Debiased CKA", "cka-rbf": "RBF CKA", "procrustes": "Procrustes"}
 
@@ -36,7 +37,7 @@ def draw_heat_map(found: HeatMap) -> Figure:
         figure = Figure(figsize=(2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows), layout="constrained")
         axes = figure.add_subplot()
         low = _lowest([found])
-        mesh = _draw_cells(axes, found, low)
+        mesh = _draw_cells(axes, found, low, as_pixels=found.values.size > MOST_SHAPES)
         axes.set_xticks([i + 0.5 for i in range(n_columns)], [short(layer) for layer in found.columns])
         axes.set_yticks([i + 0.5 for i in range(n_rows)], [short(layer) for layer in found.rows])
         axes.tick_params(length=0, labelcolor=INK, pad=11)
@@ -65,11 +66,12 @@ def draw_steps(maps: dict[str, HeatMap]) -> Figure:
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(n_rows, n_columns, squeeze=False)
         low = _lowest(maps.values())
+        as_pixels = sum(found.values.size for found in maps.values()) > MOST_SHAPES
         for axes in grid.flat:
             axes.set_axis_off()
         for number, (axes, (layer, found)) in enumerate(zip(grid.flat, maps.items(), strict=False)):
             axes.set_axis_on()
-            mesh = _draw_cells(axes, found, low)
+            mesh = _draw_cells(axes, found, low, as_pixels=as_pixels)
             axes.set_title(
                 layer, color=BLOCKS[block_of(layer)], fontsize=8, fontweight="bold", parse_math=False
             )
@@ -92,9 +94,10 @@ def _lowest(maps: Iterable[HeatMap]) -> float:
     return -1.0 if negative else 0.0
 
 
-def _draw_cells(axes: Axes, found: HeatMap, low: float) -> QuadMesh:
+def _draw_cells(axes: Axes, found: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:
+    colours = "magma" if low == 0 else "RdBu_r"
     mesh = axes.pcolormesh(
-        found.values, cmap="magma" if low == 0 else "RdBu_r", vmin=low, vmax=1, edgecolors="face", lw=0.2
+        found.values, cmap=colours, vmin=low, vmax=1, edgecolors="face", lw=0.2, rasterized=as_pixels
     )
     axes.set_aspect("equal")
     axes.invert_yaxis()

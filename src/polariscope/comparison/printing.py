@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polariscope.comparison.comparison import Comparison, HeatMap
 
-MOST_STEPS = 12  # rows of a table; similarity.json has all
+MOST_STEPS = 12  # rows of a table or figure; similarity.json has all
 NOTHING_SHARED = (
     "No layer has the same name in all models, so that no mean over all of them can be shown; give layers that match "
     "the same name, or look at two models with average(one, other)."

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from polariscope import files
 from polariscope.comparison.comparison import Comparison
 from polariscope.comparison.figure import draw_steps
-from polariscope.comparison.printing import has_matching, sentence
+from polariscope.comparison.printing import has_matching, sentence, thinned
 from polariscope.errors import PolariscopeError
 from polariscope.report.svg import STYLE, to_svg
 
@@ -29,15 +29,16 @@ def read_similarity(file: str | Path) -> Comparison:
 
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:
-    """What the template shows of the similarity."""
-    found = comparison.headline()
+    """What the template shows of the similarity; of checkpoints a dozen steps at most, as in the terminal."""
+    found = thinned(comparison.headline())
     lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
     steps = None
-    # The figures have their own style; only how text is written is the page's.
-    with rc_context({"svg.fonttype": STYLE["svg.fonttype"], "svg.hashsalt": STYLE["svg.hashsalt"]}):
+    # The figures have their own style; only how text is written is the page's, and how fine maps of many cells are.
+    style = {"svg.fonttype": STYLE["svg.fonttype"], "svg.hashsalt": STYLE["svg.hashsalt"], "savefig.dpi": 200}
+    with rc_context(style):
         chart = to_svg(found.figure(), "similarity", f"{sentence(found)}; {lowest}.")
         if comparison.is_course:
-            maps = {layer: comparison.between_steps(layer) for layer in comparison.layers}
+            maps = {layer: thinned(comparison.between_steps(layer)) for layer in comparison.layers}
             words = f"{found.measure} of each layer, step against step: {', '.join(maps)}."
             steps = to_svg(draw_steps(maps), "similarity-steps", words)
     pairs = found.matching() if has_matching(found) else {}
