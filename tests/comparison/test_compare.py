@@ -132,6 +132,7 @@ def test_a_run_is_compared_with_its_younger_self(runs: dict[str, Path]) -> None:
     some = compare(runs["a"], checkpoints=np.array([4, 12]), n_samples=150)
     json.dumps(some.to_dict())
     assert some.models == ("a at 4", "a at 12")
+    assert some.digests == (found.digests[0], load_model(runs["a"]).digest)
     assert some.average("step 4", "step 12").matching()["mean"][0] == pytest.approx(
         found.scores[0, mean, 2, mean], abs=1e-6
     )
@@ -258,6 +259,7 @@ def test_the_error_is_how_much_the_score_varies_from_draw_to_draw() -> None:
 
 def test_with_few_samples_there_is_no_error() -> None:
     found = compare([arrays(60)])
+    assert found.digests == (), "arrays have no model"
     assert found.errors is None
     assert found.average().errors is None
 
@@ -352,6 +354,7 @@ def test_the_record_is_kept_and_comes_back(runs: dict[str, Path], tmp_path: Path
     record, picture = found.save(tmp_path / "out")
     back = Comparison.from_dict(json.loads(record.read_text()))
     assert back.models == found.models
+    assert back.digests == found.digests == tuple(load_model(runs[name]).digest for name in "ab")
     assert back.layers_of == found.layers_of
     np.testing.assert_array_equal(back.matrix, found.matrix)
     np.testing.assert_array_equal(back.parts, found.parts)

@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 
 from polariscope import files
+from polariscope.cli.score import keep_scores
+from polariscope.comparison.compare import compare
 from polariscope.data.arrays import ArraysDataset
-from polariscope.data.sources import load_dataset
+from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.errors import InputError
+from polariscope.metrics._scoring import score
 from polariscope.regime.regime import Regime
-from polariscope.report.record import ReportRecord, diagnose_run, make_record
+from polariscope.report.page import render
+from polariscope.report.record import ReportRecord, diagnose_run, make_record, open_run
 from polariscope.report.report import report
 from polariscope.representations.encode import encode
-from polariscope.training.folder import read_log, settings_hash
+from polariscope.training.folder import read_log, read_settings, settings_hash
+from polariscope.training.run import train
 
 
 def test_the_record_repeats_the_last_line_of_the_log(image_run: Path, image_record: ReportRecord) -> None:
@@ -64,6 +69,78 @@ def test_other_data_than_the_run_was_trained_on_are_noted(flat_run: Path, tmp_pa
     other = load_dataset("gaussian", eigenvalues=(1.0, 1.0), width=5, n_samples=500)
     assert "not those the model was trained on" in make_record(run, other).notes[0]
     assert not any("not those" in note for note in make_record(run, n_samples=500).notes)
+
+
+@pytest.fixture
+def measured_run(point_run: Path, tmp_path: Path) -> Path:
+    """A run with its scores and the comparison of its layers beside it."""
+    run = shutil.copytree(point_run, tmp_path / "point")
+    model, dataset = open_run(run)
+    keep_scores(run / "scores.json", score(encode(model, dataset, 200), "tc"), model.digest)
+    compare(run, n_samples=200).save(run)
+    return run
+
+
+def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_run: Path) -> None:
+    record = make_record(measured_run, n_samples=200)
+    assert record.scores is not None
+    assert record.similarity is not None
+    assert record.doubts == {"scores": "", "similarity": ""}
+    assert 'class="doubt"' not in render(record)
+
+
+def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_shown(
+    measured_run: Path,
+) -> None:
+    """Trained to step 600 from 500."""
+    train(
+        load_recorded(read_settings(measured_run)["data"]),
+        objective="ae",
+        net="linear",
+        n_latents=2,
+        steps=600,
+        learning_rate=2e-2,
+        log_every=250,
+        validate_every=250,
+        out=measured_run,
+        device="cpu",
+    )
+    record = make_record(measured_run, n_samples=200)
+    assert record.scores is None
+    assert record.similarity is None
+    page = render(record)
+    for file, command in (("scores", "score point"), ("similarity", "compare point --out point")):
+        reason = f"Not shown, since {file}.json is of another model, or of this one at another step"
+        assert f"{reason}: <code>polariscope {command}</code> makes {file}.json" in page
+    compare(measured_run, n_samples=200).save(measured_run)
+    assert make_record(measured_run, n_samples=200).similarity is not None
+
+
+def test_the_similarity_of_other_runs_is_not_shown_unless_this_one_is_among_them(
+    measured_run: Path, flat_run: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(flat_run, tmp_path / "flat")
+    shutil.copy(measured_run / "similarity.json", copy)
+    record = make_record(copy, n_samples=200)
+    assert record.similarity is None
+    assert "similarity.json is of another model" in record.doubts["similarity"]
+    compare([flat_run, copy], n_samples=200).save(copy)
+    assert make_record(copy, n_samples=200).similarity is not None
+
+
+def test_files_that_do_not_say_of_which_model_they_are_are_shown_with_a_doubt(measured_run: Path) -> None:
+    """Those written before it was kept."""
+    for name in ("scores", "similarity"):
+        stored = files.read_json(measured_run / f"{name}.json")
+        del stored["digests"]
+        files.write_json(measured_run / f"{name}.json", stored)
+    record = make_record(measured_run, n_samples=200)
+    assert record.scores is not None
+    assert record.similarity is not None
+    page = render(record)
+    for name in ("scores", "similarity"):
+        assert f"It is not known of which model this is, since {name}.json does not say" in page
+    assert page.count('class="doubt"') == 2
 
 
 def test_an_unfinished_run_is_refused_and_nothing_is_written(flat_run: Path, tmp_path: Path) -> None:

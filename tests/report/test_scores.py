@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from polariscope import files
+from polariscope.cli.score import keep_scores
 from polariscope.errors import PolariscopeError
 from polariscope.metrics import Score, family
 from polariscope.metrics._scoring import Scores, score
+from polariscope.model import load_model
 from polariscope.report.page import render
 from polariscope.report.record import ReportRecord, make_record, open_run
 from polariscope.report.scores import is_no_better_than_chance, read_scores, scores_view
@@ -28,7 +30,7 @@ def scored_run(image_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shutil.copytree(image_run, run)
     model, dataset = open_run(run)
     scores = score(encode(model, dataset, 600, 0), METRICS)
-    files.write_json(run / "scores.json", scores.to_dict())
+    keep_scores(run / "scores.json", scores, model.digest)
     return run
 
 
@@ -45,6 +47,7 @@ def page(record: ReportRecord) -> str:
 
 def test_what_is_read_is_what_was_written(scored_run: Path) -> None:
     stored = files.read_json(scored_run / "scores.json")
+    assert stored.pop("digests") == [load_model(scored_run).digest]
     assert read_scores(scored_run / "scores.json").to_dict() == stored
 
 

@@ -45,7 +45,7 @@ def score(
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
-    codes, known = _open(target, samples, continuous, source, seed)
+    codes, known, digest = _open(target, samples, continuous, source, seed)
     try:
         scores = score_codes(
             codes,
@@ -66,13 +66,16 @@ def score(
     if not scores.scores:
         raise PolariscopeError("nothing was scored, so that nothing is written; the reasons are above.")
     if target.is_dir():
-        keep_scores(target / "scores.json", scores)
+        keep_scores(target / "scores.json", scores, digest)
         say(f"Written: {target / 'scores.json'}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
-def keep_scores(file: Path, scores: Scores) -> None:
-    """Write the scores, and with them those that earlier calls with the same settings left; say what is replaced."""
+def keep_scores(file: Path, scores: Scores, digest: str) -> None:
+    """Write the scores, and with them those that earlier calls with the same settings left; say what is replaced.
+
+    The digest of the model goes with them, so that a report can tell whose they are.
+    """
     import filelock
 
     from polariscope import files
@@ -80,7 +83,7 @@ def keep_scores(file: Path, scores: Scores) -> None:
     with filelock.FileLock(
         file.with_name(f".{file.name}.lock")
     ):  # a second call must not read before we write
-        files.write_json(file, _with_earlier(file, scores).to_dict())
+        files.write_json(file, {**_with_earlier(file, scores).to_dict(), "digests": [digest]})
 
 
 def _with_earlier(file: Path, scores: Scores) -> Scores:
@@ -125,8 +128,8 @@ def _as_typed(message: str, target: Path) -> str:
 
 def _open(
     target: Path, samples: int | None, continuous: str, source: str, seed: int
-) -> tuple[Any, dict[str, Any]]:
-    """The codes of a run or of a file, and what is known of their factors beside them."""
+) -> tuple[Any, dict[str, Any], str]:
+    """The codes of a run or of a file, what is known of their factors beside them, and the run's model's digest."""
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     if target.is_dir():
         from polariscope.report.record import open_run
@@ -138,9 +141,9 @@ def _open(
         kinds: list[FactorKind] = [
             "continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds
         ]
-        return encode(model, dataset, samples or SAMPLES, seed), {"factor_kinds": kinds or None}
+        return encode(model, dataset, samples or SAMPLES, seed), {"factor_kinds": kinds or None}, model.digest
     check_file(target, samples)
-    return _open_file(target, names, source, seed)
+    return *_open_file(target, names, source, seed), ""
 
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:

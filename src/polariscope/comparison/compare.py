@@ -66,9 +66,10 @@ def compare(
     with scratch(folder, memory * 1e9 / 2) as kept:
         bank = _Bank(form, options, kept)
         layers: list[tuple[str, ...]] = []
+        digests: list[str] = []
         notes: list[str] = []
         widest = 0
-        for source, found in _layers_of(sources, data, n_samples, seed, folder, memory * 1e9 / 2):
+        for source, digest, found in _layers_of(sources, data, n_samples, seed, folder, memory * 1e9 / 2):
             tell(f"{source.label}: {len(found)} layers, model {len(layers) + 1} of {len(sources)}")
             varying = {name: array for name, array in found.items() if not _is_still(array, source, name)}
             notes += [_left_out(source, name) for name in found if name not in varying]
@@ -80,6 +81,7 @@ def compare(
                 bank.add(array, f"layer {name} of {source.label}", seed)
             widest = max(widest, *(array.shape[1] for array in varying.values()))
             layers.append(tuple(varying))
+            digests += [] if digest is None else [digest]
         tell(f"scoring {len(bank.order)} layers, each with each")
         scores, parts = bank.scores()
         n = bank.n_samples
@@ -101,6 +103,7 @@ def compare(
         seed=seed,
         notes=tuple(notes),
         checkpoints=tuple(source.checkpoint for source in sources if source.checkpoint is not None),
+        digests=tuple(digests),
     )
 
 
@@ -110,8 +113,8 @@ def _say_nothing(message: str) -> None:
 
 def _layers_of(
     sources: list[Source], data: Any, n_samples: Any, seed: int, folder: Any, budget: float
-) -> Iterator[tuple[Source, Layers]]:
-    """The layers of one source after the other; those of one at a time are in memory or on disk."""
+) -> Iterator[tuple[Source, str | None, Layers]]:
+    """One source after the other, its model's digest if it has one, and its layers, in memory or on disk."""
     given = [source for source in sources if source.layers is not None]
     if given:
         if len(given) < len(sources):
@@ -122,7 +125,7 @@ def _layers_of(
             raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
         for source in given:
             assert source.layers is not None
-            yield source, source.layers
+            yield source, None, source.layers
         return
     dataset = find_data(sources, data)
     if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 2):
@@ -133,7 +136,7 @@ def _layers_of(
     indices = generator(seed, "encode").choice(len(dataset), size=n, replace=False)
     for number, source in enumerate(sources):
         with scratch(folder, budget) as place:
-            yield source, encode_layers(source, number, dataset, indices, seed, place)
+            yield source, *encode_layers(source, number, dataset, indices, seed, place)
 
 
 def _is_still(array: np.ndarray, source: Source, name: str) -> bool:

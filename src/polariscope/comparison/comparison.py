@@ -106,6 +106,8 @@ class Comparison:
     """Where the comparison should be read with care."""
     checkpoints: tuple[tuple[int, int], ...] = ()
     """Of checkpoints: the run each model belongs to, from 0, and its step; empty when they are none."""
+    digests: tuple[str, ...] = ()
+    """The hash of each model's architecture and weights; empty when activations were given."""
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -308,6 +310,8 @@ class Comparison:
                 "parts": np.array(stored["parts"], dtype=np.float64).reshape(-1, size, size),
             }
             words = {name: tuple(stored[name]) for name in ("models", "groups", "notes")}
+            # Before digests were kept, there was nothing to read.
+            words["digests"] = tuple(stored.get("digests", ()))
             layers = tuple(map(tuple, stored["layers_of"]))
             steps = tuple((int(run), int(step)) for run, step in stored.get("checkpoints", ()))
             return cls(**{**stored, **arrays, **words, "layers_of": layers, "checkpoints": steps})

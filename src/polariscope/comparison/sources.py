@@ -202,8 +202,8 @@ def encode_layers(
     indices: Int[np.ndarray, " sample"],
     seed: int,
     place: Scratch,
-) -> dict[str, Float[np.ndarray, "sample feature"]]:
-    """Every layer of a model on these observations, flattened, in float32.
+) -> tuple[str, dict[str, Float[np.ndarray, "sample feature"]]]:
+    """The digest of a model, and every layer of it on these observations, flattened, in float32.
 
     Each model draws its own noise: noise in common would make the sampled layers of two collapsed models alike.
     """
@@ -222,7 +222,7 @@ def encode_layers(
             if name not in layers:
                 layers[name] = place.array((len(indices), values.shape[1]))
             layers[name][start : start + BATCH] = values
-    return layers
+    return model.digest, layers
 
 
 def _activations(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +37,8 @@ from polariscope.training.folder import read_log, read_settings
 from polariscope.training.run import split_of
 from polariscope.training.settings import TrainSettings
 from polariscope.variable_types import VariableType
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,11 +87,13 @@ class ReportRecord:
     size: Size | None
     """How the number of latents was found, when the run's folder has a size.json."""
     scores: Scores | None
-    """Metrics and probes, when it has a scores.json."""
+    """Metrics and probes, when it has a scores.json of this model."""
     geometry: Geometry | None
     """What is measured of the decoder; None for a model without."""
     similarity: Comparison | None
-    """Layers compared, when it has a similarity.json."""
+    """Layers compared, when it has a similarity.json in which this model occurs."""
+    doubts: dict[str, str]
+    """Of scores and similarity, why the file is not shown, or that it does not say of which model it is."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -113,6 +118,10 @@ def make_record(
     history = read_history(read_log(run))
     representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed, alpha=alpha)
     held_out = split_of(dataset, TrainSettings(**settings["training"])).test
+    scores, about_scores = _kept(
+        Path(run) / "scores.json", model.digest, lambda file: read_scores(file, model.n_latents)
+    )
+    similarity, about_similarity = _kept(Path(run) / "similarity.json", model.digest, read_similarity)
     return ReportRecord(
         name=Path(run).resolve().name,
         settings=settings,
@@ -129,9 +138,10 @@ def make_record(
         n_samples=n_samples,
         seed=seed,
         size=read_size(kept) if (kept := Path(run) / "size.json").exists() else None,
-        scores=read_scores(kept, model.n_latents) if (kept := Path(run) / "scores.json").exists() else None,
+        scores=scores,
         geometry=geometry_of(model, dataset, representation, regime, seed),
-        similarity=read_similarity(kept) if (kept := Path(run) / "similarity.json").exists() else None,
+        similarity=similarity,
+        doubts={"scores": about_scores, "similarity": about_similarity},
     )
 
 
@@ -161,6 +171,19 @@ def open_run(run: str | Path, data: Any = None) -> tuple[Model, AbstractDataset]
     if data is None:
         return model, load_recorded(settings["data"])
     return model, data if isinstance(data, AbstractDataset) else from_arrays(data)
+
+
+def _kept(file: Path, digest: str, read: Callable[[Path], T]) -> tuple[T | None, str]:
+    """What a command wrote beside the run if it is of this model, and what to say when it is not or cannot be known."""
+    if not file.exists():
+        return None, ""
+    stored = files.read_json(file)
+    digests = stored.get("digests") if isinstance(stored, dict) else None
+    if not digests:
+        return read(file), f"It is not known of which model this is, since {file.name} does not say"
+    if digest not in digests:
+        return None, f"Not shown, since {file.name} is of another model, or of this one at another step"
+    return read(file), ""
 
 
 def _diagnose(

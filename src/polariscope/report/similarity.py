@@ -34,8 +34,8 @@ def similarity_view(comparison: Comparison) -> dict[str, Any]:
     lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
     steps = None
     # The figures have their own style; only how text is written is the page's, and how fine maps of many cells are.
-    style = {"svg.fonttype": STYLE["svg.fonttype"], "svg.hashsalt": STYLE["svg.hashsalt"], "savefig.dpi": 200}
-    with rc_context(style):
+    style: dict[Any, Any] = {name: STYLE[name] for name in ("svg.fonttype", "svg.hashsalt")}
+    with rc_context({**style, "savefig.dpi": 200}):
         chart = to_svg(found.figure(), "similarity", f"{sentence(found)}; {lowest}.")
         if comparison.is_course:
             maps = {layer: thinned(comparison.between_steps(layer)) for layer in comparison.layers}
