@@ -63,6 +63,33 @@ def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
     assert "Layers of the same name" not in printed.out
 
 
+def test_the_next_step_leads_to_the_report(call, runs, elsewhere):
+    """The command printed first makes the same again beside the run, and says that the report shows it."""
+    printed = call("compare run0 --checkpoints --measure procrustes --samples 150 --seed 3")
+    line = printed.out.splitlines()[-1]
+    again, _, purpose = line.strip().partition("   ")
+    assert purpose == "the same, for the report of run0"
+    assert again.endswith("--checkpoints --out run0")
+    beside = call(again.removeprefix("polariscope "))
+    first, second = (elsewhere / folder / "similarity.json" for folder in ("comparison", "run0"))
+    assert first.read_bytes() == second.read_bytes()
+    assert beside.out.splitlines()[-2:] == ["Next:", "  polariscope report run0   all of it on one page"]
+    call("report run0 --samples 150")
+    page = (elsewhere / "run0" / "report.html").read_text()
+    assert "procrustes of each layer of run0 at each step with itself at step 30" in page
+    assert "--out RUN" in " ".join(call("compare --help").out.split())
+
+
+def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsewhere):
+    call(f"{tiny} --steps 10 --out single --quiet")
+    refused = call("compare single --checkpoints")
+    assert refused.code == 2
+    assert (
+        "of step 10 only, and no other to compare it with; train with --keep-checkpoints all" in refused.err
+    )
+    assert not (elsewhere / "comparison").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -29,12 +29,12 @@ def compare(
 
     Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
     of more, the mean over all pairs of runs. Of three or more checkpoints, every layer at each step is shown against
-    itself at the last, and the codes step against step. Everything is in similarity.json, the heat map in
-    similarity.png.
+    itself at the last, and the codes step against step. All scores are in similarity.json, the heat map in
+    similarity.png. A run's report shows the similarity.json in the run's own folder: write it there with --out RUN.
     """
     from rich.text import Text
 
-    from polariscope.cli.console import printer, say
+    from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.comparison.compare import compare as compare_models
     from polariscope.comparison.printing import has_matching, matching_as_text, thinned
 
@@ -64,6 +64,13 @@ def compare(
         say(f"Note: {note}")
     record, picture = comparison.save(out)
     say(f"Written: {record}, {picture}")
+    if out.resolve() in [run.resolve() for run in runs]:
+        say_next((f"polariscope report {quoted(out)}", "all of it on one page"))
+        return
+    words = [*map(quoted, runs), f"--measure {measure} --samples {samples} --seed {seed}"]
+    words += ["--checkpoints"] if checkpoints else []
+    again = f"polariscope compare {' '.join(words)} --out {quoted(runs[0])}"
+    say_next((again, f"the same, for the report of {runs[0]}"))
 
 
 def _as_typed(message: str) -> str:
