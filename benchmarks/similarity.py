@@ -90,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Scratch(Path(folder), budget=6e9)
         (source,) = find_sources(model, False)
-        encode, layers = seconds(encode_layers, source, 0, data, indices, 0, place)
+        encode, (_, layers) = seconds(encode_layers, source, 0, data, indices, 0, place)
         console = Console()
         widths = {name: array.shape[1] for name, array in layers.items()}
         console.print(
