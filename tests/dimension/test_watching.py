@@ -150,3 +150,29 @@ def test_a_latent_that_waits_is_not_taken_for_a_passive_one() -> None:
 
 def test_a_model_that_has_learned_nothing_does_not_fit() -> None:
     assert judge(STEPS, np.full((len(STEPS), 1), 0.99), 1.0).decision == "undecided"
+
+
+def test_a_latent_that_hovers_at_one_half_is_awake() -> None:
+    # Three in use, two that were never learned, and one that crosses one half again and again.
+    hovering = 0.5 + 0.02 * np.where(np.arange(len(STEPS)) % 2, 1, -1)
+    others = np.tile([0.05, 0.05, 0.05, 1.0, 1.0], (len(STEPS), 1))
+    verdict = judge(STEPS, np.column_stack([others, hovering]), 1.0)
+    assert verdict.decision == "too many"
+
+
+def test_posteriors_wider_than_the_prior_have_not_settled() -> None:
+    variances = np.column_stack([np.full(len(STEPS), 0.1), 40 - np.log2(STEPS)])
+    verdict = judge(STEPS, variances, 1.0)
+    assert verdict.decision == "undecided"
+    assert not verdict.has_settled
+    assert judge(STEPS, np.minimum(variances, 1.0), 0.5).has_settled
+
+
+def test_latents_that_fluctuate_together_are_as_noisy_as_their_sum() -> None:
+    # Sum 1.1, fluctuating by 0.3 from look to look as one: rarely within 1, though each latent moves by 0.01 only.
+    draw = generator(0, "together")
+    wrong = 0
+    for _ in range(100):
+        common = 0.01 * draw.standard_normal((64, 1))
+        wrong += judge(STEPS[:64], 1.1 / 30 + common + np.zeros((1, 30)), 1.0).decision == "fits"
+    assert wrong <= 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,29 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
     text = str(found)
     assert text.startswith("2 latents (2")
     assert "too many" in text
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "answer"),
+    [
+        (
+            [50, 40, 30, 20, 10, 0.1, 0.1, 0.1],
+            5,
+        ),  # g(5) = 0.23, g(6) = 1.23: the sixth is learned before it is pruned
+        ([1.8, 1.5, 0.1], 1),  # g(1) = 0.56, g(2) = 1.22: no latent ever falls below one half
+    ],
+)
+def test_the_answer_of_trained_models_is_that_of_the_theory(eigenvalues: list[float], answer: int) -> None:
+    traces = np.cumsum(np.minimum(1, 1 / np.array(eigenvalues)))
+    assert (traces <= 1).sum() == answer
+    found = ps.size(ps.load_dataset("gaussian", eigenvalues=tuple(map(float, eigenvalues))), steps=1500)
+    assert found.n_latents == answer
+    assert found.interval[0] <= answer <= found.interval[1]
+
+
+def test_what_is_kept_of_the_question_can_be_asked_again(sized: Any) -> None:
+    settings = json.loads((sized[0] / "size.json").read_text(encoding="utf-8"))["settings"]
+    assert set(settings["goal"]) <= set(inspect.signature(ps.size).parameters)
 
 
 def test_ten_equal_directions_need_ten_latents() -> None:
@@ -126,11 +150,11 @@ def test_the_largest_beta_is_found_by_training() -> None:
     data = rows()
     variance = data[:, :2].var(axis=0)
     recipe = {name: value for name, value in LINEAR.items() if name != "cap"}
-    found = ps.size(data, target="beta", n_latents=2, steps=600, **recipe)
+    found = ps.size(data, target="beta", n_latents=2, steps=1200, **recipe)
     low, high = found.interval
     exact = 0.5 / (0.05 / variance).sum()
     assert found.target == "beta"
-    assert low / 1.3 <= exact <= high * 1.3  # what is open after 600 steps counts where it stands
+    assert low / 1.3 <= exact <= high * 1.3  # what is open after 1,200 steps counts where it stands
     assert found.answer.startswith("β = ")
     assert found.n_latents == 2
 
@@ -200,7 +224,7 @@ def test_impossible_calls_are_refused_before_anything_is_trained(
 
 def test_a_search_that_hits_its_cap_says_so_instead_of_answering() -> None:
     with pytest.raises(CapError, match="even 2 latents have no surplus, and cap is 2"):
-        ps.size(rows(n_active=5), **{**LINEAR, "cap": 2})
+        ps.size(rows(n_active=5), **{**LINEAR, "cap": 2, "steps": 2000})
 
 
 @pytest.mark.parametrize("method", ["fondue", "id"])

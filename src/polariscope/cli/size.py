@@ -227,7 +227,7 @@ class SizeProgress:
         """Where nothing is live, say how far the candidate came."""
         from polariscope.cli.console import say
 
-        if self.lines and self.live is None and not self.quiet:
+        if self.last is not None and self.live is None and not self.quiet:
             say(self.lines[-1], errors=True)
         self.last = None
 

@@ -109,6 +109,9 @@ def latents_of(folder: Path) -> int:
     """The number of latents that was found in a folder of ``polariscope size``."""
     from polariscope.sizing.size import read_size
 
+    if (folder / "sizes.json").is_file() and not (folder / "size.json").is_file():
+        methods = ", ".join(str(file.parent) for file in sorted(folder.glob("*/size.json")))
+        raise InputError(f"{folder} holds the answers of several methods; give --size one of {methods}.")
     if not (folder / "size.json").is_file():
         raise InputError(
             f"--size must be a folder that 'polariscope size DATA --out FOLDER' made, but {folder} has no size.json."

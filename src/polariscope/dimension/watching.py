@@ -21,7 +21,11 @@ CARRY = 0.25
 STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
 BEGUN = 0.5
-"""A latent below this posterior variance has learned something."""
+"""A latent that falls below this posterior variance wakes."""
+SILENT = 0.9
+"""Latents above this say nothing about the input."""
+UNSETTLED = 1.1
+"""A latent above this has not come down to the prior's variance yet, and may go anywhere."""
 PRUNED = 0.15
 """A latent that was lower by this much, and rose again, was given up; one that never fell may only be waiting."""
 PATIENCE = 4
@@ -39,6 +43,8 @@ class Verdict:
     """Lowest and highest it may be, now and after twice the steps, if every trend goes on as it did."""
     has_begun: bool
     """Whether any latent says anything about the input yet."""
+    has_settled: bool
+    """Whether no posterior is still wider than the prior."""
 
 
 def judge(
@@ -67,7 +73,8 @@ def judge(
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
     one. What tells them apart is a history: a latent that was lower and rose again was given up, and counts; one that
-    never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake.
+    never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake. So does one
+    whose posterior is still wider than the prior: it has not settled.
 
     >>> steps = np.arange(50, 1001, 50)
     >>> judge(steps, np.full((20, 4), 0.1), threshold=1.0).decision
@@ -83,25 +90,25 @@ def judge(
         ceiling = np.maximum(1, level)
         least = np.clip(level + np.minimum(slope, CARRY * slope), 0, ceiling)
         most = np.minimum(level + np.maximum(slope, 0), ceiling)
-        lows.append(np.where(may_wake, 0.0, least).sum() - 2 * noise)
+        lows.append(np.where(may_wake | (level > UNSETTLED), 0.0, least).sum() - 2 * noise)
         highs.append(most.sum() + 2 * noise)
         falls.append(-slope.sum())
     low, high = float(max(0, min(lows))), float(max(highs))
-    has_begun = bool((level < BEGUN).any())
+    has_begun = bool((level < SILENT).any())
     decision: Decision = "undecided"
     if has_begun and high <= threshold and max(falls) < STEEP * threshold:
         decision = "fits"
     elif has_begun and low > threshold:
         decision = "too many"
     now = float(level.sum())
-    return Verdict(decision, now, (min(low, now), max(high, now)), has_begun)
+    has_settled = bool((level <= UNSETTLED).all())
+    return Verdict(decision, now, (min(low, now), max(high, now)), has_begun, has_settled)
 
 
 def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:
     """The last step at which a latent was first seen below one half; infinite before any is."""
     awake = variances < BEGUN
-    woke = np.concatenate([awake[:1], awake[1:] & ~awake[:-1]]).any(axis=1)
-    return float(steps[woke][-1]) if woke.any() else np.inf
+    return float(steps[awake.argmax(axis=0)[awake.any(axis=0)]].max()) if awake.any() else np.inf
 
 
 def predict(
@@ -157,5 +164,7 @@ def _lines(
     residual = y - level - np.outer(x, slope)
     scatter = np.sqrt((residual**2).sum(axis=0) / (count - 2))
     real = np.abs(slope) > SURE * scatter / np.sqrt(spread)
-    error = scatter * np.sqrt(1 / count + x.mean() ** 2 / spread)
-    return level, np.where(real, slope, 0.0), float(np.sqrt((error**2).sum()))
+    # Of the sum itself: latents fluctuate together, as the weights do that they share.
+    together = np.sqrt((residual.sum(axis=1) ** 2).sum() / (count - 2))
+    noise = together * np.sqrt(1 / count + x.mean() ** 2 / spread)
+    return level, np.where(real, slope, 0.0), float(noise)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from polariscope.dimension.answer import Trial
 from polariscope.dimension.watching import Verdict, judge
 from polariscope.sizing import AbstractCandidates, Curves
 
-FIRST, FIRST_RATE = 400, 1e-3
-"""Steps before the first verdict at this learning rate; smaller steps need more of them, as the root of their size."""
+FIRST = 900
+"""Steps before the first verdict: surplus latents learn something too before they are pruned."""
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
 ROUNDING = 1e-6
@@ -17,16 +15,13 @@ MOST = 4000
 """Steps after which the verdict is read off as it stands."""
 
 
-def schedule(most: int, learning_rate: float) -> list[int]:
+def schedule(most: int, first: int = FIRST) -> list[int]:
     """Steps at which a verdict is sought, multiples of 50, which candidates are looked at often enough for.
 
-    >>> schedule(1000, learning_rate=1e-3)
-    [400, 500, 600, 750, 950, 1000]
-    >>> schedule(1800, learning_rate=2e-4)
+    >>> schedule(1800)
     [900, 1100, 1400, 1750, 1800]
     """
-    first = FIRST * max(1.0, math.sqrt(FIRST_RATE / learning_rate))
-    found = [min(round(first / 50) * 50, most)]
+    found = [min(first, most)]
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 50, round(found[-1] * GROWTH / 50) * 50)))
     return found
@@ -42,7 +37,7 @@ def decide(
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.dimension.watching.judge` is clear, or for ``most`` steps."""
     changes = {"learning_rate": learning_rate, **others}
-    for steps in schedule(MOST if most is None else most, learning_rate):
+    for steps in schedule(MOST if most is None else most):
         curves = candidates.watch(n_latents, steps, **changes)
         verdict = judge(curves.steps, curves.variances, threshold)
         if verdict.decision != "undecided":
@@ -60,11 +55,17 @@ def _trial(
     changes: dict[str, object],
 ) -> Trial:
     note, decision = "", verdict.decision
+    projected: tuple[float, float] | None = verdict.projected
     if verdict.decision == "undecided":
         side = "below" if verdict.level <= threshold else "above"
         note = f"still open after {steps:,} steps; taken as {side} the threshold, where it is now"
-        if not verdict.has_begun:  # every latent is surplus
-            note, decision = f"no latent says anything about the input after {steps:,} steps", "too many"
+        if not verdict.has_settled:
+            note += (
+                "; its posteriors are still wider than the prior: train longer, or raise the learning rate"
+            )
+        elif not verdict.has_begun:  # every latent is surplus, however small their sum
+            note = f"no latent says anything about the input after {steps:,} steps"
+            decision, projected = "too many", None
     beta = changes.get("beta")
     return Trial(
         n_latents,
@@ -73,7 +74,7 @@ def _trial(
         decision,
         steps,
         beta=float(beta) if isinstance(beta, int | float) else None,
-        projected=verdict.projected,
+        projected=projected,
         curve=curves.trace,
         note=note,
     )

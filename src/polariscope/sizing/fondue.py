@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polariscope.dimension.answer import Trial
 from polariscope.dimension.fondue import CapError, gallop, notes_on
 from polariscope.dimension.watching import BEGUN, predict
@@ -12,6 +14,8 @@ WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
 MOST_WIDE = 2000
 """Steps after which a wide model's prediction is taken as it is; narrow models check it anyway."""
+FIRST_GUESS = 400
+"""Steps before the first prediction."""
 TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
@@ -41,7 +45,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
     with n latents that fits, and one with n + 1 that does not. The interval takes in every model that was tried and may
-    still turn out otherwise.
+    still turn out otherwise. Data of which a model learns nothing need 0 latents, and a note says so.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so that images
@@ -61,14 +65,23 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         return passes(trial, goal.threshold)
 
     answer = gallop(fits, guess, goal.cap)
-    open_ends = [trial.n_latents for trial in trials if could_be_otherwise(trial, goal.threshold)]
-    low = min([answer, *(n - 1 for n in open_ends if n <= answer)])
-    high = max([answer, *(n for n in open_ends if n > answer)])
+    low, high = _reach(trials, answer, goal)
     notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
     notes += [
         f"{trial.n_latents} latents: {trial.note}." for trial in trials if trial.note and trial.note != WIDE
     ]
-    return Found(answer, (max(0, low), high), tuple(trials), tuple(notes))
+    return Found(answer, (low, high), tuple(trials), tuple(notes))
+
+
+def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
+    """From the largest n that surely fits to the smallest that surely does not, as far as models are in doubt."""
+    doubtful = {trial.n_latents for trial in trials if could_be_otherwise(trial, goal.threshold)}
+    sure = [trial for trial in trials if trial.n_latents not in doubtful]
+    fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
+    surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
+    low = max(fitting, default=0) if any(n <= answer for n in doubtful) else answer
+    high = min(surplus, default=goal.cap + 1) - 1 if any(n > answer for n in doubtful) else answer
+    return low, high
 
 
 WIDE = "wide model, for a first guess"
@@ -82,7 +95,7 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: l
     width = max(least, min(goal.cap, goal.n_init or 1))
     while True:
         most = min(MOST_WIDE, goal.steps or MOST_WIDE)
-        for steps in schedule(most, goal.rate()):
+        for steps in schedule(most, FIRST_GUESS):
             curves = candidates.watch(width, steps, learning_rate=goal.rate())
             guess, lowest, highest = predict(curves.steps, curves.variances, goal.threshold)
             has_begun = bool((curves.variances[-1] < BEGUN).any())

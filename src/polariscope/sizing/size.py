@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,15 @@ from polariscope.dimension.fondue import check_threshold
 from polariscope.errors import InputError, PolariscopeError
 from polariscope.settings import plain
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing._checks import CAP, check_call, check_recipe, check_used, check_varies, make_goal
+from polariscope.sizing._checks import (
+    BOUNDS,
+    CAP,
+    check_call,
+    check_recipe,
+    check_used,
+    check_varies,
+    make_goal,
+)
 from polariscope.sizing.beta import largest_beta
 from polariscope.sizing.candidates import TrainedCandidates
 
@@ -98,7 +105,7 @@ def size(
                 "target": target,
                 "seed": seed,
                 "seeds": seeds,
-                "goal": dataclasses.asdict(goal),
+                "goal": {name: getattr(goal, name) for name in BOUNDS},
                 "recipe": plain(recipe),
             }
             write_size(Path(out) / "size.json", result, settings)
