@@ -253,3 +253,8 @@ def test_variances_count_relative_to_the_prior() -> None:
     rep = polarised(10, active=3, n_samples=20)
     wide = Representation(rep.mean, 4 * rep.variance, rep.sampled, prior_variance=np.full(10, 4.0))
     assert trace(wide) == pytest.approx(trace(rep))
+
+
+def test_a_memo_needs_a_statistic_with_a_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a lambda has none; define it with def"):
+        fondue(lambda n: None, lambda r: 0.0, memo=tmp_path / "memo.json")

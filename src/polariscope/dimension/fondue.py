@@ -187,6 +187,10 @@ def fondue(
             f"encode_with must take a seed when there are several, got {len(seeds)} seeds; write "
             "encode_with(n_latents, seed)."
         )
+    if memo is not None and name == "<lambda>":
+        raise InputError(
+            "memo keeps values by the statistic's name, and a lambda has none; define it with def."
+        )
     kept = Memo(memo, name)
     trials: list[Trial] = []
 

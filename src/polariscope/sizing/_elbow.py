@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from polariscope.dimension.answer import Trial
@@ -25,9 +26,8 @@ def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int,
         return Found(None, None, tuple(trials), found.notes)
     place = found.value
     decided = tuple(trial if trial.n_latents <= place else _too_many(trial) for trial in trials)
-    return Found(
-        round(found.value), (round(found.interval[0]), round(found.interval[1])), decided, found.notes
-    )
+    low, high = found.interval
+    return Found(round(found.value), (math.floor(low), math.ceil(high)), decided, found.notes)
 
 
 def _too_many(trial: Trial) -> Trial:

@@ -68,7 +68,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     low, high = _reach(trials, answer, goal)
     notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
     notes += [
-        f"{trial.n_latents} latents: {trial.note}." for trial in trials if trial.note and trial.note != WIDE
+        f"{trial.n_latents} latent{'s' if trial.n_latents > 1 else ''}: {trial.note}."
+        for trial in trials
+        if trial.note and trial.note != WIDE
     ]
     return Found(answer, (low, high), tuple(trials), tuple(notes))
 
