@@ -135,7 +135,7 @@ def test_numbers_of_any_kind_are_taken_as_they_are(name: str, dtype: type) -> No
     [
         (np.arange(30.0), r"x must have two axes, \(sample, feature\), got shape \(30,\)"),
         (np.zeros((30, 2, 2)), "flatten images with"),
-        (np.full((30, 2), "a"), "x must be an array of real numbers, got ndarray of <U1"),
+        (np.full((30, 2), "a"), "x must be an array of real numbers, got an array of <U1"),
         (np.ones((30, 2), dtype=complex), "real numbers"),
         ([[1, 2], [3]], "x must be an array of numbers, got list"),
         (np.ones((200, 3)), "x must vary, but its 200 samples are all the same"),
