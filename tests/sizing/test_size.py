@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +258,30 @@ def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:
 
 def test_every_method_is_listed_with_what_it_measures() -> None:
     assert {"fondue", "fondue-published", "elbow", "active-units", "ard", "id"} <= set(family)
+
+
+WRONG_TYPES = """
+import numpy as np, polariscope as ps
+x = np.random.default_rng(0).normal(size=(100, 3))
+for call in (
+    lambda: ps.dimension["mle"](x, k=5.5),
+    lambda: ps.dimension["mle"](x, k="automatic"),
+    lambda: ps.size(x, learning_rate="a"),
+    lambda: ps.size(x, learning_rate=-1.0),
+):
+    try:
+        print(call())
+    except ps.InputError as error:
+        print(error)
+"""
+
+
+def test_values_of_the_wrong_type_are_refused_in_words() -> None:
+    # In a process of its own: the type checker of the tests would be first to refuse them.
+    done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "k must be a whole number of neighbours, got 5.5.",
+        "k must be a whole number of neighbours, got 'automatic'.",
+        "learning_rate must be a positive number, got 'a'.",
+        "learning_rate must be a positive number, got -1.0.",
+    ]

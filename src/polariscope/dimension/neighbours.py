@@ -91,6 +91,7 @@ def neighbours(x: Any, k: int = 20) -> NeighbourTable:
     >>> table.n_duplicates, table.n_constant
     (1, 1)
     """
+    _check_number(k)
     if k < 1:
         raise InputError(f"k must be at least 1 neighbour, got {k}.")
     return _table(x, k, k)
@@ -103,6 +104,7 @@ def at_most(x: Samples, k: int) -> NeighbourTable:
 
 def table_of(x: Samples, k: int, least: int) -> NeighbourTable:
     """The table meant, with at least ``k`` neighbours, where an estimator needs ``least``."""
+    _check_number(k)
     if k < least:
         raise InputError(f"k must be at least {least} neighbours for this estimator, got {k}.")
     if not isinstance(x, NeighbourTable):
@@ -110,6 +112,11 @@ def table_of(x: Samples, k: int, least: int) -> NeighbourTable:
     if x.k < k:
         raise InputError(f"the table has {x.k} neighbours, but k = {k}; make it with neighbours(x, k={k}).")
     return x
+
+
+def _check_number(k: Any) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise InputError(f"k must be a whole number of neighbours, got {k!r}.")
 
 
 def _table(x: Any, most: int, least: int) -> NeighbourTable:

@@ -68,6 +68,8 @@ def make_goal(
         raise InputError("steps and epochs both say how long to train; give one of them.")
     if steps is not None and steps < 400:
         raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
+    if learning_rate is not None and (not isinstance(learning_rate, int | float) or not learning_rate > 0):
+        raise InputError(f"learning_rate must be a positive number, got {learning_rate!r}.")
     rate = None if learning_rate is None else float(learning_rate)
     return Goal(float(threshold), n_init, cap, steps, epochs, rate, images)
 
