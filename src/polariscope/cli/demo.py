@@ -13,7 +13,7 @@ DEMO_SIZING: dict[str, Any] = {"method": "fondue", "objective": "vae", "net": "c
 DEMO_SETTINGS: dict[str, Any] = {
     "objective": "vae",
     "net": "conv",
-    "learning_rate": 1e-3,
+    "learning_rate": 2e-4,  # as the models that size it: larger steps prune more latents
     "batch_size": 64,
     "steps": 3000,
     "seed": 0,
