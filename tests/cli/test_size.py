@@ -44,7 +44,11 @@ def asked(monkeypatch):
         return RIVALS[method]
 
     def compare_sizes(data, methods=None, *, begin, **options):
-        return tuple(size(data, method, **options) for method in methods or RIVALS)
+        found = []
+        for method in methods or RIVALS:
+            begin(method)
+            found.append(size(data, method, **options))
+        return tuple(found)
 
     monkeypatch.setattr("polariscope.sizing.size.size", size)
     monkeypatch.setattr("polariscope.sizing.compare.compare_sizes", compare_sizes)
@@ -82,6 +86,12 @@ def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked)
     quiet = call("size sprites --quiet")
     assert quiet.err == ""
     assert quiet.out == "11 latents (11–12)\n"
+
+
+def test_a_comparison_names_the_method_of_each_candidate_and_says_it_once(call, asked):
+    told = call("size sprites --compare").err.splitlines()
+    candidates = ("16 latents, step 400, Σ E[σ²] 4.20", "11 latents, step 25, Σ E[σ²] 0.50")
+    assert told == [f"{method}: seed 0: {words}" for method in RIVALS for words in candidates]
 
 
 def test_flags_reach_the_search_the_models_and_the_data(call, asked):
@@ -290,3 +300,15 @@ def test_a_killed_search_goes_on_with_the_same_command(start, spawn, elsewhere):
 def test_the_record_of_the_fake_is_one_that_could_be_kept():
     """Guards the tests above: what they print is what a file would give."""
     assert Size.from_dict(json.loads(json.dumps(dataclasses.asdict(ANSWER)))) == ANSWER
+
+
+def test_train_says_which_folders_of_a_comparison_hold_an_answer(call, elsewhere):
+    for method in ("elbow", "fondue"):
+        (elsewhere / "both" / method).mkdir(parents=True)
+        (elsewhere / "both" / method / "size.json").write_text("{}", encoding="utf-8")
+    (elsewhere / "both" / "sizes.json").write_text("{}", encoding="utf-8")
+    done = call("train gaussian --size both --steps 5 --out run")
+    assert done.code == 2
+    assert (
+        "both holds the answers of several methods; give --size one of both/elbow, both/fondue." in done.err
+    )
