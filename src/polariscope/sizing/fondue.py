@@ -52,7 +52,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     are proved with 2e-4. The answers are then within one latent of the published procedure's (1e-4, an epoch a model)
     for 10 of 10 seeds on sprites of 32×32 pixels and for 2 of 2 of 64×64, with 15x fewer steps
     (``python benchmarks/fondue.py --seeds 10``, ``--image-size 64``; the rule was set with all but one seed of each in
-    view). What is left is the luck of a start, where Σ E[σ²] stays near the threshold for several n.
+    view). What is left is the luck of a start, where Σ E[σ²] stays near the threshold for several n, and verdicts that
+    are early: of 32×32 and seed 0 the model with 6 latents fits at 1,100 steps and stands at 1.25 after 3,000.
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
