@@ -256,3 +256,22 @@ def test_a_killed_writer_never_leaves_a_torn_file(tmp_path: Path) -> None:
         numbers.append(value["number"])
     assert max(numbers) > 1, "the writers were killed before they wrote again"
     assert {entry.suffix for entry in tmp_path.iterdir()} <= {".json", ".safetensors", ".part"}
+
+
+KILLED_IN_A_WRITE = """
+import resource, signal, sys
+from pathlib import Path
+import torch
+from polariscope import files
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+files.write_tensors(Path(sys.argv[1]) / "t.safetensors", {"x": torch.zeros(100_000)}, {})
+"""
+
+
+def test_a_writer_killed_in_the_middle_leaves_only_a_file_known_to_be_a_part(tmp_path: Path) -> None:
+    process = subprocess.run([sys.executable, "-c", KILLED_IN_A_WRITE, str(tmp_path)], check=False)
+    assert process.returncode == -signal.SIGXFSZ
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".t.safetensors.")
+    assert left.suffix == ".part"

@@ -143,14 +143,15 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     """Write a safetensors file atomically, with a hash of the tensors and of ``metadata`` (a JSON value)."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(metadata, allow_nan=False)
     record = {"metadata": text, "sha256": digest([text, digest_tensors(stored)])}
     with atomic(path) as part:
-        # One key only: safetensors writes several in an order that changes from process to process.
-        save_file(stored, part, metadata={"polariscope": json.dumps(record)})
+        # One key only: safetensors writes several in an order that changes from process to process. And bytes:
+        # its save_file writes through a temporary file of its own, which would be left behind by a kill.
+        part.write_bytes(save(stored, metadata={"polariscope": json.dumps(record)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
