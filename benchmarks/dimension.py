@@ -61,9 +61,11 @@ def ours(x: np.ndarray, seconds: Times) -> Values:
 
     timed(search, seconds, "neighbours")
     for k in K:
-        found |= timed(
-            lambda k=k: {f"mle {k}": mle(tables[0], k=k, normaliser="k-1").value}, seconds, f"mle {k}"
-        )
+
+        def estimate(k: int = k) -> Values:
+            return {f"mle {k}": mle(tables[0], k=k, normaliser="k-1").value}
+
+        found |= timed(estimate, seconds, f"mle {k}")
     return found | timed(lambda: {"twonn": twonn(tables[0]).value}, seconds, "twonn")
 
 
@@ -72,11 +74,11 @@ def theirs(x: np.ndarray, seconds: Times) -> Values:
 
     found: Values = {}
     for k in K:
-        found |= timed(
-            lambda k=k: {f"mle {k}": float(skdim.id.MLE().fit(x, n_neighbors=k).dimension_)},
-            seconds,
-            f"mle {k}",
-        )
+
+        def estimate(k: int = k) -> Values:
+            return {f"mle {k}": float(skdim.id.MLE().fit(x, n_neighbors=k).dimension_)}
+
+        found |= timed(estimate, seconds, f"mle {k}")
     return found | timed(lambda: {"twonn": float(skdim.id.TwoNN().fit(x).dimension_)}, seconds, "twonn")
 
 
@@ -118,7 +120,7 @@ def main() -> None:
     for name, value in reference.items():
         times = [pair(seconds[side][name]) for side in ("ours", "theirs")]
         table.add_row(name, f"{found[name]:.4f}", f"{value:.4f}", *times, "")
-    totals = [sum(seconds[side].values()) for side in ("ours", "theirs")]
+    totals = [np.sum(list(seconds[side].values()), axis=0) for side in ("ours", "theirs")]
     ratio = totals[1] / totals[0]
     table.add_row("in all", "", "", *map(pair, totals), pair(ratio))
     console.print(table)

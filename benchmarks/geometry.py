@@ -13,6 +13,7 @@ Target: assignment at least 50x faster than the integer program.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import time
 from collections.abc import Callable
@@ -73,8 +74,8 @@ def assignment_table(n_rotations: int) -> Table:
         agree, ratios, programs, ours = 0, [], [], []
         closest_signed_permutation(rotations[0])  # imports scipy
         for V in rotations:
-            programs.append(seconds(lambda V=V: integer_program(V)))
-            ours.append(seconds(lambda V=V: closest_signed_permutation(V), repeats=100))
+            programs.append(seconds(functools.partial(integer_program, V)))
+            ours.append(seconds(functools.partial(closest_signed_permutation, V), repeats=100))
             ratios.append(programs[-1] / ours[-1])
             agree += int(np.array_equal(integer_program(V), closest_signed_permutation(V)))
         ratio = statistics.median(ratios)

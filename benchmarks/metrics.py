@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
+from polariscope.metrics._importance import Job, Predictor, importances
 from polariscope.metrics._shared import Shared, information
 from polariscope.regime.mutual_information import discretise, mutual_information_table
 
@@ -246,9 +247,7 @@ def customary_beta_vae(arrays: Arrays) -> np.ndarray:
     return np.array(features)
 
 
-def our_dci(arrays: Arrays, predictor: str = "boosted", n_trees: int = 100) -> np.ndarray:
-    from polariscope.metrics._importance import Job, importances
-
+def our_dci(arrays: Arrays, predictor: Predictor = "boosted", n_trees: int = 100) -> np.ndarray:
     shared = Shared(arrays.codes, arrays.factors)
     return importances(shared, [Job(shared.standardised, *shared.split(), n_trees)], predictor)[0].matrix
 
@@ -305,13 +304,14 @@ def score_all(arrays: Arrays) -> None:
     sampled = arrays.codes + np.sqrt(variance) * np.random.default_rng(1).normal(size=variance.shape)
     names = ("shape", "scale", "orientation", "x", "y")
     codes = ps.Representation(arrays.codes, variance, sampled, arrays.factors, names)
-    start, last = time.perf_counter(), [0.0, ""]
+    start = time.perf_counter()
+    begun: list[tuple[float, str]] = []
 
     def tell(name: str, _number: int, _total: int) -> None:
-        now = time.perf_counter() - start
-        if last[1]:
-            Console().print(f"{last[1]}: {now - float(last[0]):.1f} s")
-        last[:] = [now, name]
+        now = time.perf_counter()
+        if begun:
+            Console().print(f"{begun[-1][1]}: {now - begun[-1][0]:.1f} s")
+        begun.append((now, name))
 
     ps.score(codes, "all", progress=tell)
     Console().print(f"all: {time.perf_counter() - start:.1f} s (target 30)")
