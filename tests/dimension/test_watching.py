@@ -94,6 +94,36 @@ def test_a_trend_of_one_latent_is_seen_among_many_steady_ones() -> None:
     assert verdict.projected[0] == pytest.approx(verdict.level, abs=1e-9)
 
 
+def test_trends_are_followed_to_the_horizon() -> None:
+    # Lines in log₂(step), at 1,000 of 4,000 steps: two doublings ahead. One rises by 0.05 a doubling, perhaps by 0.1;
+    # one falls by 0.02.
+    steps = STEPS[STEPS <= 1000]
+    doublings = np.log2(steps / 1000)
+    variances = np.column_stack([0.3 + 0.05 * doublings, 0.2 - 0.02 * doublings, np.full(len(steps), 0.1)])
+    verdict = judge(steps, variances, 1.0, horizon=4000)
+    assert verdict.level == pytest.approx(0.6)
+    assert verdict.projected == pytest.approx((0.6 + 0.25 * 0.05 - 2 * 0.02, 0.6 + 2 * 2 * 0.05))
+    nearer = judge(steps, variances, 1.0, horizon=1000)  # looks half a doubling ahead all the same
+    assert nearer.projected == pytest.approx(
+        (0.6 + 0.125 * 0.05 - 0.5 * 0.02, 0.6 + 2 * 0.5 * 0.05), abs=1e-9
+    )
+
+
+def test_pruning_that_starts_slowly_is_not_taken_for_a_fit() -> None:
+    # As published models of sprites do: two latents turn at 500 steps and rise for the whole training, to 0.9.
+    turned = np.maximum(0, STEPS - 500)
+    pruned = 0.1 + 0.8 * (1 - np.exp(-((turned / 1500) ** 1.5)))
+    descent = np.exp(-STEPS / 60)
+    variances = np.column_stack([0.02 + descent, 0.02 + descent, pruned + descent, pruned + descent]).clip(
+        max=1
+    )
+    looks = [
+        judge(STEPS[:k], variances[:k], 1.0, horizon=4000) for k in (36, 44, 56, 70)
+    ]  # 900 to 1,750 steps
+    assert looks[0].level < 0.5
+    assert [look.decision for look in looks] == ["undecided"] * 3 + ["too many"]
+
+
 def test_a_curve_that_has_turned_is_not_judged_by_the_half_that_has_not() -> None:
     # Falls to 0.5 until 1,500 steps, then rises by 0.4 in 500: the line through the second half is flat.
     turned = np.where(STEPS < 1500, 0.5 + 0.4 * (1500 - STEPS) / 500, 0.5 + 0.4 * (STEPS - 1500) / 500)

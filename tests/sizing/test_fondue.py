@@ -111,6 +111,26 @@ def test_the_guess_may_learn_fast_and_the_proof_of_images_may_not(images: bool, 
     assert {dict(ast.literal_eval(changes))["learning_rate"] for _, changes in candidates.asked} == {5e-4}
 
 
+class SlowlyGivenUp(LinearCandidates):
+    """The last of six latents rises for the whole training, and no end of it."""
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        curves = super().watch(n_latents, steps, **changes)
+        if n_latents == 6:
+            curves.variances[:, -1] = np.maximum(
+                curves.variances[:, -1], 0.3 + 0.3 * np.log2(curves.steps / 900)
+            )
+        return curves
+
+
+def test_a_model_in_doubt_says_how_many_it_keeps_at_worst() -> None:
+    # Six latents: 0.11 of five, and a sixth that stands at 0.82 after 3,000 steps and rises. Seven have one too many.
+    found = fondue(SlowlyGivenUp(EIGENVALUES), Goal())
+    assert (found.value, found.interval) == (6, (5, 6))
+    (doubtful,) = [trial for trial in found.trials if trial.n_latents == 6]
+    assert (doubtful.decision, doubtful.keeps) == ("undecided", 5)
+
+
 class SpreadOut(LinearCandidates):
     """Models of more than 100 latents give a little of everything to each of them."""
 

@@ -148,13 +148,13 @@ def test_several_seeds_are_several_searches() -> None:
 
 
 def test_the_largest_beta_is_found_by_training() -> None:
-    # Two directions of variance 4 in the data, γ = 0.05: Σ = 2 βγ/4 ≤ ½ up to β = 20.
+    # Two directions of variance 4 in the data, γ = 0.8: Σ = 2 βγ/4 ≤ ½ up to β = 1.25.
     data = rows()
-    variance = data[:, :2].var(axis=0)
-    recipe = {name: value for name, value in LINEAR.items() if name != "cap"}
+    recipe = {**LINEAR, "variance": 0.8}
+    del recipe["cap"]
     found = ps.size(data, target="beta", n_latents=2, steps=1200, **recipe)
     low, high = found.interval
-    exact = 0.5 / (0.05 / variance).sum()
+    exact = 0.5 / (0.8 / data[:, :2].var(axis=0)).sum()
     assert found.target == "beta"
     assert low / 1.3 <= exact <= high * 1.3  # what is open after 1,200 steps counts where it stands
     assert found.answer.startswith("β = ")
@@ -164,7 +164,8 @@ def test_the_largest_beta_is_found_by_training() -> None:
 def test_methods_are_compared_and_a_method_without_answer_says_why(tmp_path: Path) -> None:
     flat = generator(1, "flat").standard_normal((300, 3)).astype(np.float32) * 0.05
     begun: list[str] = []
-    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, begin=begun.append, **LINEAR)
+    recipe = {**LINEAR, "cap": 8}
+    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, begin=begun.append, **recipe)
     assert begun == ["id", "elbow"]
     kept = json.loads((tmp_path / "sizes.json").read_text())["sizes"]
     assert tuple(Size.from_dict(record) for record in kept) == answers
@@ -226,7 +227,7 @@ def test_impossible_calls_are_refused_before_anything_is_trained(
 
 def test_a_search_that_hits_its_cap_says_so_instead_of_answering() -> None:
     with pytest.raises(CapError, match="even 2 latents have no surplus, and cap is 2"):
-        ps.size(rows(n_active=5), **{**LINEAR, "cap": 2, "steps": 2000})
+        ps.size(rows(n_active=5), **{**LINEAR, "cap": 2, "steps": 1500})
 
 
 @pytest.mark.parametrize("method", ["fondue", "id"])

@@ -55,7 +55,7 @@ def size(
     cap: Annotated[int, typer.Option(help="Most latents that are tried.")] = 512,
     steps: Annotated[
         int | None,
-        typer.Option(help="Gradient steps of each model; of fondue, the most. [2000; fondue 4000]"),
+        typer.Option(help="Gradient steps of each model; of fondue, the most. [2000; fondue 3000]"),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the data, for the published searches. [until it stays]")

@@ -27,7 +27,9 @@ class Trial:
     beta: float | None = None
     """Weight of the rate, where that is what is searched for."""
     projected: tuple[float, float] | None = None
-    """Where the statistic may be after twice the steps."""
+    """Where the statistic may be if it is trained on."""
+    keeps: int | None = None
+    """How many of its latents are within the threshold together in the worst case, as a narrower model's would be."""
     curve: tuple[tuple[int, float], ...] = ()
     """The statistic while training: (step, value)."""
     note: str = ""

@@ -18,6 +18,10 @@ SURE = 2.5
 """Standard errors beyond which a latent's trend is taken for real."""
 CARRY = 0.25
 """Part of a latent's rise that is sure to go on over the next doubling: curves flatten where they end."""
+FASTER = 2
+"""Times as fast as so far that a latent may rise from here on: pruning starts slowly."""
+LEAST_AHEAD = 0.5
+"""Doublings of the steps that are looked ahead at least, however near the horizon is."""
 STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
 BEGUN = 0.5
@@ -40,7 +44,9 @@ class Verdict:
     level: float
     """The statistic now: the lines of the last quarter at the last look, summed over latents."""
     projected: tuple[float, float]
-    """Lowest and highest it may be, now and after twice the steps, if every trend goes on as it did."""
+    """Lowest and highest it may be between now and the horizon."""
+    keeps: int
+    """How many latents, smallest variance first, are within the threshold together where it is highest."""
     has_begun: bool
     """Whether any latent says anything about the input yet."""
     has_settled: bool
@@ -51,25 +57,31 @@ def judge(
     steps: Shaped[np.ndarray, " look"],
     variances: Float[np.ndarray, "look latent"],
     threshold: float | int,
+    horizon: float | int = 0,
 ) -> Verdict:
-    r"""Decide whether the statistic :math:`g = \sum_j \mathbb{E}[\sigma_j^2]` settles below ``threshold``.
+    r"""Decide whether the statistic :math:`g = \sum_j \mathbb{E}[\sigma_j^2]` will be below ``threshold``.
+
+    ``horizon`` is the step at which it is asked for; at least half a doubling is looked ahead.
 
     While a VAE trains, g starts near n, falls steeply as latents become active, and then rises slowly as surplus
     ones are pruned, each on its own: the first crossing of the threshold means nothing. So over the second half
     of the training so far, steps (t/2, t], a line in log₂(step) is fitted to every latent's variance: its value at
     t is the latent's level :math:`v_j`, its slope :math:`b_j` the change to be expected when the steps are doubled.
-    With trends beyond 2.5 standard errors only,
+    With trends beyond 2.5 standard errors only, and :math:`d = \max(\tfrac{1}{2}, \log_2(horizon / t))` doublings
+    ahead,
 
-    .. math:: g_{low} = \sum_j \max(0, v_j + \min(b_j, \tfrac{1}{4} b_j)) - 2s, \qquad
-        g_{high} = \sum_j \min(\max(1, v_j), v_j + \max(0, b_j)) + 2s
+    .. math:: g_{low} = \sum_j \max\left(0, v_j + \begin{cases} d\,b_j & b_j < 0 \\
+        \tfrac{1}{4} \min(1, d)\,b_j & b_j > 0\end{cases}\right) - 2s, \qquad
+        g_{high} = \sum_j \min(\max(1, v_j), v_j + 2d \max(0, b_j)) + 2s
 
     where s is the standard error of the summed levels: a latent that rises is being pruned and will do at least a
-    quarter of what it did (g_low), one that falls may stop (g_high). The same is done over the last quarter, (3t/4, t],
+    quarter of what it did (g_low), but it may do so twice as fast (g_high: pruning starts slowly); one that falls may
+    go on (g_low) or stop (g_high). The same is done over the last quarter, (3t/4, t],
     which has turned already where the curve has: the lower g_low and the higher g_high of the two count. The model
     *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
     doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
     g_low > threshold; otherwise it is undecided and must be trained on, as it is while no latent has begun to learn.
-    Doubling the steps and looking at their end only makes the steep descent leave the windows by itself.
+    Looking at the end only makes the steep descent leave the windows by itself.
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
     one. What tells them apart is a history: a latent that was lower and rose again was given up, and counts; one that
@@ -83,16 +95,19 @@ def judge(
     'too many'
     """
     waits = steps[-1] < PATIENCE * _last_awakening(steps, variances)
-    lows, highs, falls = [], [], []
+    ahead = max(LEAST_AHEAD, float(np.log2(max(1, horizon) / steps[-1])))
+    lows, highs, falls, kept = [], [], [], []
     for share in WINDOWS:
         level, slope, noise = _lines(steps, variances, share)
         may_wake = waits & (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
         ceiling = np.maximum(1, level)
-        least = np.clip(level + np.minimum(slope, CARRY * slope), 0, ceiling)
-        most = np.minimum(level + np.maximum(slope, 0), ceiling)
+        fall, rise = np.minimum(slope, 0), np.maximum(slope, 0)
+        least = np.clip(level + ahead * fall + CARRY * min(1, ahead) * rise, 0, ceiling)
+        most = np.minimum(level + FASTER * ahead * rise, ceiling)
         lows.append(np.where(may_wake | (level > UNSETTLED), 0.0, least).sum() - 2 * noise)
         highs.append(most.sum() + 2 * noise)
         falls.append(-slope.sum())
+        kept.append(count_within(most, threshold))
     low, high = float(max(0, min(lows))), float(max(highs))
     has_begun = bool((level < SILENT).any())
     decision: Decision = "undecided"
@@ -102,7 +117,7 @@ def judge(
         decision = "too many"
     now = float(level.sum())
     has_settled = bool((level <= UNSETTLED).all())
-    return Verdict(decision, now, (min(low, now), max(high, now)), has_begun, has_settled)
+    return Verdict(decision, now, (min(low, now), max(high, now)), min(kept), has_begun, has_settled)
 
 
 def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:

@@ -97,7 +97,7 @@ class Goal:
     """Most latents that are tried."""
     steps: int | None = None
     """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: 4,000)."""
+    'fondue' gives to one (None: 3,000)."""
     epochs: int | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: float | None = None
