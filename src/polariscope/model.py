@@ -127,6 +127,9 @@ class Model(nn.Module):
             else None
         )
         self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
+        # Moves with the weights: to ask these for device and type walks through all modules, several times a step.
+        self.anchor: Tensor
+        self.register_buffer("anchor", torch.empty(0), persistent=False)
 
     @property
     def n_latents(self) -> int:
@@ -134,11 +137,11 @@ class Model(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return next(self.parameters()).device
+        return self.anchor.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
+        return self.anchor.dtype
 
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from long_training import unchecked
 from polariscope.dimension.answer import Size, Trial
 from polariscope.errors import PolariscopeError
 from polariscope.training.folder import read_log, read_settings
@@ -200,6 +201,7 @@ def test_an_interrupted_search_says_that_nothing_is_kept_without_out(call, asked
     assert "The same command again goes on from here: polariscope size sprites --out sizes" in stopped.err
 
 
+@unchecked()
 def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere):
     """λ = 9 and twice 0.01 with γ = 0.1: Σ E[σ²] is 0.01 for one latent and 1.01 for two, which so short a training
     may leave on either side of the threshold.

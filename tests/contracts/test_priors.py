@@ -13,6 +13,7 @@ import torch
 from scipy import stats
 
 import polariscope as ps
+from long_training import unchecked
 from oracles import STANDARD_ERRORS, TinyDataset, assert_is_a_good_member, label, real_line, variants
 from polariscope.data.gaussian import GaussianDataset
 from polariscope.model import Model
@@ -250,6 +251,7 @@ def collapsed(recipe: AbstractPrior) -> tuple[Model, GaussianDataset, list[dict[
     return model, data, lines
 
 
+@unchecked()
 def test_a_model_trains_with_it_and_its_diagnosis_says_what_passive_means(recipe: AbstractPrior) -> None:
     model, data, lines = collapsed(recipe)
     assert [line["step"] for line in lines] == [100, 200, 300, 400, 500]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from long_training import unchecked
 from polariscope.dimension.answer import Size
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing._checks import BOUNDS, used_by
@@ -90,6 +91,7 @@ def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> N
 
 
 @pytest.mark.parametrize("name", ["fondue-published", "ard"])
+@unchecked()
 def test_trained_linear_models_give_the_same_answer(name: str) -> None:
     """And ``fondue`` in tests/sizing/test_size.py; the rest need more steps than a test has."""
     data = ps.load_dataset("gaussian", eigenvalues=(4.0, 3.0, 1e-4, 1e-4, 1e-4), n_samples=1000)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import polariscope as ps
+from long_training import unchecked
 from oracles import STANDARD_ERRORS, linear_posterior, random_rotation, set_linear
 from polariscope.dimension.answer import Size
 from polariscope.errors import InputError
@@ -368,6 +369,7 @@ def test_data_that_need_no_latent_get_one(monkeypatch: pytest.MonkeyPatch) -> No
     assert (vae.size_.n_latents, vae.n_latents_) == (0, 1)
 
 
+@unchecked()
 def test_fondue_finds_the_two_directions_of_the_data() -> None:
     vae = VAE(net="linear", steps=400, learning_rate=0.1, batch_size=500).fit(signal_and_noise())
     assert vae.size_.n_latents == 2

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import polariscope as ps
+from long_training import unchecked
 from oracles import TinyDataset, assert_mean_is, linear_model
 from polariscope.data.gaussian import GaussianDataset
 from polariscope.errors import InputError
@@ -174,6 +175,7 @@ def test_the_discriminator_is_drawn_from_its_generator_alone() -> None:
         Discriminator(3, 1, 0, 2, 0.2, torch.Generator())
 
 
+@unchecked()
 def test_training_brings_the_codes_towards_the_prior() -> None:
     data = GaussianDataset(eigenvalues=(9.0, 4.0), width=4, n_samples=400)
     common = {"net": "linear", "n_latents": 2, "steps": 400, "learning_rate": 1e-2, "batch_size": 128}

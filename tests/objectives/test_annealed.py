@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from long_training import unchecked
 from oracles import TinyDataset, linear_model
 from polariscope.errors import InputError
 from polariscope.model import Model
@@ -81,6 +82,7 @@ def test_the_rate_is_only_watched(model: Model) -> None:
     assert terms["capacity_gap"].weight == 1000.0
 
 
+@unchecked()
 def test_training_brings_the_rate_to_the_capacity() -> None:
     import polariscope as ps
 

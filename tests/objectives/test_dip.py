@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import polariscope as ps
+from long_training import unchecked
 from oracles import STANDARD_ERRORS, TinyDataset, linear_model, set_linear, symmetric_points
 from polariscope.errors import InputError
 from polariscope.model import Model
@@ -133,6 +134,7 @@ def test_the_penalty_does_not_depend_on_the_order_of_samples_or_latents_but_on_r
     assert abs(penalty(turn @ c @ turn.T, variance) - base) > 0.1
 
 
+@unchecked()
 def test_training_dip_i_decorrelates_the_means() -> None:
     data = ps.load_dataset("gaussian", eigenvalues=(4.0, 2.0, 1.0), n_samples=500)
     settings = {

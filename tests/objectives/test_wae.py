@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import polariscope as ps
+from long_training import unchecked
 from oracles import TinyDataset
 from polariscope.data.gaussian import GaussianDataset
 from polariscope.errors import InputError
@@ -81,6 +82,7 @@ def test_a_gaussian_encoder_is_drawn_from_and_its_rate_is_only_watched() -> None
     assert not torch.equal(terms["reconstruction"].value, other["reconstruction"].value)
 
 
+@unchecked()
 def test_training_fills_the_prior_and_the_autoencoder_does_not() -> None:
     data = GaussianDataset(eigenvalues=(9.0, 4.0), width=4, n_samples=400)
     common = {"net": "linear", "n_latents": 2, "steps": 200, "learning_rate": 1e-2, "batch_size": 128}

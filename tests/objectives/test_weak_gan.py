@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from long_training import unchecked
 from oracles import directional_derivatives
 from polariscope.data.arrays import from_arrays
 from polariscope.data.sources import load_dataset
@@ -146,6 +147,7 @@ def test_the_discriminator_sees_both_observations_and_the_set():
     assert not torch.allclose(logits, companion(given.x, given.pair, 1 - given.shared))
 
 
+@unchecked()
 def test_a_linear_generator_moves_to_the_moments_of_the_data_with_a_latent_for_each_factor():
     # Two independent factors, x = (1.5 + w₀, −1 + ½ w₁); pairs share one of them. Three seeds ended with a mean within
     # 0.07, a covariance within 0.27, off-diagonal weights below 0.1 and an encoder's error below 0.13.

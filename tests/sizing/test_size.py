@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from long_training import unchecked
 from polariscope.dimension.answer import Size
 from polariscope.dimension.fondue import CapError
 from polariscope.errors import InputError, PolariscopeError
@@ -40,7 +41,8 @@ def sized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Size, list[tu
     """One search that several tests look at: its folder, its answer and its progress."""
     told: list[tuple[int, int, int, float]] = []
     folder = tmp_path_factory.mktemp("sized") / "s"
-    return folder, ps.size(rows(), out=folder, progress=lambda *line: told.append(line), **LINEAR), told
+    with unchecked():
+        return folder, ps.size(rows(), out=folder, progress=lambda *line: told.append(line), **LINEAR), told
 
 
 def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
@@ -65,6 +67,7 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
         ([1.8, 1.5, 0.1], 1),  # g(1) = 0.56, g(2) = 1.22: no latent ever falls below one half
     ],
 )
+@unchecked()
 def test_the_answer_of_trained_models_is_that_of_the_theory(eigenvalues: list[float], answer: int) -> None:
     traces = np.cumsum(np.minimum(1, 1 / np.array(eigenvalues)))
     assert (traces <= 1).sum() == answer
@@ -78,6 +81,7 @@ def test_what_is_kept_of_the_question_can_be_asked_again(sized: Any) -> None:
     assert set(settings["goal"]) <= set(inspect.signature(ps.size).parameters)
 
 
+@unchecked()
 def test_ten_equal_directions_need_ten_latents() -> None:
     """By theory σ² = γ/(λ + γ) = 1/17 for each of ten latents, and 1 for the eleventh: g(10) = 0.6, g(11) = 1.6."""
     draw = generator(0, "ten")
@@ -103,6 +107,7 @@ def test_nothing_is_trained_twice(sized: Any) -> None:
     assert steps == []
 
 
+@unchecked()
 def test_an_interrupted_search_goes_on_to_the_same_answer(tmp_path: Path, sized: Any) -> None:
     _, whole, _ = sized
 
@@ -140,6 +145,7 @@ def test_what_candidates_show_fits_together(tmp_path: Path) -> None:
     assert candidates.steps_per_epoch == 540 // 64
 
 
+@unchecked()
 def test_several_seeds_are_several_searches() -> None:
     found = ps.size(rows(), "fondue-published", seeds=2, steps=400, n_init=3, **LINEAR)
     assert len(found.per_seed) == 2
@@ -147,6 +153,7 @@ def test_several_seeds_are_several_searches() -> None:
     assert "2 seeds" in found.meaning_of_interval
 
 
+@unchecked()
 def test_the_largest_beta_is_found_by_training() -> None:
     # Two directions of variance 4 in the data, γ = 0.8: Σ = 2 βγ/4 ≤ ½ up to β = 1.25.
     data = rows()
@@ -161,6 +168,7 @@ def test_the_largest_beta_is_found_by_training() -> None:
     assert found.n_latents == 2
 
 
+@unchecked()
 def test_methods_are_compared_and_a_method_without_answer_says_why(tmp_path: Path) -> None:
     flat = generator(1, "flat").standard_normal((300, 3)).astype(np.float32) * 0.05
     begun: list[str] = []
@@ -225,6 +233,7 @@ def test_impossible_calls_are_refused_before_anything_is_trained(
     assert told == []
 
 
+@unchecked()
 def test_a_search_that_hits_its_cap_says_so_instead_of_answering() -> None:
     with pytest.raises(CapError, match="even 2 latents have no surplus, and cap is 2"):
         ps.size(rows(n_active=5), **{**LINEAR, "cap": 2, "steps": 1500})

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import polariscope as ps
+from long_training import unchecked
 from polariscope.data import AbstractDataset
 from polariscope.errors import DivergedError, InputError
 from polariscope.objectives import Term
@@ -25,6 +26,7 @@ def gaussian_data(n_samples: int = 2000) -> AbstractDataset:
 
 
 @pytest.mark.parametrize(("beta", "gamma"), [(1.0, 0.3), (4.0, 0.075), (2.0, 0.4)])
+@unchecked()
 def test_a_linear_vae_ends_in_the_polarised_regime_known_in_closed_form(beta, gamma):
     """σ² = min(1, βγ/λ), KL = ½ log max(1, λ/βγ), active iff λ > βγ: objective, loop, encoder and diagnosis.
 

@@ -60,7 +60,7 @@ def test_a_run_killed_at_random_steps_and_resumed_ends_with_the_same_bytes(tmp_p
         while process.poll() is None and steps_done(run) < min(target, 120) and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.05))
-        if attempt < 5 and process.poll() is None:
+        if attempt < 4 and process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         if process.wait(timeout=120) == 0:
