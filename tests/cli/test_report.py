@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 
 import pytest
 
+from long_training import unchecked
 from polariscope.cli import demo
 
 
@@ -50,6 +52,26 @@ def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, else
     assert "Already trained for 2 steps" in again.out
     last = "Next:"
     assert again.out.partition(last)[2] == first.out.partition(last)[2]
+
+
+def test_the_demo_trains_on_the_model_that_was_sized(call, elsewhere, monkeypatch):
+    monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
+    small = {"name": "mlp", "encoder_widths": (16,), "decoder_widths": (16,)}
+    monkeypatch.setitem(demo.DEMO_SIZING, "net", small)
+    monkeypatch.setitem(demo.DEMO_SIZING, "steps", 400)
+    monkeypatch.setitem(demo.DEMO_SETTINGS, "net", small)
+    with unchecked():
+        told = call("demo --steps 425")
+    assert told.code == 0
+    assert "of which the sizing has done the first" in told.err
+    latents = int(re.match(r"(\d+) latents? \(", told.out)[1])
+    size = json.loads((elsewhere / "runs" / "demo" / "size.json").read_text())["size"]
+    (trial,) = [trial for trial in size["trials"] if trial["n_latents"] == latents]
+    lines = [
+        json.loads(line) for line in (elsewhere / "runs" / "demo" / "log.jsonl").read_text().splitlines()
+    ]
+    assert [[line["step"], line["trace"]] for line in lines[:-1]] == trial["curve"]
+    assert lines[-1]["step"] == 425
 
 
 def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo):

@@ -16,9 +16,11 @@ DEMO_SETTINGS: dict[str, Any] = {
     "learning_rate": 2e-4,  # as the models that size it: larger steps prune more latents
     "batch_size": 64,
     "steps": 3000,
+    "log_every": 25,
+    "probe_samples": 512,
     "seed": 0,
 }
-"""What the demo trains, once it knows how many latents: with the sizing, under six minutes on two cores."""
+"""What the demo trains, once it knows how many latents: as the sizing did, so that its model is only trained on."""
 
 
 def demo(
@@ -35,7 +37,9 @@ def demo(
     from polariscope.data.sources import load_dataset
     from polariscope.report.record import diagnose_run
     from polariscope.report.report import report
+    from polariscope.sizing.candidates import begin_from_candidate
     from polariscope.sizing.size import size
+    from polariscope.training.run import plan
 
     data = load_dataset(DEMO_DATASET, **DEMO_DATASET_OPTIONS)
     say(
@@ -49,7 +53,9 @@ def demo(
     settings = {**DEMO_SETTINGS, "n_latents": max(1, found.n_latents)} | (
         {} if steps is None else {"steps": steps}
     )
-    say(f"\nA VAE with {settings['n_latents']} latents, {settings['steps']} steps.", errors=True)
+    begun = begin_from_candidate(place, out, plan(data, **settings))
+    model = f"A VAE with {settings['n_latents']} latents, {settings['steps']} steps"
+    say(f"\n{model}{', of which the sizing has done the first' if begun else ''}.", errors=True)
     train_and_tell(data, out, settings)
     keep_size(place, out)
     say("")

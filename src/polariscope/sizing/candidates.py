@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from polariscope.seeds import generator
 from polariscope.settings import plain
 from polariscope.sizing import AbstractCandidates, Curves
 from polariscope.training.checkpoint import saved_steps
-from polariscope.training.folder import read_log
-from polariscope.training.run import plan, train
+from polariscope.training.folder import RunFolder, read_log
+from polariscope.training.run import RunPlan, plan, train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
@@ -160,3 +161,23 @@ class TrainedCandidates(AbstractCandidates):
 
 def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
     return array.reshape(len(array), -1).astype(np.float32, copy=False)
+
+
+def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> bool:
+    """Begin a new ``run`` with a model of the folder ``sizing`` that was trained as ``job`` says, if there is one.
+
+    It is copied; training then goes on from its last step. False if there is none, or something is in ``run`` already.
+    """
+    if run.exists():
+        return False
+    for file in sorted(sizing.glob("seed-*/n-*/settings.json")):
+        try:
+            RunFolder(file.parent).check(job.describe("cpu"))
+        except InputError:  # another model, or one that has more steps already
+            continue
+        part = run.with_name(f".{run.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(file.parent, part, ignore=shutil.ignore_patterns(".*"))
+        part.rename(run)
+        return True
+    return False
