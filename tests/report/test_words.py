@@ -35,7 +35,8 @@ def test_the_headline_counts_the_types_that_occur() -> None:
     [
         ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents; the other 2 carry nothing. Latents 0, 1 carry"),
         ([0.01, 1.0], "1 of 2 latents; the other one carries nothing. Latent 0 carries"),
-        ([0.01, 0.02], "uses every one of its 2 latents"),
+        ([0.01, 0.02], "None is left over"),
+        ([0.01, 0.02, 0.001, 0.88], "Latent 3 says next to nothing"),  # −½ ln 0.88 = 0.06 of 7.8 nats
         ([0.01], "uses its only latent"),
         ([1.0, 1.0], "No latent says anything"),
     ],

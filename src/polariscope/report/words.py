@@ -51,6 +51,10 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.{digits}f}\xa0%".replace("-", "−")
 
 
+FAINT = 0.01
+"""Share of the KL below which a latent says next to nothing, whatever its type."""
+
+
 def headline(regime: Regime) -> str:
     """How many latents of each type.
 
@@ -88,7 +92,16 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
     if in_use == n == 1:
         return f"The model uses its only latent. {carried}"
     if in_use == n:
-        spare = "None is left over, so a model with more latents may find a use for them."
+        faint = [
+            j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl
+        ]
+        named = name_latents(faint)
+        spare = (
+            f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so that more latents "
+            "are unlikely to be of use."
+            if faint
+            else "None is left over, so a model with more latents may find a use for them."
+        )
         return f"The model uses every one of its {n} latents. {carried} {spare}"
     rest = "the other one carries" if n - in_use == 1 else f"the other {n - in_use} carry"
     return f"The model describes its data with {in_use} of {n} latents; {rest} nothing. {carried}"
