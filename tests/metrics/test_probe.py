@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
@@ -29,7 +30,7 @@ def one_hot(factors: np.ndarray) -> np.ndarray:
 def test_factors_as_codes_are_read_perfectly(variant: str, factors: np.ndarray) -> None:
     score = probe(one_hot(factors), factors, variant=variant)
     assert score.value == 1
-    assert score.interval == (1, 1)
+    assert score.interval == pytest.approx((200 / (200 + 1.959964**2), 1))  # Wilson's, of 200 right answers
     assert score.per_factor.tolist() == [1, 1]
     assert score.details["accuracy_by_size"][100] == 1
     assert score.details["sample_efficiency"] == 1
@@ -105,12 +106,11 @@ def test_the_strength_is_the_one_that_scikit_learn_chooses() -> None:
 
 
 def test_the_interval_is_that_of_the_test_samples() -> None:
-    """One factor, 1 000 test samples: the normal interval of a share."""
+    """One factor, 1 000 test samples: the interval of a share."""
     factors = np.random.default_rng(0).integers(2, size=(3_000, 1))
     score = probe(factors + noise(3_000, 1), factors, sizes=(2_000,))
-    p = score.value
-    margin = 1.959964 * math.sqrt(p * (1 - p) / 999)
-    assert score.interval == pytest.approx((p - margin, p + margin), abs=1e-6)
+    wilson = binomtest(round(1000 * score.value), 1000).proportion_ci(method="wilson")
+    assert score.interval == pytest.approx(tuple(wilson))
 
 
 @pytest.mark.parametrize("variant", ["logistic", "boosted"])

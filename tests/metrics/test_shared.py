@@ -13,7 +13,7 @@ import pytest
 from metrics.known import grid, noise
 from polariscope.errors import InputError
 from polariscope.metrics import Score
-from polariscope.metrics._shared import Shared, gap, prepare, recentred_interval
+from polariscope.metrics._shared import Shared, gap, prepare
 
 
 def test_answers_are_kept_for_each_argument_and_go_with_the_object() -> None:
@@ -77,12 +77,6 @@ def test_a_full_grid_needs_no_note_and_a_partial_or_correlated_one_does() -> Non
 
 def test_a_gap_is_best_minus_second() -> None:
     assert gap(np.array([[[1.0], [5.0], [3.0]], [[2.0], [2.0], [0.0]]])).tolist() == [[2.0], [0.0]]
-
-
-def test_the_interval_keeps_the_spread_and_drops_the_bias_of_resampling() -> None:
-    replicates = np.linspace(10, 11, 1001)
-    assert recentred_interval(3.0, replicates) == pytest.approx((3 - 0.475, 3 + 0.475))
-    assert recentred_interval(0.1, replicates, (0, 0.3)) == pytest.approx((0, 0.3))
 
 
 CODES, FACTORS = noise(24, 2), grid(3, 4, repeats=2)

@@ -14,8 +14,8 @@ from polariscope.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.metrics import Score
+    from polariscope.metrics._checks import FactorKind
     from polariscope.metrics._scoring import Scores
-    from polariscope.metrics._shared import FactorKind
 
 
 def score(
@@ -112,7 +112,7 @@ def _with_earlier(file: Path, scores: Scores) -> Scores:
 
 def _as_typed(message: str, target: Path) -> str:
     """A message whose remedy is what can be typed or put in the file, not an argument of a function."""
-    from polariscope.metrics._shared import DECLARE, DRAW_MORE, GIVE_VARIANCE
+    from polariscope.metrics._checks import DECLARE, DRAW_MORE, GIVE_VARIANCE
 
     everywhere = {"metrics must name": "--metrics must name"}
     of_run = {DRAW_MORE: "encode more with --samples", "draw more samples": "encode more with --samples"}
@@ -164,7 +164,7 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
 
 def _kinds(factors: Any, names: tuple[str, ...], measured: list[str]) -> list[FactorKind]:
     from polariscope.errors import unknown
-    from polariscope.metrics._shared import named
+    from polariscope.metrics._checks import named
 
     columns = named(names, factors.shape[1] if factors is not None and factors.ndim == 2 else 0)
     for name in measured:

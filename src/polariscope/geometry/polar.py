@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.errors import InputError
-from polariscope.metrics._shared import recentred_interval
+from polariscope.metrics._resampling import recentred_interval
 from polariscope.seeds import generator
 
 Verdict = Literal["cartesian", "polar", "undecided"]

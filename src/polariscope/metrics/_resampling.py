@@ -1,16 +1,34 @@
-"""Intervals of scores whose measurement is too long to repeat hundreds of times."""
+"""Intervals of scores: from a bootstrap, or from halves where the measurement is too long to repeat so often."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
-from polariscope.metrics._shared import LEVEL, Shared
+from polariscope.metrics._shared import Shared
 from polariscope.seeds import generator
 
+LEVEL = 0.95
 N_HALVES = 20
+
+
+def recentred_interval(
+    value: float,
+    replicates: Float[np.ndarray, " replicate"],
+    bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
+) -> tuple[float, float]:
+    """95 % interval: percentiles of a bootstrap's replicates, moved so that their mean is the value.
+
+    A resample repeats samples, which biases informations and correlations once more; only the spread is used.
+    """
+    tail = (1 - LEVEL) / 2
+    low, high = value + np.quantile(replicates, (tail, 1 - tail)) - replicates.mean()
+    return (
+        float(np.clip(min(low, value), *bounds)),
+        float(np.clip(max(high, value), *bounds)),
+    )
 
 
 def half_samples(
@@ -42,12 +60,21 @@ def interval_from_halves(
 
 
 def interval_of_accuracy(correct: Bool[np.ndarray, "test factor"]) -> tuple[float, float]:
-    """95 % interval of the accuracy averaged over factors: of the test samples, the classifiers being given."""
+    r"""95 % interval of the accuracy averaged over factors: of the test samples, the classifiers being given.
+
+    Wilson's, with the variance s² of the samples' averages in the place of p (1 − p), which it is for one factor:
+
+    .. math:: \frac{p + z^2/2n \pm z \sqrt{s^2/n + z^2/4n^2}}{1 + z^2/n}
+
+    Unlike p ± z s/√n it is no point where all, or none, are right.
+    """
     from scipy.stats import norm
 
     rows = correct.mean(axis=1)
-    margin = float(norm.ppf((1 + LEVEL) / 2)) * float(rows.std(ddof=1)) / math.sqrt(len(rows))
-    return _clipped(float(rows.mean()), margin if len(rows) > 1 else 1.0, (0.0, 1.0))
+    n, z = len(rows), float(norm.ppf((1 + LEVEL) / 2))
+    centre = (rows.mean() + z**2 / (2 * n)) / (1 + z**2 / n)
+    margin = z * math.sqrt(rows.var() / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return _clipped(float(centre), float(margin), (0.0, 1.0))
 
 
 def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> tuple[float, float]:

@@ -12,7 +12,8 @@ import numpy as np
 from polariscope import __version__, files
 from polariscope.errors import InputError, unknown
 from polariscope.metrics import Score, _not_stored, family
-from polariscope.metrics._shared import FactorKind, Shared, check_factors, named
+from polariscope.metrics._checks import FactorKind, check_factors, named
+from polariscope.metrics._shared import Shared
 from polariscope.regime.posterior import relative_posterior
 from polariscope.regime.rule import moments, types_of
 from polariscope.representations import Representation

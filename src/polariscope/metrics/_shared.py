@@ -5,30 +5,30 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt
 
-from polariscope.arrays import real_numbers
 from polariscope.errors import InputError
+from polariscope.metrics._checks import (
+    DECLARE,
+    DRAW_MORE,
+    GIVE_VARIANCE,
+    check_codes,
+    check_factors,
+    check_kinds,
+    check_names,
+    check_variance,
+    is_integral,
+)
 from polariscope.regime.mutual_information import N_BINS, discretise
 from polariscope.seeds import generator
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-FactorKind = Literal["categorical", "continuous"]
 N_BOOTSTRAP = 200
 N_PERMUTATIONS = 10
-LEVEL = 0.95
-
-LARGEST = 1e100
-"""Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
-
-# Remedies in Python's words; the command line puts its own in their place.
-DECLARE = "declare it in factor_kinds, 'categorical' or 'continuous' for each factor"
-DRAW_MORE = f"draw more, or {DECLARE}"
-GIVE_VARIANCE = "give variance=, an array (sample, latent) of σ²"
 
 
 def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
@@ -71,8 +71,8 @@ class Shared:
         self._variance = None if variance is None else check_variance(variance, self.codes)
         self._factors = None if factors is None else check_factors(factors, len(self.codes))
         n_factors = 0 if self._factors is None else self._factors.shape[1]
-        self.factor_names = _check_names(factor_names, n_factors)
-        self.factor_kinds = _check_kinds(factor_kinds, n_factors)
+        self.factor_names = check_names(factor_names, n_factors)
+        self.factor_kinds = check_kinds(factor_kinds, n_factors)
         if self._factors is not None:
             self._check_classes(self._factors)
 
@@ -273,23 +273,6 @@ def prepare(shared: Shared | None, codes: Any, factors: Any = None, *, seed: int
     return shared
 
 
-def recentred_interval(
-    value: float,
-    replicates: Float[np.ndarray, " replicate"],
-    bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
-) -> tuple[float, float]:
-    """95 % interval: percentiles of a bootstrap's replicates, moved so that their mean is the value.
-
-    A resample repeats samples, which biases informations and correlations once more; only the spread is used.
-    """
-    tail = (1 - LEVEL) / 2
-    low, high = value + np.quantile(replicates, (tail, 1 - tail)) - replicates.mean()
-    return (
-        float(np.clip(min(low, value), *bounds)),
-        float(np.clip(max(high, value), *bounds)),
-    )
-
-
 def information(
     bins: Int[np.ndarray, "sample latent"],
     classes: Int[np.ndarray, "sample factor"],
@@ -372,87 +355,3 @@ def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample
         return np.unique(column, return_inverse=True)[1]
     offsets = (column - column.min()).astype(np.int64)
     return (np.cumsum(np.bincount(offsets, minlength=reach) > 0) - 1)[offsets]  # no sorting: they are few
-
-
-def is_integral(column: np.ndarray) -> bool:
-    """Whether all values are whole numbers."""
-    return bool((np.floor(column) == column).all())
-
-
-def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
-    """Codes as float64, (sample, latent), finite, at least two samples."""
-    array = _as_floats(codes, name)
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{name} must have shape (sample, latent), got {array.shape}; a column per latent.")
-    if len(array) < 2:
-        raise InputError(f"{name} must have at least 2 samples, got {len(array)}; encode more.")
-    largest = np.abs(array).max()
-    if largest > LARGEST or 0 < largest < 1 / LARGEST:
-        raise InputError(
-            f"{name} must be of a size whose square is a number, got values up to {largest:.3g}; rescale them."
-        )
-    return array
-
-
-def check_variance(
-    variance: Any, codes: Float[np.ndarray, "sample latent"]
-) -> Float[np.ndarray, "sample latent"]:
-    array = _as_floats(variance, "variance")
-    if array.shape != codes.shape:
-        raise InputError(
-            f"codes and variance must have the same shape, got {codes.shape} and {array.shape}; "
-            "encode both with the same model."
-        )
-    if array.min() < 0:
-        raise InputError(
-            f"variance must not be negative, got a minimum of {array.min():.3g}; "
-            "this looks like a log-variance: pass np.exp(log_variance)."
-        )
-    return array
-
-
-def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
-    """Factors as float64, (sample, factor), finite, a row for each sample."""
-    array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(
-            f"factors must have shape (sample, factor), got {array.shape}; for a single factor pass factors[:, None]."
-        )
-    if len(array) != n_samples:
-        raise InputError(
-            f"codes and factors must have a row for each sample, got {n_samples} and {len(array)} rows; "
-            "take the factors of the samples that were encoded."
-        )
-    return array
-
-
-def _check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
-    if names and len(names) != n_factors:
-        raise InputError(f"factor_names must name each of the {n_factors} factors, got {len(names)} names.")
-    return named(names, n_factors)
-
-
-def named(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
-    """The factors' names, or their numbers where they have none."""
-    return tuple(names) or tuple(map(str, range(n_factors)))
-
-
-def _check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind, ...]:
-    if kinds is None:
-        default: FactorKind = "categorical"
-        return (default,) * n_factors
-    if not set(kinds) <= set(get_args(FactorKind)) or len(kinds) != n_factors:
-        raise InputError(
-            f"factor_kinds must say 'categorical' or 'continuous' for each of the {n_factors} factors, got {kinds!r}."
-        )
-    return cast(tuple[FactorKind, ...], tuple(kinds))
-
-
-def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
-    array = real_numbers(value, name).astype(np.float64)
-    if not np.isfinite(array).all():
-        count = int(array.size - np.isfinite(array).sum())
-        raise InputError(
-            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; {remedy}."
-        )
-    return array

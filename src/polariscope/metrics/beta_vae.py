@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.metrics import Score, metric
 from polariscope.metrics._batches import Groups, assumptions, blocks, check_counts, halves, mean_by
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._predictors import logistic_predictions, quiet_logistic
 from polariscope.metrics._resampling import interval_from_halves
-from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.metrics._shared import Shared, prepare
 from polariscope.seeds import generator
 from polariscope.settings import check_options
 

@@ -10,9 +10,10 @@ from jaxtyping import Float
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._importance import Importance, Job, Predictor, importances
 from polariscope.metrics._resampling import half_samples, interval_from_halves
-from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.metrics._shared import Shared, prepare
 from polariscope.settings import check_options
 
 N_HALVES = 10

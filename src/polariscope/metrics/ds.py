@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import FactorKind, Shared, gap, prepare, recentred_interval
+from polariscope.metrics._checks import FactorKind
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import Shared, gap, prepare
 from polariscope.settings import check_options
 
 NEIGHBOURS = 5

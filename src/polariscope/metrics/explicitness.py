@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._newton import fit
-from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.metrics._shared import Shared, prepare
 from polariscope.regime.divergence import NORMAL_QUANTILE
 from polariscope.settings import check_options
 

@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._batches import Groups, assumptions, blocks, check_counts, halves, mean_by
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._resampling import interval_from_halves
-from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.metrics._shared import Shared, prepare
 from polariscope.seeds import generator
 from polariscope.settings import check_options
 

@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import FactorKind, Shared, correlations, prepare, recentred_interval
+from polariscope.metrics._checks import FactorKind
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import Shared, correlations, prepare
 from polariscope.settings import check_options
 
 

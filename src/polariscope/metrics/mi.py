@@ -8,14 +8,8 @@ import numpy as np
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import (
-    N_BINS,
-    N_PERMUTATIONS,
-    Shared,
-    information,
-    prepare,
-    recentred_interval,
-)
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import N_BINS, N_PERMUTATIONS, Shared, information, prepare
 from polariscope.regime.mutual_information import averaged_mutual_information, mutual_information_table
 from polariscope.seeds import generator
 from polariscope.settings import check_options

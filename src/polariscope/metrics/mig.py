@@ -10,16 +10,9 @@ from jaxtyping import Float, Int
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import (
-    N_BINS,
-    FactorKind,
-    Shared,
-    discretise,
-    gap,
-    information,
-    prepare,
-    recentred_interval,
-)
+from polariscope.metrics._checks import FactorKind
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import N_BINS, Shared, discretise, gap, information, prepare
 from polariscope.regime.decomposition import BLOCK, LOG_2PI, log_sums
 from polariscope.seeds import generator
 from polariscope.settings import check_options

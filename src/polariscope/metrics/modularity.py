@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import N_BINS, FactorKind, Shared, prepare, recentred_interval
+from polariscope.metrics._checks import FactorKind
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import N_BINS, Shared, prepare
 from polariscope.settings import check_options
 
 ROUNDING = 1e-12

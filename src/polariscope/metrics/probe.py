@@ -10,10 +10,11 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.errors import InputError, unknown
 from polariscope.metrics import Score, metric
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._parallel import in_threads
 from polariscope.metrics._predictors import best_strength, boosted_trees, logistic_predictions, quiet_logistic
 from polariscope.metrics._resampling import interval_of_accuracy
-from polariscope.metrics._shared import FactorKind, Shared, prepare
+from polariscope.metrics._shared import Shared, prepare
 from polariscope.regime.truncation import SELECTIONS, select
 from polariscope.seeds import generator
 from polariscope.settings import check_options

@@ -10,15 +10,10 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
+from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._newton import fit
-from polariscope.metrics._shared import (
-    FactorKind,
-    Shared,
-    correlations,
-    gap,
-    prepare,
-    recentred_interval,
-)
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import Shared, correlations, gap, prepare
 from polariscope.settings import check_options
 
 

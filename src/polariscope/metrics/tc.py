@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float, UInt
 
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import N_PERMUTATIONS, Shared, prepare, recentred_interval
+from polariscope.metrics._resampling import recentred_interval
+from polariscope.metrics._shared import N_PERMUTATIONS, Shared, prepare
 from polariscope.regime.covariance import correlation, covariance
 from polariscope.regime.total_correlation import total_correlation_of
 from polariscope.seeds import generator

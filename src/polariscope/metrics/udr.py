@@ -10,7 +10,8 @@ from jaxtyping import Bool, Float
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
-from polariscope.metrics._shared import N_PERMUTATIONS, check_codes, check_variance
+from polariscope.metrics._checks import check_codes, check_variance
+from polariscope.metrics._shared import N_PERMUTATIONS
 from polariscope.regime.divergence import NORMAL_QUANTILE, gaussian_kl
 from polariscope.seeds import generator
 from polariscope.settings import check_options
