@@ -205,6 +205,9 @@ def test_disagreement_is_the_difference_and_whether_intervals_meet() -> None:
     assert found["probe-elbow"] == (None, False)
     assert verdict((FONDUE, UNITS)).endswith("1 of the 1 other agrees with fondue within the intervals.")
     assert verdict((NONE, NONE)) == "None of the 2 methods has an answer."
+    assert verdict((FONDUE, NONE)) == "Only fondue of the 2 methods has an answer: 11 latents."
+    assert verdict((FONDUE, NONE, UNITS)).startswith("The 2 of 3 methods that have an answer say ")
+    assert verdict((NONE, FONDUE, UNITS)).endswith(f"; {NONE.method} has none.")
     assert [row.difference for row in disagreements((NONE, FONDUE))] == [None, None]
 
 

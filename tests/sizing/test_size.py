@@ -222,6 +222,8 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"method": "elbow", "n_init": 4}, "n_init means nothing to method 'elbow'"),
         ({"epochs": 2}, "epochs means nothing to method 'fondue'"),
         ({"target": "beta", "n_latents": 3, "cap": 20}, "cap means nothing to target 'beta'"),
+        ({"method": "elbow", "cap": 5}, "cap must be at least 6 for an elbow, which needs 5 widths, got 5"),
+        ({"method": "id", "device": "gpu"}, "device must be auto, or one of cpu, cuda, mps"),
     ],
 )
 def test_impossible_calls_are_refused_before_anything_is_trained(

@@ -84,15 +84,22 @@ def verdict(sizes: Sequence[Size]) -> str:
     >>> verdict([Size(11, (10, 12), "fondue"), Size(8, (7, 9), "elbow"), Size(12, (12, 12), "id")])
     'The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.'
     """
-    values = [size.value for size in sizes if size.value is not None]
+    answered = [size for size in sizes if size.value is not None]
+    values = [size.value for size in answered if size.value is not None]
     if not values:
         return f"None of the {len(sizes)} methods has an answer."
-    agree = sum(row.overlaps for row in disagreements(sizes)[1:])
     span = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
+    if len(answered) == 1 < len(sizes):
+        return f"Only {answered[0].method} of the {len(sizes)} methods has an answer: {span} latents."
+    who = f"The {len(sizes)} methods"
+    if len(answered) < len(sizes):
+        who = f"The {len(answered)} of {len(sizes)} methods that have an answer"
+    if sizes[0].value is None:
+        return f"{who} say {span} latents; {sizes[0].method} has none."
+    agree, others = sum(row.overlaps for row in disagreements(sizes)[1:]), len(answered) - 1
     return (
-        f"The {len(sizes)} methods say {span} latents; {agree} of the {len(sizes) - 1} "
-        f"other{'s' if len(sizes) > 2 else ''} agree{'s' if agree == 1 else ''} with {sizes[0].method} within the "
-        "intervals."
+        f"{who} say {span} latents; {agree} of the {others} other{'s' if others > 1 else ''} "
+        f"agree{'s' if agree == 1 else ''} with {sizes[0].method} within the intervals."
     )
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from polariscope.dimension.answer import Trial
-from polariscope.dimension.knee import knee
+from polariscope.dimension.knee import LEAST_POINTS, knee
+from polariscope.errors import InputError
 from polariscope.sizing import AbstractCandidates, Found, Goal
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
@@ -18,6 +19,11 @@ def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int,
     steps = goal.fixed_steps
     trials = []
     widths = [width for width in WIDTHS if width <= goal.cap]
+    if len(widths) < LEAST_POINTS:
+        raise InputError(
+            f"cap must be at least {WIDTHS[LEAST_POINTS - 1]} for an elbow, which needs {LEAST_POINTS} widths, "
+            f"got {goal.cap}."
+        )
     for width in widths:
         value = measure(width, steps)
         trials.append(Trial(width, candidates.seed, value, "fits", steps))

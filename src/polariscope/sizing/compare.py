@@ -16,6 +16,7 @@ from polariscope.settings import plain
 from polariscope.sizing import family
 from polariscope.sizing._checks import check_recipe, check_varies, heeded
 from polariscope.sizing.size import size
+from polariscope.training.run import choose_device
 
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 """What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
@@ -42,6 +43,7 @@ def compare_sizes(
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
     check_varies(dataset)
+    choose_device(options.get("device", "auto"))
     answers = []
     for name in chosen:
         place = None if out is None else Path(out) / name

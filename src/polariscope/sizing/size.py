@@ -28,6 +28,7 @@ from polariscope.sizing._checks import (
 )
 from polariscope.sizing.beta import largest_beta
 from polariscope.sizing.candidates import TrainedCandidates
+from polariscope.training.run import choose_device
 
 
 def size(
@@ -77,6 +78,7 @@ def size(
             f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
         )
     check_varies(dataset)
+    choose_device(device)
     if learning_rate is not None:
         recipe["learning_rate"] = learning_rate
     check_recipe(dataset, method, recipe)
