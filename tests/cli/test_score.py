@@ -108,6 +108,22 @@ def test_scores_of_earlier_calls_are_kept_while_the_settings_are_the_same(call, 
     assert list(json.loads((run / "scores.json").read_text())["scores"]) == ["tc"]
 
 
+def test_scores_of_both_representations_are_kept_and_shown_side_by_side(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    call("score run --samples 300 --metrics tc,mcc")
+    kept = (run / "scores.json").read_bytes()
+    printed = call("score run --samples 300 --metrics mcc --source sampled")
+    assert "Replaced" not in printed.out
+    assert "Written: run/scores-sampled.json" in printed.out
+    assert (run / "scores.json").read_bytes() == kept
+    sampled = json.loads((run / "scores-sampled.json").read_text())["scores"]["mcc"]["value"]
+    call("report run --samples 200")
+    page = (run / "report.html").read_text()
+    rows_of_page = dict(re.findall(r'<tr><th scope="row" class="left">(mcc|tc) (.*?)</tr>', page))
+    assert f"<td>{sampled:.3f} (" in rows_of_page["mcc"]
+    assert "<td>–</td>" in rows_of_page["tc"]
+
+
 def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes):
     kept = np.load("codes.npz")
     np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"], factor_names=kept["factor_names"])

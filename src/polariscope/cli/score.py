@@ -35,13 +35,15 @@ def score(
 ) -> None:
     """Score how well the codes separate and keep the factors.
 
-    Of a run, some observations are encoded and scores.json is written beside it; scores of earlier calls with the
-    same settings stay in it. A FILE.npz from any library holds mean and, for the metrics that need them, variance (or
-    log_variance), both (sample, latent), and factors, (sample, factor); names in factor_names.
+    Of a run, some observations are encoded and scores.json is written beside it (of the sampled codes
+    scores-sampled.json); scores of earlier calls with the same settings stay in it. A FILE.npz from any library holds
+    mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and factors,
+    (sample, factor); names in factor_names.
     """
     from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.metrics._scoring import score as score_codes
+    from polariscope.report.scores import scores_file
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
@@ -66,8 +68,9 @@ def score(
     if not scores.scores:
         raise PolariscopeError("nothing was scored, so that nothing is written; the reasons are above.")
     if target.is_dir():
-        keep_scores(target / "scores.json", scores, digest)
-        say(f"Written: {target / 'scores.json'}")
+        file = scores_file(target, scores.source)
+        keep_scores(file, scores, digest)
+        say(f"Written: {file}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 

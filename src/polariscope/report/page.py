@@ -56,7 +56,9 @@ def render(record: ReportRecord) -> str:
         correlations=_correlations(record),
         sizing=None if record.size is None else size_view(record.size, "size"),
         commands=words.commands(record.name),
-        scoring=None if record.scores is None else scores_view(record.scores, record.regime),
+        scoring=None
+        if record.scores is None
+        else scores_view(record.scores, record.regime, record.sampled_scores),
         geometry=_geometry(record),
         similarity=None if record.similarity is None else similarity_view(record.similarity),
     )

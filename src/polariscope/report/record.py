@@ -26,7 +26,7 @@ from polariscope.regime.regime import Regime
 from polariscope.report.geometry_section import Geometry, geometry_of
 from polariscope.report.histograms import Histogram, Source, histograms, representatives
 from polariscope.report.history import History, read_history
-from polariscope.report.scores import read_scores
+from polariscope.report.scores import read_scores, scores_file
 from polariscope.report.similarity import read_similarity
 from polariscope.report.views import Views, views
 from polariscope.representations import Representation
@@ -87,7 +87,9 @@ class ReportRecord:
     size: Size | None
     """How the number of latents was found, when the run's folder has a size.json."""
     scores: Scores | None
-    """Metrics and probes, when it has a scores.json of this model."""
+    """Metrics and probes, when it has a scores.json of this model; of the mean representation, if both are there."""
+    sampled_scores: Scores | None
+    """Those of the sampled representation, beside ``scores``."""
     geometry: Geometry | None
     """What is measured of the decoder; None for a model without."""
     similarity: Comparison | None
@@ -118,9 +120,12 @@ def make_record(
     history = read_history(read_log(run))
     representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed, alpha=alpha)
     held_out = split_of(dataset, TrainSettings(**settings["training"])).test
-    scores, about_scores = _kept(
-        Path(run) / "scores.json", model.digest, lambda file: read_scores(file, model.n_latents)
+    (scores, about_scores), (sampled, about_sampled) = (
+        _kept(scores_file(Path(run), source), model.digest, lambda file: read_scores(file, model.n_latents))
+        for source in ("mean", "sampled")
     )
+    if scores is None:
+        scores, sampled = sampled, None
     similarity, about_similarity = _kept(Path(run) / "similarity.json", model.digest, read_similarity)
     return ReportRecord(
         name=Path(run).resolve().name,
@@ -139,9 +144,10 @@ def make_record(
         seed=seed,
         size=read_size(kept) if (kept := Path(run) / "size.json").exists() else None,
         scores=scores,
+        sampled_scores=sampled,
         geometry=geometry_of(model, dataset, representation, regime, seed),
         similarity=similarity,
-        doubts={"scores": about_scores, "similarity": about_similarity},
+        doubts={"scores": about_scores or about_sampled, "similarity": about_similarity},
     )
 
 

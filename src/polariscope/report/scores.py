@@ -15,6 +15,15 @@ from polariscope.report import words
 from polariscope.report.score_figures import MOST_ROWS, draw_importance, draw_information, draw_probe
 
 
+def scores_file(run: Path, source: str) -> Path:
+    """Where the scores of a run's mean or sampled representation are kept, each apart.
+
+    >>> scores_file(Path("run"), "mean").name, scores_file(Path("run"), "sampled").name
+    ('scores.json', 'scores-sampled.json')
+    """
+    return run / ("scores.json" if source == "mean" else f"scores-{source}.json")
+
+
 def read_scores(file: str | Path, n_latents: int | None = None) -> Scores:
     """The scores in a file that ``polariscope score`` wrote; one that is damaged or of another model is named.
 
@@ -36,13 +45,17 @@ def read_scores(file: str | Path, n_latents: int | None = None) -> Scores:
     return found
 
 
-def scores_view(scores: Scores, regime: Regime) -> dict[str, Any]:
-    """What the template shows of the scores."""
+def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
+    """What the template shows of the scores, with those of the sampled representation beside them."""
     by_metric = {score.metric: score for score in reversed(scores.scores.values())}
     names, probe = scores.factor_names, by_metric.get("probe")
     return {
         "scores": scores,
-        "rows": [_row(word, score) for word, score in scores.scores.items()],
+        "sampled": sampled,
+        "rows": [
+            _row(word, score, None if sampled is None else sampled.scores.get(word))
+            for word, score in scores.scores.items()
+        ],
         "information": draw_information(by_metric["mig"], names, regime) if "mig" in by_metric else None,
         "importance": draw_importance(by_metric["dci"], names, regime) if "dci" in by_metric else None,
         "dci": by_metric.get("dci"),
@@ -65,7 +78,7 @@ def is_no_better_than_chance(score: Score) -> bool:
     return low <= score.chance if score.higher_is_better else high >= score.chance
 
 
-def _row(word: str, score: Score) -> dict[str, Any]:
+def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
     low, high = score.bounds
     place = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
 
@@ -78,13 +91,18 @@ def _row(word: str, score: Score) -> dict[str, Any]:
         "name": word.partition(":")[0],
         "score": score,
         "value": _number(score.value),
-        "interval": "–" if score.interval is None else " to ".join(map(_number, score.interval)),
+        "interval": _interval(score),
+        "sampled": "–" if sampled is None else f"{_number(sampled.value)} ({_interval(sampled)})",
         "bar": percent_of(score.value),
         "tick": percent_of(score.chance),
         "range": f"{_number(low)} to {_number(high)}",
         "meaning": family.summary(score.metric),
         "doubt": is_no_better_than_chance(score),
     }
+
+
+def _interval(score: Score) -> str:
+    return "–" if score.interval is None else " to ".join(map(_number, score.interval))
 
 
 def _number(value: float) -> str:
