@@ -45,14 +45,20 @@ def test_an_unknown_family_is_refused_with_a_suggestion(call):
     assert "Did you mean 'objectives'?" in refused.err
 
 
-def test_arrays_and_what_metrics_share_are_no_options(call):
+def test_options_of_functions_are_listed_as_arguments_not_as_flags(call):
     printed = call("list metrics").out
-    for flag in ("--shared", "--variance", "--factor-names", "--factor-kinds", "--types"):
-        assert flag not in printed
-    for flag in ("--variant", "--bins", "--n-trees", "--sizes", "--threshold"):
-        assert flag in printed
-    # of svcca it is a number, which can be typed
-    assert (
-        next(row for row in call("list similarity").out.splitlines() if "--variance" in row).split()[1]
-        == "0.99"
-    )
+    options = {line.split()[0] for line in printed.splitlines() if line.split()}
+    for name in (
+        "shared",
+        "variance",
+        "factor_names",
+        "factor_kinds",
+        "types",
+    ):  # arrays, and what metrics share
+        assert name not in options
+    assert {"variant", "bins", "n_trees", "sizes", "threshold"} <= options
+    assert "--n-trees" not in printed
+    assert "dci:lasso" in printed
+    # of svcca it is a number, which is a setting
+    rows = [line.split() for line in call("list similarity").out.splitlines()]
+    assert ["variance", "0.99"] in [row[:2] for row in rows]

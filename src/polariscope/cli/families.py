@@ -29,6 +29,16 @@ FAMILIES = (
 )
 
 
+IN_PYTHON = {
+    "metrics": 'In Python: polariscope.metrics["dci"](codes, factors, n_trees=50). polariscope score takes a variant '
+    "after a colon, dci:lasso, and --seed.",
+    "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes the '
+    "defaults.",
+    "dimension": 'In Python: polariscope.dimension["mle"](x, k=20).',
+}
+"""Families whose options are arguments of functions, not flags."""
+
+
 def list_family(
     family: Annotated[
         str | None,
@@ -48,7 +58,9 @@ def list_family(
         raise InputError(unknown("family", family, FAMILIES))
     members = open_family(family)
     if len(members):
-        printer().print(table_of(members))
+        printer().print(table_of(members, flags=family not in IN_PYTHON))
+        if family in IN_PYTHON:
+            say(IN_PYTHON[family])
     else:
         say(f"There is nothing in {family} yet.")
 
@@ -58,8 +70,8 @@ def open_family(name: str) -> Family:
     return importlib.import_module(f"polariscope.{'data' if name == 'datasets' else name}").family
 
 
-def table_of(members: Family) -> Table:
-    """Each member with its summary, and a line for each of its options."""
+def table_of(members: Family, flags: bool = True) -> Table:
+    """Each member with its summary, and a line for each of its options: a flag, or the name of an argument."""
     from polariscope.cli.console import table
     from polariscope.cli.flags import explain, groups_of, show_default, show_flag
 
@@ -67,7 +79,8 @@ def table_of(members: Family) -> Table:
     for group in groups_of(members.noun, members):
         shown.add_row(group.name, "", "", members.summary(group.name))
         for option in filter(can_be_typed, group.options.values()):
-            shown.add_row("", show_flag(option), show_default(option), explain(option))
+            name = show_flag(option) if flags else option.name
+            shown.add_row("", name, show_default(option), explain(option))
     return shown
 
 
