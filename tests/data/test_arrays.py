@@ -102,6 +102,11 @@ def test_integer_factors_are_categorical_and_floats_continuous():
     assert continuous.factor_names == ("factor-1", "factor-2")
     assert continuous.factor_sizes == (0, 0)
     assert continuous.factor_kinds == ("continuous", "continuous")
+    both = from_arrays(
+        X, np.array([[0, 0.5], [1, 0.7], [2, 0.1], [0, 0.2]])
+    )  # one array, one type for all columns
+    assert both.factor_kinds == ("categorical", "continuous")
+    assert both.factor_sizes == (3, 0)
     mixed = from_arrays(X, [[0, 0.5], [1, 0.7], [2, 0.1], [0, 0.2]], factor_kinds=["cyclic", "continuous"])
     assert mixed.factor_sizes == (3, 0)
     assert mixed.factors([1]).tolist() == [[1.0, 0.7]]

@@ -143,8 +143,8 @@ def from_arrays(
     afterwards. Flat values count as lying in [0, 1] only when ``unit_interval`` says so, never because they
     happen to.
 
-    ``factors`` is ``(sample, factor)`` or ``(sample,)``: integers, which are categorical, or floats, which
-    are continuous, unless ``factor_kinds`` says otherwise.
+    ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
+    unless ``factor_kinds`` says otherwise.
 
     >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
     >>> data.shape, data.factor_names, data.factor_sizes
@@ -247,7 +247,12 @@ def _known_factors(
     names: Any = contents.factor_names
     kinds: Any = contents.factor_kinds
     names = tuple(f"factor-{i + 1}" for i in range(count)) if names is None else tuple(map(str, names))
-    kinds = ("categorical" if whole else "continuous",) * count if kinds is None else tuple(map(str, kinds))
+    if (
+        kinds is None
+    ):  # column by column, since one array holds them all: a measured one makes every column floats
+        integral = (factors == np.rint(factors)).all(axis=0)
+        kinds = tuple("categorical" if each else "continuous" for each in integral)
+    kinds = tuple(map(str, kinds))
     for argument, given in (("factor_names", names), ("factor_kinds", kinds)):
         if len(given) != count:
             raise InputError(
