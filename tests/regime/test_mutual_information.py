@@ -32,6 +32,12 @@ def test_bins_do_not_depend_on_scale_and_shift():
     np.testing.assert_array_equal(discretise(x), discretise(x * 4 - 1024))  # exact in binary
 
 
+def test_values_of_a_grid_fall_into_the_same_bins_whatever_their_unit_and_precision():
+    grid = np.random.default_rng(0).integers([41, 11, 3, 21], size=(2000, 4)).astype(float)
+    for other in (grid / 3, 0.1 * grid - 7, (0.1 * grid).astype(np.float32).astype(float), grid * 1e9 / 7):
+        np.testing.assert_array_equal(discretise(other), discretise(grid))
+
+
 def test_a_constant_latent_is_in_one_bin_and_informs_about_nothing():
     x = np.concatenate([codes(k=2), np.full((1000, 1), 0.3)], axis=1)
     table = mutual_information_table(discretise(x))

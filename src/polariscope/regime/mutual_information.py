@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 N_BINS = 20
+ON_EDGE = 1e-6
+"""Share of the range below an edge that still belongs to it."""
 
 
 def discretise(
@@ -15,13 +17,16 @@ def discretise(
 ) -> Int[np.ndarray, "sample latent"]:
     """Number of the bin each value falls in: equal-width bins over each latent's own range.
 
-    A bin holds its left edge; the last one also its right. A constant latent is all in bin 0.
+    A bin holds its left edge; the last one also its right. Values that are within a millionth of the range of an edge
+    are on it: those of a grid, which lie on edges, then fall the same way whatever their unit and precision. A
+    constant latent is all in bin 0.
 
     >>> discretise(np.array([[0.0], [0.4], [0.5], [1.0]]), n_bins=2).ravel()
     array([0, 0, 1, 1])
     """
     x = x.astype(np.float64)
     edges = np.linspace(x.min(axis=0), x.max(axis=0), n_bins + 1)
+    edges -= ON_EDGE * np.ptp(x, axis=0)
     # The first edge is the minimum, so that only the edges between bins have to be looked up.
     columns = [
         np.searchsorted(edge[1:-1], column, side="right") for edge, column in zip(edges.T, x.T, strict=True)
