@@ -73,6 +73,9 @@ def test_a_full_grid_needs_no_note_and_a_partial_or_correlated_one_does() -> Non
     notes = Shared(noise(len(partial), 2), partial, factor_names=("x", "y")).grid_notes
     assert "Only 36 of the 64 combinations" in notes[0]
     assert "x and y" in notes[1]
+    skewed = rng.choice(8, p=[0.6, 0.2, 0.1, 0.05, 0.02, 0.015, 0.01, 0.005], size=(500, 2))
+    assert len(np.unique(skewed, axis=0)) < 50  # rare values hardly meet, and nothing is missing
+    assert Shared(noise(500, 2), skewed).grid_notes == ()
 
 
 def test_a_gap_is_best_minus_second() -> None:

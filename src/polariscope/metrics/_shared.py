@@ -208,12 +208,13 @@ class Shared:
         if measured:
             yield f"Measured factors in {N_BINS} equal-width bins wherever classes are needed: {', '.join(measured)}."
         n_cells = float(np.prod(np.array(self.n_classes, dtype=np.float64)))
-        observed = len(np.unique(self.classes, axis=0))
-        expected = -n_cells * np.expm1(-self.n_samples / n_cells)  # of so many draws from a full grid
+        draw = generator(self.seed, "metrics", "grid")
+        apart = np.stack([draw.permutation(column) for column in self.classes.T], axis=1)
+        observed, expected = (len(np.unique(rows, axis=0)) for rows in (self.classes, apart))
         if observed < 0.9 * expected:
             yield (
-                f"Only {observed} of the {n_cells:.0f} combinations of factors occur, where {expected:.0f} would in "
-                "as many draws from the full grid; the score is about those that do."
+                f"Only {observed} of the {n_cells:.0f} combinations of factors occur, where about {expected} would if "
+                "each factor varied on its own; the score is about those that do."
             )
         pairs = self._dependent_pairs()
         if pairs:
