@@ -100,6 +100,11 @@ def test_options_that_do_not_fit_are_refused(options: dict, words: str) -> None:
         Shared(CODES, FACTORS, **options)
 
 
+def test_labels_that_floats_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(InputError, match="factors must be below 2⁵³, beyond which whole numbers merge"):
+        Shared(CODES, FACTORS.astype(np.int64) + 2**53)
+
+
 def test_what_was_made_for_other_arrays_is_refused() -> None:
     shared = Shared(CODES, FACTORS)
     assert prepare(shared, CODES, FACTORS, seed=0) is shared

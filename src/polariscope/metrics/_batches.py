@@ -108,8 +108,8 @@ def assumptions(shared: Shared, groups: Groups) -> tuple[str, ...]:
     for name, values in zip(groups.names, groups.seen_once, strict=True):
         if values:
             notes.append(
-                f"Factor {name!r} has {values} value{'s' if values > 1 else ''} seen once, which cannot be held "
-                "fixed and are left out; draw more samples to include them."
+                f"Factor {name!r} has {values} value{'s' if values > 1 else ''} seen once, which cannot be held fixed: "
+                "left out; draw more samples to include them."
             )
     return (*notes, *shared.grid_notes)
 

@@ -13,6 +13,8 @@ from polariscope.errors import InputError
 
 FactorKind = Literal["categorical", "continuous"]
 
+EXACT = 2.0**53
+"""Integers beyond this are no longer apart as floats."""
 LARGEST = 1e100
 """Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
 
@@ -97,7 +99,12 @@ def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind
 
 
 def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
-    array = real_numbers(value, name).astype(np.float64)
+    given = real_numbers(value, name)
+    array = given.astype(np.float64)
+    if given.dtype.kind in "iu" and array.size and np.abs(array).max() >= EXACT:
+        raise InputError(
+            f"{name} must be below 2⁵³, beyond which whole numbers merge, got {given.max()}; number them from 0."
+        )
     if not np.isfinite(array).all():
         count = int(array.size - np.isfinite(array).sum())
         raise InputError(
