@@ -124,6 +124,19 @@ def test_pruning_that_starts_slowly_is_not_taken_for_a_fit() -> None:
     assert [look.decision for look in looks] == ["undecided"] * 3 + ["too many"]
 
 
+def test_a_trend_that_many_latents_share_is_seen_though_none_shows_it() -> None:
+    # 20 latents fall by 0.008 a doubling each, with noise of 0.006 a look: 1.08 now, 0.80 after 3,000 steps.
+    draw = generator(0, "shared")
+    steps = STEPS[STEPS <= 900]
+    decisions = []
+    for _ in range(40):
+        noise = 0.006 * draw.standard_normal((len(steps), 20))
+        verdict = judge(steps, 0.054 - 0.008 * np.log2(steps / 900)[:, None] + noise, 1.0, horizon=3000)
+        decisions.append(verdict.decision)
+        assert verdict.projected[0] < 0.95
+    assert "too many" not in decisions
+
+
 def test_a_curve_that_has_turned_is_not_judged_by_the_half_that_has_not() -> None:
     # Falls to 0.5 until 1,500 steps, then rises by 0.4 in 500: the line through the second half is flat.
     turned = np.where(STEPS < 1500, 0.5 + 0.4 * (1500 - STEPS) / 500, 0.5 + 0.4 * (STEPS - 1500) / 500)

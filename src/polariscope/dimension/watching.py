@@ -67,8 +67,8 @@ def judge(
     ones are pruned, each on its own: the first crossing of the threshold means nothing. So over the second half
     of the training so far, steps (t/2, t], a line in log₂(step) is fitted to every latent's variance: its value at
     t is the latent's level :math:`v_j`, its slope :math:`b_j` the change to be expected when the steps are doubled.
-    With trends beyond 2.5 standard errors only, and :math:`d = \max(\tfrac{1}{2}, \log_2(horizon / t))` doublings
-    ahead,
+    With trends beyond 2.5 standard errors only, of a latent or of their sum, and
+    :math:`d = \max(\tfrac{1}{2}, \log_2(horizon / t))` doublings ahead,
 
     .. math:: g_{low} = \sum_j \max\left(0, v_j + \begin{cases} d\,b_j & b_j < 0 \\
         \tfrac{1}{4} \min(1, d)\,b_j & b_j > 0\end{cases}\right) - 2s, \qquad
@@ -161,7 +161,9 @@ def _lines(
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], float]:
     """Level of each latent now, its slope per doubling where that is real, and the standard error of their sum.
 
-    Least squares in log₂(step / last step), over the last ``share`` of the steps.
+    Least squares in log₂(step / last step), over the last ``share`` of the steps. A slope is real beyond 2.5 standard
+    errors; where that of the sum is, so are all that have its sign: many latents may move together, each too little to
+    be seen alone.
     """
     window = _last(steps, share)
     count = int(window.sum())
@@ -181,5 +183,7 @@ def _lines(
     real = np.abs(slope) > SURE * scatter / np.sqrt(spread)
     # Of the sum itself: latents fluctuate together, as the weights do that they share.
     together = np.sqrt((residual.sum(axis=1) ** 2).sum() / (count - 2))
+    if abs(slope.sum()) > SURE * together / np.sqrt(spread):
+        real |= np.sign(slope) == np.sign(slope.sum())
     noise = together * np.sqrt(1 / count + x.mean() ** 2 / spread)
     return level, np.where(real, slope, 0.0), float(noise)
