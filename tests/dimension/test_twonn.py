@@ -11,6 +11,7 @@ from manifolds import torus
 from oracles import STANDARD_ERRORS
 from polariscope.dimension.twonn import fitted, twonn
 from polariscope.errors import InputError
+from polariscope.seeds import generator
 
 
 def table_of_ratios(ratios):
@@ -100,3 +101,14 @@ def test_two_neighbours_suffice_and_no_more_are_looked_for():
 def test_impossible_shares_are_refused(share):
     with pytest.raises(InputError, match="share must lie between 0 and 1"):
         twonn(torus(50, 2), share=share)
+
+
+def test_rounded_data_have_ties_whatever_rounding_makes_of_them():
+    rounded = np.round(generator(0, "rounded").random((2000, 3)), 1)  # a grid of tenths: ties differ by 1e-16
+    with pytest.raises(InputError, match="is x a grid, or rounded"):
+        twonn(rounded)
+    finer = twonn(np.round(generator(0, "rounded").random((2000, 3)), 2))
+    assert "are equally far: the dimension comes out too large" in finer.notes[-1]
+    found = twonn(np.round(generator(0, "rounded").random((2000, 3)), 3))
+    assert found.value == pytest.approx(3, rel=0.08)
+    assert not found.notes

@@ -13,6 +13,10 @@ from polariscope.dimension.neighbours import Samples, table_of
 from polariscope.errors import InputError, check_word
 
 Fit = Literal["line", "line-from-zero", "likelihood"]
+TIE = 1e-6
+"""Logarithm of a ratio of distances below which they are equal but for rounding."""
+NOTED_TIES, MOST_TIES = 0.01, 0.5
+"""Shares of points with such a ratio, of which a density has none, that are told, and that forbid an estimate."""
 
 
 @estimator(
@@ -62,6 +66,8 @@ def twonn(
     check_word("fit", fit, get_args(Fit))
     table = table_of(x, 2, 2)
     log_ratio = np.log(table.distances[:, 1] / table.distances[:, 0])
+    equal = log_ratio < TIE
+    log_ratio[equal] = 0.0
     order = np.argsort(log_ratio, kind="stable")
     ratios = log_ratio[order]
 
@@ -69,10 +75,16 @@ def twonn(
         return fitted(ratios, weights[:, order], fit, share)
 
     value = estimate(np.ones((1, table.n_points)))[0]
-    if not np.isfinite(value):
+    if not np.isfinite(value) or equal.mean() > MOST_TIES:
         raise InputError(
-            f"the first two neighbours are equally far for {(ratios == 0).sum()} of {table.n_points} points, too "
-            "many for TwoNN; is x a grid? Take an estimator with more neighbours, or add a little noise."
+            f"the first two neighbours are equally far for {equal.sum()} of {table.n_points} points, too many for "
+            "TwoNN; is x a grid, or rounded? Take an estimator with more neighbours, or add a little noise."
+        )
+    notes = table.notes
+    if equal.mean() > NOTED_TIES:
+        notes = (
+            *notes,
+            f"The first two neighbours of {equal.sum()} points are equally far: the dimension comes out too large.",
         )
     value, interval = value_and_interval(estimate, table, 2, level, n_bootstrap, seed)
     with np.errstate(divide="ignore"):
@@ -86,7 +98,7 @@ def twonn(
         k=2,
         **table.counts,
         pointwise=tuple(pointwise.tolist()),
-        notes=table.notes,
+        notes=notes,
     )
 
 
