@@ -63,7 +63,7 @@ def test_the_demo_trains_on_the_model_that_was_sized(call, elsewhere, monkeypatc
     with unchecked():
         told = call("demo --steps 425")
     assert told.code == 0
-    assert "of which the sizing has done the first" in told.err
+    assert "425 steps; the sizing has trained it for 400." in told.err
     latents = int(re.match(r"(\d+) latents? \(", told.out)[1])
     size = json.loads((elsewhere / "runs" / "demo" / "size.json").read_text())["size"]
     (trial,) = [trial for trial in size["trials"] if trial["n_latents"] == latents]

@@ -131,6 +131,53 @@ def test_a_model_in_doubt_says_how_many_it_keeps_at_worst() -> None:
     assert (doubtful.decision, doubtful.keeps) == ("undecided", 5)
 
 
+class NeverBegins(LinearCandidates):
+    """Narrow models learn nothing, as wide ones do; or none does."""
+
+    wide_learns = True
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        curves = super().watch(n_latents, steps, **changes)
+        return (
+            curves
+            if self.wide_learns and n_latents >= 16
+            else Curves(curves.steps, 0 * curves.variances + 0.99)
+        )
+
+
+def test_models_that_have_not_begun_prove_nothing_where_a_wide_one_has() -> None:
+    found = fondue(NeverBegins(EIGENVALUES), Goal())
+    assert found.value == 0
+    assert found.interval[1] >= 6  # the right answer
+    silent = NeverBegins(EIGENVALUES)
+    silent.wide_learns = False
+    found = fondue(silent, Goal())
+    assert (found.value, found.interval) == (0, (0, 0))
+
+
+class Unsettled(LinearCandidates):
+    """Posteriors stay far wider than the prior, as those of data in other units do."""
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        curves = super().watch(n_latents, steps, **changes)
+        return Curves(curves.steps, 1000 * (1 + curves.variances)) if n_latents > 3 else curves
+
+
+def test_a_wide_model_that_has_not_settled_bounds_nothing() -> None:
+    found = fondue(Unsettled(EIGENVALUES), Goal(cap=20))
+    assert found.value == 3
+    assert found.interval == (3, 20)
+    assert any("the interval ends at the cap, 20" in note for note in found.notes)
+
+
+def test_latents_that_the_threshold_lets_pass_are_told() -> None:
+    eigenvalues = np.array([100.0, 100.0, 1.25, 0.1])  # Σ = 0.02 + 0.8
+    found = fondue(LinearCandidates(eigenvalues), Goal())
+    assert found.value == 3
+    assert any("1 of the 3 is hardly used (E[σ²] above one half)" in note for note in found.notes)
+    assert not any("hardly used" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes)
+
+
 class SpreadOut(LinearCandidates):
     """Models of more than 100 latents give a little of everything to each of them."""
 

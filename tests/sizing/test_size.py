@@ -83,7 +83,7 @@ def test_what_is_kept_of_the_question_can_be_asked_again(sized: Any) -> None:
 
 @unchecked()
 def test_ten_equal_directions_need_ten_latents() -> None:
-    """By theory σ² = γ/(λ + γ) = 1/17 for each of ten latents, and 1 for the eleventh: g(10) = 0.6, g(11) = 1.6."""
+    """By theory σ² = γ/λ = 1/16 for each of ten latents, and 1 for the eleventh: g(10) = 0.6, g(11) = 1.6."""
     draw = generator(0, "ten")
     basis = np.linalg.qr(draw.standard_normal((20, 20)))[0][:10]
     data = (4 * draw.standard_normal((2000, 10)) @ basis).astype(np.float32)
@@ -260,6 +260,17 @@ def test_constant_data_are_refused(method: str) -> None:
         ps.size(np.ones((100, 4), dtype=np.float32), method)
 
 
+@pytest.mark.parametrize("data", [30 * rows(), rows() + 1e6])
+def test_units_in_which_networks_diverge_are_refused(data: np.ndarray) -> None:
+    with pytest.raises(
+        InputError, match="in units in which values are near 1, got a column whose values are about"
+    ):
+        ps.size(data)
+    with pytest.raises(InputError, match=r"as polariscope\.VAE does"):
+        ps.compare_sizes(data, ["id", "fondue"])
+    assert ps.size(data, "id").value in (2, 3, 4, 5)  # where nothing is trained, units do not matter
+
+
 def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:
     folder, _, _ = sized
     with pytest.raises(InputError, match="holds models of other data or other settings"):
@@ -280,6 +291,8 @@ for call in (
     lambda: ps.dimension["mle"](x, k="automatic"),
     lambda: ps.size(x, learning_rate="a"),
     lambda: ps.size(x, learning_rate=-1.0),
+    lambda: ps.size(x, ["id"]),
+    lambda: ps.size(x, "id", seeds=np.int64(1), seed=0).value,
 ):
     try:
         print(call())
@@ -296,4 +309,6 @@ def test_values_of_the_wrong_type_are_refused_in_words() -> None:
         "k must be a whole number of neighbours, got 'automatic'.",
         "learning_rate must be a positive number, got 'a'.",
         "learning_rate must be a positive number, got -1.0.",
+        "method must be one name, got ['id']; compare_sizes asks several.",
+        "3",
     ]

@@ -53,9 +53,9 @@ def demo(
     settings = {**DEMO_SETTINGS, "n_latents": max(1, found.n_latents)} | (
         {} if steps is None else {"steps": steps}
     )
-    begun = begin_from_candidate(place, out, plan(data, **settings))
-    model = f"A VAE with {settings['n_latents']} latents, {settings['steps']} steps"
-    say(f"\n{model}{', of which the sizing has done the first' if begun else ''}.", errors=True)
+    done = begin_from_candidate(place, out, plan(data, **settings))
+    model = f"A VAE with {settings['n_latents']} latents, {settings['steps']:,} steps"
+    say(f"\n{model}{f'; the sizing has trained it for {done:,}' if done else ''}.", errors=True)
     train_and_tell(data, out, settings)
     keep_size(place, out)
     say("")

@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -51,7 +52,7 @@ def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) ->
         if known[n]:
             if n >= cap:
                 raise CapError(
-                    f"even {n} latents have no surplus, and cap is {cap}; raise the cap, or check the threshold and "
+                    f"{no_surplus(n)}, and cap is {cap}; raise the cap, or check the threshold and "
                     "whether the models were trained long enough."
                 )
             low, n = n, int(min(2 * n, high, cap))
@@ -81,9 +82,7 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
         else:
             high = n
     if low == cap:
-        raise CapError(
-            f"even {cap - 1} latents have no surplus, the most that were looked for; raise the cap."
-        )
+        raise CapError(f"{no_surplus(cap - 1)}, the most that were looked for; raise the cap.")
     return low - 1
 
 
@@ -113,7 +112,7 @@ def gallop(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
             n = (low + high) // 2
         low, high = (n, high) if fits(n) else (low, n)
     if low == cap:
-        raise CapError(f"even {cap} latents have no surplus, and cap is {cap}; raise the cap.")
+        raise CapError(f"{no_surplus(cap)}, and cap is {cap}; raise the cap.")
     return low
 
 
@@ -270,9 +269,18 @@ def check_width(representation: Any, n_latents: int) -> None:
         )
 
 
+def no_surplus(n: int) -> str:
+    """What is said of a model at the cap.
+
+    >>> no_surplus(1), no_surplus(8)
+    ('even 1 latent has no surplus', 'even 8 latents have no surplus')
+    """
+    return f"even {n} latent{' has' if n == 1 else 's have'} no surplus"
+
+
 def check_threshold(threshold: Any, *, positive: bool) -> None:
     """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
         raise InputError(f"threshold must be a finite number, got {threshold!r}; 1 is usual.")
     if positive and threshold <= 0:
         raise InputError(
@@ -303,8 +311,8 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
                 )
     if any(answer == 0 for answer in answers):
         notes.append(
-            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise "
-            "or small in the units of the likelihood's variance (standardise them)."
+            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise, "
+            "or, where the likelihood is Gaussian, small in the units of its variance (standardise them)."
         )
     return notes
 

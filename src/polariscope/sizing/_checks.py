@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from polariscope.sizing import Goal, family
 from polariscope.training.run import plan
 
 CAP = Goal.cap
+LARGEST_SIZE = 25.0
+"""Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
 BOUNDS = {
     "threshold": Goal.threshold,
     "n_init": None,
@@ -60,7 +63,7 @@ def make_goal(
 ) -> Goal:
     """The goal with its arguments checked."""
     for name, value in (("n_init", n_init), ("cap", cap), ("steps", steps), ("epochs", epochs)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
             raise InputError(f"{name} must be an integer from 1, got {value!r}.")
     if n_init is not None and n_init > cap:
         raise InputError(f"n_init must be at most cap, got {n_init} and {cap}.")
@@ -68,10 +71,12 @@ def make_goal(
         raise InputError("steps and epochs both say how long to train; give one of them.")
     if steps is not None and steps < 400:
         raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
-    if learning_rate is not None and (not isinstance(learning_rate, int | float) or not learning_rate > 0):
+    if learning_rate is not None and (not isinstance(learning_rate, Real) or not learning_rate > 0):
         raise InputError(f"learning_rate must be a positive number, got {learning_rate!r}.")
     rate = None if learning_rate is None else float(learning_rate)
-    return Goal(float(threshold), n_init, cap, steps, epochs, rate, images)
+    whole = (None if value is None else int(value) for value in (n_init, steps, epochs))
+    first, most, passes = whole
+    return Goal(float(threshold), first, int(cap), most, passes, rate, images)
 
 
 def check_varies(data: AbstractDataset) -> None:
@@ -79,6 +84,19 @@ def check_varies(data: AbstractDataset) -> None:
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     if (rows == rows[0]).all():
         raise InputError(f"data must vary, but the {len(rows)} observations looked at are all the same.")
+
+
+def check_scale(data: AbstractDataset, method: str) -> None:
+    """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps."""
+    if len(data.shape) == 3 or not family.traits(method)["trains"]:
+        return
+    rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
+    size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))
+    if size > LARGEST_SIZE:
+        raise InputError(
+            f"data must be in units in which values are near 1, got a column whose values are about {size:.3g}, on "
+            "which networks diverge; standardise them, (X - X.mean(axis=0)) / X.std(axis=0), as polariscope.VAE does."
+        )
 
 
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> None:
@@ -103,8 +121,10 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
 
 
 def check_call(method: str, target: str, n_latents: int | None, seeds: Any, recipe: dict[str, Any]) -> None:
+    if not isinstance(method, str):
+        raise InputError(f"method must be one name, got {method!r}; compare_sizes asks several.")
     family[method]
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
         raise InputError(f"seeds must be an integer from 1, got {seeds!r}.")
     if target not in ("latents", "beta"):
         raise InputError(f"target must be 'latents' or 'beta', got {target!r}.")

@@ -11,6 +11,7 @@ FIRST = 900
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
 ROUNDING = 1e-6
+SILENCE = "no latent says anything about the input"
 MOST = 3000
 """Steps at which the statistic is asked for: at 2e-4 about what an epoch of sprites is at the published 1e-4."""
 
@@ -68,7 +69,7 @@ def _trial(
                 "; its posteriors are still wider than the prior: train longer, or raise the learning rate"
             )
         elif not verdict.has_begun:  # every latent is surplus, however small their sum
-            note = f"no latent says anything about the input after {steps:,} steps"
+            note = f"{SILENCE} after {steps:,} steps"
             decision, projected = "too many", None
     beta = changes.get("beta")
     return Trial(
@@ -79,7 +80,8 @@ def _trial(
         steps,
         beta=float(beta) if isinstance(beta, int | float) else None,
         projected=projected,
-        keeps=verdict.keeps,
+        # While the whole still falls, which latents will be pruned is not to be seen.
+        keeps=0 if decision == "undecided" and verdict.projected[1] <= threshold else verdict.keeps,
         curve=curves.trace,
         note=note,
     )

@@ -7,7 +7,7 @@ import math
 from polariscope.dimension.answer import Trial
 from polariscope.dimension.fondue import CapError
 from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing._deciding import decide, passes
+from polariscope.sizing._deciding import could_be_otherwise, decide, passes
 
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
 PRECISION = 2**0.25
@@ -33,9 +33,16 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     while math.isinf(high) or low == 0:
         beta = 2 * low if math.isinf(high) else high / 2
         if not SMALLEST <= beta <= LARGEST:
+            n_open = sum(trial.decision == "undecided" for trial in trials)
+            remedy = (
+                f"{n_open} of {len(trials)} models were still open after {trials[-1].steps:,} steps: give them more, "
+                "or a higher learning rate"
+                if n_open
+                else f"change n_latents (it is {n_latents}) or the threshold"
+            )
             raise CapError(
                 f"Σ E[σ²] stays on one side of the threshold {goal.threshold:g} for every β between {SMALLEST:g} and "
-                f"{LARGEST:g}; change n_latents (it is {n_latents}) or the threshold."
+                f"{LARGEST:g}; {remedy}."
             )
         low, high = (beta, high) if fits(beta) else (low, beta)
     while high / low > PRECISION * 1.0001:
@@ -43,4 +50,16 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
         low, high = (beta, high) if fits(beta) else (low, beta)
     notes = [f"β = {trial.beta:.3g}: {trial.note}." for trial in trials if trial.note]
     # Near the threshold a decision may be a step early, so that the answer is good to one step either way.
-    return Found(low, (low / PRECISION, high), tuple(trials), tuple(notes))
+    sure = [
+        trial
+        for trial in trials
+        if trial.decision != "undecided" and not could_be_otherwise(trial, goal.threshold)
+    ]
+    lowest = max((beta_of(trial) for trial in sure if beta_of(trial) <= low), default=SMALLEST)
+    highest = min((beta_of(trial) for trial in sure if beta_of(trial) >= high), default=LARGEST)
+    return Found(low, (min(lowest, low / PRECISION), highest), tuple(trials), tuple(notes))
+
+
+def beta_of(trial: Trial) -> float:
+    assert trial.beta is not None
+    return trial.beta

@@ -163,13 +163,14 @@ def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
     return array.reshape(len(array), -1).astype(np.float32, copy=False)
 
 
-def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> bool:
+def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
     """Begin a new ``run`` with a model of the folder ``sizing`` that was trained as ``job`` says, if there is one.
 
-    It is copied; training then goes on from its last step. False if there is none, or something is in ``run`` already.
+    It is copied; training then goes on from its last step, which is returned: 0 if there is none, or if something is in
+    ``run`` already.
     """
     if run.exists():
-        return False
+        return 0
     for file in sorted(sizing.glob("seed-*/n-*/settings.json")):
         try:
             RunFolder(file.parent).check(job.describe("cpu"))
@@ -179,5 +180,5 @@ def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> bool:
         shutil.rmtree(part, ignore_errors=True)
         shutil.copytree(file.parent, part, ignore=shutil.ignore_patterns(".*"))
         part.rename(run)
-        return True
-    return False
+        return saved_steps(run / "checkpoints")[-1]
+    return 0

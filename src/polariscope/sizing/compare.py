@@ -14,7 +14,7 @@ from polariscope.dimension.answer import Size
 from polariscope.errors import PolariscopeError
 from polariscope.settings import plain
 from polariscope.sizing import family
-from polariscope.sizing._checks import check_recipe, check_varies, heeded
+from polariscope.sizing._checks import check_recipe, check_scale, check_varies, heeded
 from polariscope.sizing.size import size
 from polariscope.training.run import choose_device
 
@@ -42,6 +42,7 @@ def compare_sizes(
     recipe = {key: value for key, value in options.items() if key not in keys}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
+        check_scale(dataset, name)
     check_varies(dataset)
     choose_device(options.get("device", "auto"))
     answers = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from polariscope.dimension.answer import Trial
-from polariscope.dimension.fondue import CapError, gallop, notes_on
-from polariscope.dimension.watching import BEGUN, predict
+from polariscope.dimension.fondue import CapError, gallop, no_surplus, notes_on
+from polariscope.dimension.watching import BEGUN, judge, predict
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._deciding import could_be_otherwise, decide, passes, schedule
+from polariscope.sizing._deciding import MOST, SILENCE, could_be_otherwise, decide, passes, schedule
 
 WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
@@ -29,7 +30,7 @@ TOO_WIDE = 8
     uses=("n_init", "cap", "steps"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
-    r"""The largest n with Σ E[σ²] ≤ threshold, from one wide model's prediction and two narrow models' proof.
+    r"""The largest n with Σ E[σ²] ≤ threshold: one wide model predicts it, narrow ones are trained until they decide.
 
     The published procedure (see ``fondue-published``) trains 4–8 models for whole epochs. Here
 
@@ -58,10 +59,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
     width = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
-    guess = wide_guess(candidates, goal, width, trials)
+    guess, has_begun = wide_guess(candidates, goal, width, trials)
 
     def fits(n: int) -> bool:
         trial = decide(candidates, n, goal.threshold, goal.steps, goal.careful_rate())
+        if has_begun and trial.note.startswith(SILENCE):  # the data can be learned, as the wide model shows
+            trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold)
 
@@ -73,6 +76,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         for trial in trials
         if trial.note and trial.note != WIDE
     ]
+    notes += _on_hardly_used(candidates, trials, answer, goal)
+    if high >= goal.cap:
+        notes.append(f"No model is sure to have too many latents: the interval ends at the cap, {goal.cap}.")
     return Found(answer, (low, high), tuple(trials), tuple(notes))
 
 
@@ -81,7 +87,11 @@ def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
 
     A model in doubt that may have too many says itself how many it keeps at worst.
     """
-    doubtful = [trial for trial in trials if could_be_otherwise(trial, goal.threshold)]
+    doubtful = [
+        trial
+        for trial in trials
+        if could_be_otherwise(trial, goal.threshold) or trial.decision == "undecided"
+    ]
     sure = [trial for trial in trials if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
@@ -95,11 +105,31 @@ def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
     return low, high
 
 
+def _on_hardly_used(
+    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal
+) -> list[str]:
+    """What the threshold lets pass: a latent that is given up adds less than 1."""
+    steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
+    if not steps:
+        return []
+    variances = candidates.watch(answer, steps[-1], learning_rate=goal.careful_rate()).variances[-1]
+    count = int((variances > BEGUN).sum())
+    if not count:
+        return []
+    verb = "is" if count == 1 else "are"
+    return [
+        f"{count} of the {answer} {verb} hardly used (E[σ²] above one half), which a threshold of {goal.threshold:g} "
+        f"lets pass: take {answer - count} where every latent has to say something."
+    ]
+
+
 WIDE = "wide model, for a first guess"
 
 
-def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: list[Trial]) -> int:
-    """Predict the answer from one wide model, of ``least`` or as many latents as were guessed.
+def wide_guess(
+    candidates: AbstractCandidates, goal: Goal, least: int, trials: list[Trial]
+) -> tuple[int, bool]:
+    """Predict the answer from one wide model, of ``least`` or as many latents as were guessed; and whether it learned.
 
     It is widened while it has no surplus; one that is far too wide is replaced by the least.
     """
@@ -113,6 +143,7 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: l
             if has_begun and highest - lowest <= max(2, guess // 10):
                 break
         trace = float(curves.variances[-1].sum())
+        verdict = judge(curves.steps, curves.variances, goal.threshold, horizon=MOST)
         trials.append(
             Trial(
                 width,
@@ -120,6 +151,8 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: l
                 trace,
                 "fits" if trace <= goal.threshold else "too many",
                 steps,
+                projected=verdict.projected,
+                keeps=verdict.keeps,
                 curve=curves.trace,
                 note=WIDE,
             )
@@ -128,9 +161,9 @@ def wide_guess(candidates: AbstractCandidates, goal: Goal, least: int, trials: l
             width = least
             continue
         if guess < width:
-            return guess
+            return guess, has_begun
         if width >= goal.cap:
             raise CapError(
-                f"even {width} latents have no surplus, and cap is {goal.cap}; raise the cap, or check the threshold."
+                f"{no_surplus(width)}, and cap is {goal.cap}; raise the cap, or check the threshold."
             )
         width = min(goal.cap, 2 * width)

@@ -22,6 +22,7 @@ from polariscope.sizing._checks import (
     CAP,
     check_call,
     check_recipe,
+    check_scale,
     check_used,
     check_varies,
     make_goal,
@@ -78,6 +79,7 @@ def size(
             f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
         )
     check_varies(dataset)
+    check_scale(dataset, method)
     choose_device(device)
     if learning_rate is not None:
         recipe["learning_rate"] = learning_rate
@@ -120,7 +122,8 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     ends = [end for each in found if each.interval is not None for end in each.interval]
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
-    alone = f"one seed: {traits['interval']}; other seeds are not in it"
+    meant = "to the nearest β that is sure" if target == "beta" else traits["interval"]
+    alone = f"one seed: {meant}; other seeds are not in it"
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
         for each in found

@@ -210,10 +210,13 @@ def explain_divergence(
             else "There is no checkpoint yet."
         )
     rate = settings.learning_rate_at(state.step)
-    return (
-        f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} Try a lower "
-        f"learning_rate (it is {rate:g}), a warm-up, or clip_gradient; check the data for extreme values."
+    remedy = (
+        f"Try a lower learning_rate (it is {rate:g}), a warm-up, or clip_gradient; check the data for extreme "
+        "values."
     )
+    if state.step == 0:  # no weight has moved yet
+        remedy = "It is so with the initial weights: check the data for extreme values, and standardise them."
+    return f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} {remedy}"
 
 
 @contextmanager
