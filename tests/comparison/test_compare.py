@@ -332,7 +332,10 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare([arrays(), arrays(99)]), "got 100 rows first and 99 in layer one of model 2"),
         (lambda: compare([{"x": np.full((50, 2), np.nan)}]), "layer x of model 1 cannot be compared.*finite"),
         (lambda: compare([{"x": np.ones((50, 2))}]), "no layer of model 1 varies"),
-        (lambda: compare([{"x": np.ones(50)}]), r"shape \(sample, feature\), got \(50,\)"),
+        (lambda: compare([{"x": np.ones(50)}]), r"layer x of model 1 .*\(sample, feature\), got .*\(50,\)"),
+        (lambda: compare([{"x": np.full((50, 2), "a")}]), "layer x of model 1 must have numbers .* got <U1"),
+        (lambda: compare([{"x": np.ones((50, 0))}]), r"layer x of model 1 must have .* shape \(50, 0\)"),
+        (lambda: compare([{"x": np.ones((0, 2))}]), r"layer x of model 1 must have .* shape \(0, 2\)"),
         (lambda: compare(runs["a"], n_samples=1), "n_samples must be an integer from 2"),
         (
             lambda: compare(runs["a"], checkpoints=[7]),

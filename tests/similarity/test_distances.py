@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import rankdata, spearmanr
 from sklearn.neighbors import NearestNeighbors
 
 from oracles import STANDARD_ERRORS
 from polariscope.errors import InputError
+from polariscope.similarity._arrays import squared_distances
 from polariscope.similarity.knn import knn
 from polariscope.similarity.rsa import rsa
 
@@ -53,6 +54,51 @@ def test_rsa_is_spearmans_correlation_of_distances_with_and_without_ties(decimal
     x = rng.normal(size=(25, 3)).round(decimals) * 2
     y = (x[:, :2] + rng.normal(size=(25, 2))).round(decimals) * 2
     assert rsa(x, y) == pytest.approx(float(spearmanr(pdist(x), pdist(y)).statistic), abs=1e-12)
+
+
+def far_out(n: int, factor: float, *, levels: float = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two noisy copies of samples of which the first ``n`` lie ``factor`` times as far out."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 4))
+    y = x + 0.3 * rng.normal(size=(60, 4))
+    if levels:
+        x, y = (levels * np.round(part / levels) for part in (x, y))
+    x[:n] *= factor
+    y[:n] *= factor
+    return x, y
+
+
+@pytest.mark.parametrize("factor", [1e2, 1e4, 1e6, 1e7, 1e9, 1e15])
+@pytest.mark.parametrize("n", [1, 3])
+def test_samples_that_lie_far_out_do_not_blur_the_others(n: int, factor: float) -> None:
+    x, y = far_out(n, factor)
+    assert knn(x, y) == pytest.approx(overlap(x, y, 10), abs=1e-12)
+    # Distances from far out are alike to 1 / factor, and tie below 1e-9: 57 to 177 of the 1770 pairs, which keep their
+    # place beyond all others and lose at most the order among themselves, (177 / 1770)³ of the variance of ranks.
+    abs_tol = 1e-12 if factor < 1e5 else 1e-7 if factor < 1e9 else (59 * n / 1770) ** 3
+    assert rsa(x, y) == pytest.approx(float(spearmanr(pdist(x), pdist(y)).statistic), abs=abs_tol)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e2, 1e3, 1e5, 1e8])
+def test_equal_distances_tie_beside_a_sample_that_lies_far_out(factor: float) -> None:
+    x, y = far_out(0, 1.0, levels=0.7)
+    x[0] = factor * np.array([1.0, 2.0, 3.0, 5.0])
+    exact = [rankdata(np.round(pdist(part) ** 2 / 0.49, 4)) for part in (x, y)]
+    # With 1e8 the 59 distances from it may tie, (59 / 1770)³ of the variance of ranks.
+    abs_tol = 1e-12 if factor < 1e5 else 4e-5
+    assert rsa(x, y) == pytest.approx(float(np.corrcoef(*exact)[0, 1]), abs=abs_tol)
+
+
+@pytest.mark.parametrize("p", [3, 5000])
+@pytest.mark.parametrize("apart", [0.0, 1e3, 1e6, 1e9, 1e12])
+def test_distances_are_those_of_differences_in_clusters_within_clusters(apart: float, p: int) -> None:
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(rng.normal(size=(4, p)) * apart, 10, axis=0)
+    clusters[20:] += rng.normal(size=p) * apart**2
+    x = clusters + rng.normal(size=(40, p))
+    x[7] = x[3]  # a duplicate is at 0 exactly
+    found, expected = squared_distances(x), squareform(pdist(x)) ** 2
+    np.testing.assert_allclose(found / found.max(), expected / expected.max(), rtol=1e-9)
 
 
 def test_rsa_sees_order_alone() -> None:

@@ -17,7 +17,7 @@ from polariscope.errors import InputError
 from polariscope.seeds import generator
 from polariscope.settings import check_options
 from polariscope.similarity import similarity
-from polariscope.similarity._arrays import is_constant
+from polariscope.similarity._arrays import check_table, is_constant
 from polariscope.similarity._forms import AbstractForm
 
 PARTS = 5
@@ -140,11 +140,7 @@ def _layers_of(
 
 
 def _is_still(array: np.ndarray, source: Source, name: str) -> bool:
-    if array.ndim != 2 or not len(array):
-        raise InputError(
-            f"layer {name} of {source.label} must have the shape (sample, feature), got {array.shape}."
-        )
-    return is_constant(array)
+    return is_constant(check_table(array, f"layer {name} of {source.label}"))
 
 
 def _left_out(source: Source, name: str) -> str:

@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Shaped
 
 from polariscope.errors import InputError
 
 FEATURES_AT_ONCE = 2048
+CANCELLED = (
+    1e-5  # a squared distance this small beside the squares it is the difference of has lost five digits
+)
 SMALLEST_EXPONENT = -1022  # smaller numbers come out below 1, at 2⁻⁵² or more: the unit itself must be finite
 
 
@@ -18,12 +21,7 @@ def check(
     x: Float[np.ndarray, "sample p"], name: str = "x", at_least: int = 2
 ) -> Float[np.ndarray, "sample p"]:
     """The array, if it is a representation that can be compared; else an error that says why not."""
-    x = np.asarray(x)
-    if x.ndim != 2 or x.shape[1] == 0 or x.dtype.kind not in "fiub":
-        raise InputError(
-            f"{name} must have numbers in the shape (sample, feature), got {x.dtype} of shape {x.shape}; "
-            "flatten activations with x.reshape(len(x), -1)."
-        )
+    x = check_table(x, name)
     if len(x) < at_least:
         raise InputError(f"{name} must have at least {at_least} samples for this measure, got {len(x)}.")
     if x.dtype not in (np.float32, np.float64):
@@ -34,6 +32,17 @@ def check(
     if is_constant(x):
         raise InputError(
             f"{name} is the same for all {len(x)} samples, so it has no similarity with anything; leave it out."
+        )
+    return x
+
+
+def check_table(x: Shaped[np.ndarray, "..."], name: str) -> Shaped[np.ndarray, "sample p"]:
+    """The array, if it is a table of numbers; else an error."""
+    x = np.asarray(x)
+    if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} must have numbers in the shape (sample, feature), got {x.dtype} of shape {x.shape}; "
+            "flatten activations with x.reshape(len(x), -1)."
         )
     return x
 
@@ -76,23 +85,53 @@ def gram(
     Means are taken off and products summed in float64: with both in float32, scores of wide layers are off in the third
     digit. ``products_in=np.float32`` rounds the deviations, and the products of a block of features, twice as fast.
     """
-    total = np.zeros((len(x), len(x)))
-    for part in _deviations(x):
-        rounded = part.astype(products_in, copy=False)
-        total += rounded @ rounded.T
-    return total
+    return _products(_deviations(x), len(x), products_in)
 
 
 def squared_distances(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample sample"]:
-    """Squared Euclidean distance of every pair of samples, up to a common factor."""
-    products = gram(x)
-    lengths = np.diagonal(products).copy()
-    products *= -2
-    products += lengths[:, None]
-    products += lengths
-    np.maximum(products, 0, out=products)  # rounding
-    np.fill_diagonal(products, 0)
-    return products
+    r"""Squared Euclidean distance of every pair of samples, up to a common factor, each right to about 1e-10 of itself.
+
+    From products of the centred samples, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i \cdot x_j`. That is a
+    difference of large numbers where two samples are much nearer to each other than to the mean, as all are when one
+    sample lies far out. A sample and those so near to it are then looked at again, from there instead of the mean.
+    """
+    unit = _unit(x)
+    return _from_products(x, _products(_deviations(x, unit), len(x)), unit)
+
+
+def _from_products(
+    x: Float[np.ndarray, "sample p"], squares: Float[np.ndarray, "sample sample"], unit: float
+) -> Float[np.ndarray, "sample sample"]:
+    """Squared distances in place of the products they come from, and those that cancel from products anew."""
+    lengths = np.diagonal(squares).copy()
+    squares *= -2
+    squares += lengths[:, None]
+    squares += lengths
+    np.maximum(squares, 0, out=squares)  # rounding
+    np.fill_diagonal(squares, 0)
+    doubtful = _cancelled(squares, lengths)
+    for i in np.flatnonzero(doubtful.any(axis=1)):
+        near = np.flatnonzero(doubtful[i])
+        if len(near):  # not settled with an earlier sample
+            group = np.append(near, i)
+            among = np.ix_(group, group)
+            # Seen from i its own distances are lengths, of which none cancels: fewer are doubtful then.
+            members = x[group]
+            squares[among] = _from_products(members, _products(_differences(members, unit), len(group)), unit)
+            doubtful[among] = False
+    return squares
+
+
+def _cancelled(
+    squares: Float[np.ndarray, "sample sample"], lengths: Float[np.ndarray, " sample"]
+) -> Bool[np.ndarray, "sample sample"]:
+    """Which squared distances are small differences of large numbers; row by row, to save memory."""
+    doubtful = np.empty(squares.shape, dtype=bool)
+    limits = CANCELLED * lengths
+    for row, limit, out in zip(squares, limits, doubtful, strict=True):
+        np.less(row, limits + limit, out=out)
+    np.fill_diagonal(doubtful, val=False)
+    return doubtful
 
 
 def gram_product(
@@ -132,12 +171,36 @@ def _varying(x: np.ndarray) -> Iterator[np.ndarray]:
             yield varying
 
 
-def _deviations(x: np.ndarray) -> Iterator[np.ndarray]:
-    """The centred features that vary, some at a time; scaled first, since sums and ranges may overflow."""
+def _unit(x: np.ndarray) -> float:
+    """What the features that vary are multiplied with, to lie between −1 and 1."""
     largest = max(float(np.abs(part).max()) for part in _varying(x))
-    unit = math.ldexp(1.0, -max(math.frexp(largest)[1], SMALLEST_EXPONENT))
+    return math.ldexp(1.0, -max(math.frexp(largest)[1], SMALLEST_EXPONENT))
+
+
+def _deviations(x: np.ndarray, unit: float | None = None) -> Iterator[np.ndarray]:
+    """The centred features that vary, some at a time; scaled first, since sums and ranges may overflow."""
+    unit = _unit(x) if unit is None else unit
     for part in _varying(x):
         deviations = part.astype(np.float64)
         deviations *= unit
         deviations -= deviations.mean(axis=0)
         yield deviations
+
+
+def _differences(x: np.ndarray, unit: float) -> Iterator[np.ndarray]:
+    """All features less those of the last sample, to which the others are near, so that nothing overflows."""
+    for part in _features(x):
+        differences = part.astype(np.float64)
+        differences -= differences[-1].copy()
+        differences *= unit
+        yield differences
+
+
+def _products(
+    parts: Iterator[np.ndarray], n_samples: int, products_in: type[np.floating] = np.float64
+) -> Float[np.ndarray, "sample sample"]:
+    total = np.zeros((n_samples, n_samples))
+    for part in parts:
+        rounded = part.astype(products_in, copy=False)
+        total += rounded @ rounded.T
+    return total

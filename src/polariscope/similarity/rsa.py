@@ -10,6 +10,7 @@ from polariscope.similarity import similarity
 from polariscope.similarity._arrays import check, check_pair, squared_distances, upper_triangle
 from polariscope.similarity._forms import VectorForm, unit
 
+ROUNDED = 22  # of the 52 bits of a squared distance: 1e-9 of it
 AT_LEAST = 3  # samples: two have one distance, and a correlation needs two
 
 
@@ -18,8 +19,13 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     from scipy.stats import rankdata
 
     distances = upper_triangle(squared_distances(check(x, at_least=AT_LEAST)), diagonal=False)
-    # Squares have the same ranks. Those that should be equal differ by rounding, which must not order them.
-    ranks = rankdata(np.round(distances / distances.max(), 12))
+    # Squares have the same ranks. Those that should be equal differ by rounding, which must not order them. Each is
+    # rounded by its own size, for beside one sample that lies far out all others are near 0; as an integer, since
+    # floats that are not negative are ordered as their bits are.
+    bits = distances.view(np.int64)
+    bits += 1 << (ROUNDED - 1)
+    bits >>= ROUNDED
+    ranks = rankdata(bits)
     ranks -= ranks.mean()
     if not ranks.any():
         raise InputError(
@@ -46,7 +52,8 @@ def rsa(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
         d^X_{ij} = \|x_i - x_j\|
 
     1 when both put the pairs of samples in the same order of distance, 0 on average for independent representations,
-    negative when near in one is far in the other. Ties share their mean rank.
+    negative when near in one is far in the other. Ties share their mean rank; squared distances that differ by less
+    than about 1e-9 of themselves are ties.
 
     Reference: Kriegeskorte et al., Representational similarity analysis, 2008,
     https://doi.org/10.3389/neuro.06.004.2008. Ours: Euclidean distance where they take 1 − correlation over features,
