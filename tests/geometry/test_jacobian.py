@@ -13,6 +13,7 @@ from polariscope.errors import InputError, PolariscopeError
 from polariscope.geometry import jacobian
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.jacobian import decoder_jacobian, decoder_metric
+from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.likelihoods.bernoulli import BernoulliLikelihood
 from polariscope.likelihoods.gaussian import GaussianLikelihood
 from polariscope.model import Blueprint
@@ -144,7 +145,36 @@ def test_decoders_that_cannot_be_looked_at_are_refused():
         decoder_jacobian(curved_model(), codes(1, 3), output="logit")
     with pytest.raises(InputError, match="function from latents"):
         decoder_jacobian("model", codes(1, 3))
-    with pytest.raises(InputError, match="row for each of the 2 codes"):
+    with pytest.raises(InputError, match=r"a row of values for each code, got shape \(3,\)"):
         decoder_jacobian(lambda z: z.sum(dim=0), codes(2, 3))
     with pytest.raises(PolariscopeError, match="not finite"):
         decoder_jacobian(lambda z: torch.sqrt(z), np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("decoder", "words"),
+    [
+        (lambda z: z @ torch.ones(3, 2), r"type torch.float64: .* needs codes.astype\(np.float32\)"),
+        (lambda z: z @ torch.ones(4, 2).double(), r"fails for codes of shape \(.*, 3\)"),
+        (
+            lambda z: z.sum(dim=1),
+            r"got shape \(.*; a single value for each needs an axis .* outputs\[:, None\]",
+        ),
+        (lambda z: z.detach().numpy(), "return a tensor .* got ndarray"),
+        (lambda z: None, "return a tensor .* got NoneType"),
+        (lambda z: torch.from_numpy(z.numpy() * 2), "the decoder fails"),
+    ],
+    ids=["type", "width", "one value", "array", "nothing", "not differentiable"],
+)
+@pytest.mark.parametrize("analysis", [decoder_jacobian, decoder_metric, decoder_orthogonality, decode])
+def test_a_foreign_decoder_that_does_not_fit_is_refused_in_words(decoder, words, analysis):
+    if analysis is decode and words == "the decoder fails":
+        assert decode(decoder, codes(2, 3)).shape == (2, 3)  # without a derivative, arrays do as well
+        return
+    with pytest.raises(InputError, match=words):
+        analysis(decoder, codes(10, 3))
+
+
+def test_a_single_value_in_an_axis_of_its_own_is_differentiated():
+    found = decoder_jacobian(lambda z: z.sum(dim=1, keepdim=True), codes(4, 3))
+    np.testing.assert_array_equal(found, np.ones((4, 1, 3)))

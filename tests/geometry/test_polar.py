@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -92,12 +95,45 @@ def test_scales_of_targets_and_order_of_samples_do_not_matter():
         (uniform(300), uniform(300), {"periods": [1.0]}, "periods must be"),
         (uniform(300), uniform(300), {"periods": [0.0, None]}, "periods must be"),
         (np.full((300, 2), np.nan), uniform(300), {}, "must be finite"),
+        (np.ones((300, 3)), uniform(300), {}, r"plane must be numbers in two columns, got .* \(300, 3\)"),
+        (np.ones(300), uniform(300), {}, r"plane must be numbers in two columns, got .* \(300,\)"),
+        (uniform(300).astype(str), uniform(300), {}, "plane must be numbers in two columns, got <U"),
+        (uniform(300), np.full((300, 1), "a"), {}, "targets must be numbers, got <U1"),
+        (uniform(300), uniform(300), {"n_bootstrap": 0}, "n_bootstrap must be at least 1, got 0"),
+        (
+            uniform(300),
+            uniform(300),
+            {"centre": (0.0, np.nan)},
+            "centre must be 'mean' or two finite numbers",
+        ),
     ],
 )
 @pytest.mark.usefixtures("unannotated")
 def test_what_cannot_be_told_is_refused(plane, targets, options, words):
     with pytest.raises(InputError, match=words):
         polar_test(plane, targets, **options)
+
+
+WRONG_CENTRES = """
+import numpy as np
+from polariscope.errors import InputError
+from polariscope.geometry.polar import polar_test
+x = np.random.default_rng(0).normal(size=(300, 2))
+for centre in ("median", (0.0, 0.0, 0.0), None):
+    try:
+        print(polar_test(x, x, centre=centre))
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_a_centre_of_another_kind_is_refused_in_words():
+    # In a process of its own: the type checker of the tests would be first to refuse them.
+    done = subprocess.run([sys.executable, "-c", WRONG_CENTRES], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"centre must be 'mean' or two finite numbers, got {shown}."
+        for shown in ("'median'", "(0.0, 0.0, 0.0)", "None")
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -155,6 +155,25 @@ def test_what_cannot_be_probed_is_refused():
         triangles(1, 4, np.random.default_rng(0))
 
 
+@pytest.mark.usefixtures("unannotated")
+def test_images_in_bytes_are_rescaled_where_they_are_data_and_refused_where_they_are_values():
+    model = curved_model(shape=(1, 8, 8))
+    as_bytes, others = ((255 * part).astype(np.uint8) for part in (images(), images(60)[40:]))
+    assert shift_probe(model, as_bytes, others).error == shift_probe(model, images(), images(60)[40:]).error
+    # Black in bytes lies in [0, 1] too, and its noise would be rounded off.
+    random = np.random.default_rng(0)
+    for x in (as_bytes, 0 * as_bytes):
+        for corrupt in (
+            invert,
+            lambda x: flip_pixels(x, 0.1, random),
+            lambda x: uniform_noise(x, 0.1, random),
+        ):
+            with pytest.raises(InputError, match=r"floats in \[0, 1\], got uint8"):
+                corrupt(x)
+    with pytest.raises(InputError, match=r"corruption 'bytes' must return values .* got uint8; divide"):
+        corruption_probe(model, as_bytes, {"bytes": lambda x, random: (255 * x).astype(np.uint8)})
+
+
 def test_codes_thrown_to_the_other_side_retain_less_than_nothing():
     # x' = −x gives μ' = −μ: ‖μ' − μ‖² = 4‖μ‖², so that 1 − 4 is left; there is no lower bound.
     model, _, directions = optimal_model(EIGENVALUES, 3, gamma=0.5)

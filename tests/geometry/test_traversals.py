@@ -68,6 +68,35 @@ def test_an_observation_is_moved_from_its_own_code_over_the_prior():
         traverse_observation(model, x[0, :5], (0,))
 
 
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 8), (2, 8, 8)], ids=str)
+def test_an_image_in_bytes_is_the_same_as_in_floats_from_0_to_1(shape):
+    model = curved_model(shape=shape)
+    image = np.random.default_rng(0).integers(256, size=shape).astype(np.uint8)
+    expected = traverse_observation(model, image / np.float32(255), (0, 2))
+    assert np.ptp(expected) > 0.01
+    np.testing.assert_array_equal(traverse_observation(model, image, (0, 2)), expected)
+
+
+@pytest.mark.parametrize(
+    ("convert", "words"),
+    [
+        (
+            lambda image: image.astype(np.float32),
+            r"floats must lie in \[0, 1\], got 0.0 … 255.0; divide by 255",
+        ),
+        (lambda image: image.astype(np.int64), "must be uint8 or floats"),
+        (lambda image: np.full(image.shape, np.nan), "must be finite"),
+        (lambda image: image[:, :4], r"observations of shape \(1, 8, 8\), got data of shape \(1, 4, 8\)"),
+    ],
+    ids=["floats to 255", "integers", "nan", "shape"],
+)
+def test_an_observation_unlike_the_data_is_refused(convert, words):
+    image = np.random.default_rng(0).integers(256, size=(1, 8, 8)).astype(np.uint8)
+    image[0, 0, :2] = 0, 255
+    with pytest.raises(InputError, match=words):
+        traverse_observation(curved_model(shape=(1, 8, 8)), convert(image), (0,))
+
+
 def test_the_range_is_that_of_the_prior():
     model, _, directions = optimal_model(EIGENVALUES, 3)
     centre, deviation, scale = range_of(model, encode(model, linear_data(directions)))

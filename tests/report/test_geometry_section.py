@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from polariscope.geometry.decoder import decode
-from polariscope.geometry.orthogonality import decoder_orthogonality
+from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
 from polariscope.geometry.traversals import central_sample
 from polariscope.report import grids
-from polariscope.report.geometry_section import N_OBSERVATIONS, N_POINTS, N_STEPS, geometry_of
+from polariscope.report.geometry_section import N_OBSERVATIONS, N_STEPS, geometry_of
 from polariscope.report.page import render
 from polariscope.report.record import ReportRecord, make_record, open_run
 from polariscope.representations.encode import encode
@@ -28,11 +28,12 @@ def test_the_orthogonality_is_that_of_the_latents_in_use(image_run: Path, image_
     model, dataset = open_run(image_run)
     codes = encode(model, dataset, 1000, 0).mean
     types = image_record.regime.types
-    expected = decoder_orthogonality(model, codes, types=types, n_points=N_POINTS)
+    expected = decoder_orthogonality(model, codes, types=types)
     assert image_record.geometry is not None
     found = image_record.geometry.orthogonality
     assert found is not None
     assert (found.value, found.haar, found.overlap) == (expected.value, expected.haar, expected.overlap)
+    assert len(found.distances) == N_POINTS == 500
     assert found.latents == tuple(j for j, kind in enumerate(types) if kind != "passive")
     text = section_of(image_run)
     for number in (found.value, found.haar, found.overlap):

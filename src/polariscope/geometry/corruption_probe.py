@@ -69,7 +69,13 @@ def corruption_probe(
     clean = encode_values(model, dataset, indices, x, seed)
     found = {}
     for name, corrupt in (standard_corruptions() if corruptions is None else corruptions).items():
-        changed = np.asarray(corrupt(x, generator(seed, "corruption", name)), dtype=x.dtype)
+        changed = np.asarray(corrupt(x, generator(seed, "corruption", name)))
+        if changed.dtype == np.uint8:
+            raise InputError(
+                f"corruption {name!r} must return values like those it is given, from 0 to 1, got uint8; divide bytes "
+                "by 255."
+            )
+        changed = changed.astype(x.dtype, copy=False)
         if changed.shape != x.shape or not np.isfinite(changed).all():
             raise InputError(
                 f"corruption {name!r} must return finite values of shape {x.shape}, got {changed.shape}."

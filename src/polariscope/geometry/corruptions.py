@@ -75,6 +75,10 @@ def triangles(
 
 
 def _unit(x: Float[np.ndarray, "sample *shape"]) -> Float[np.ndarray, "sample *shape"]:
+    if x.dtype.kind != "f":
+        raise InputError(
+            f"this corruption is for floats in [0, 1], got {x.dtype}; use dataset.values, or divide bytes by 255."
+        )
     if x.size and (x.min() < 0 or x.max() > 1):
         raise InputError(
             f"this corruption is for values in [0, 1], as images have, got {x.min():.3g} … {x.max():.3g}."

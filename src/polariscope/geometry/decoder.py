@@ -53,7 +53,28 @@ def decoder_function(
         raise InputError(
             "output='logits' needs a model of ours; wrap your decoder so that it returns logits."
         )
-    return model
+    return lambda z: _foreign_outputs(model, z)
+
+
+def _foreign_outputs(
+    model: Callable[[Any], Any], z: Float[Tensor, "sample latent"]
+) -> Float[Tensor, "sample *shape"]:
+    """What a decoder of somebody else returns, if it is a row of values for each code."""
+    try:
+        outputs = model(z)
+    except RuntimeError as error:
+        raise InputError(
+            f"the decoder fails for codes of shape {tuple(z.shape)} and type {z.dtype}: {error}. It must take a batch "
+            "of latents; a function gets them in the type of codes, so that one with weights in float32 needs "
+            "codes.astype(np.float32)."
+        ) from error
+    if not isinstance(outputs, Tensor) or outputs.ndim < 2 or len(outputs) != len(z):
+        came = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise InputError(
+            f"the decoder must return a tensor with a row of values for each code, got {came} for codes of "
+            f"shape {tuple(z.shape)}; a single value for each needs an axis of its own, outputs[:, None]."
+        )
+    return outputs
 
 
 def _logits(model: Model, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample *shape"]:

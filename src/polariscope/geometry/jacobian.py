@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.errors import PolariscopeError
 from polariscope.geometry.decoder import (
     Output,
     check_codes,
@@ -82,12 +82,7 @@ def _jacobian(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, 
     def along(direction: Tensor) -> Tensor:
         # One direction for all rows of the batch: rows do not influence each other, so the derivative of each
         # row is its own, and d passes serve the whole batch.
-        outputs, derivative, *_ = torch.func.jvp(decoder, (z,), (direction.expand_as(z).contiguous(),))
-        if not isinstance(outputs, Tensor) or len(outputs) != len(z):
-            raise InputError(
-                f"the decoder must return a tensor with a row for each of the {len(z)} codes, got "
-                f"{tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__}."
-            )
+        _, derivative, *_ = torch.func.jvp(decoder, (z,), (direction.expand_as(z).contiguous(),))
         return derivative.flatten(1)
 
     basis = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)

@@ -28,7 +28,7 @@ def choose_observations(
         raise InputError(
             f"model must be a model of ours, with encoder and decoder, got {type(model).__name__}."
         )
-    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
     if tuple(dataset.shape) != model.blueprint.shape:
         raise InputError(
             f"the model was trained on observations of shape {model.blueprint.shape}, got data of shape "
@@ -41,6 +41,13 @@ def choose_observations(
     return dataset, generator(seed, "geometry", "observations").choice(
         len(dataset), size=n_samples, replace=False
     )
+
+
+def _as_dataset(model: Model, array: Any) -> AbstractDataset:
+    """An array as data are: images of bytes divided by 255, those of floats in [0, 1] or refused."""
+    shape = model.blueprint.shape
+    as_in_model = len(shape) == 3 and tuple(getattr(array, "shape", ()))[1:] == shape
+    return from_arrays(array, layout="channels-first" if as_in_model else None)
 
 
 def posteriors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -74,7 +74,9 @@ def polar_test(
     'polar'
     """
     plane, columns = _checked(plane, targets, periods)
-    middle = plane.mean(axis=0) if isinstance(centre, str) else np.asarray(centre, dtype=np.float64)
+    if n_bootstrap < 1:
+        raise InputError(f"n_bootstrap must be at least 1, got {n_bootstrap}; 200 is the default.")
+    middle = _middle(plane, centre)
     x, y = (plane - middle).T
     radius = np.hypot(x, y)
     reach = float(radius.max())
@@ -108,6 +110,13 @@ def _checked(
     targets: Shaped[np.ndarray, "sample target"],
     periods: Sequence[float | None] | None,
 ) -> tuple[Float[np.ndarray, "sample 2"], list[Float[np.ndarray, "sample _"]]]:
+    if plane.ndim != 2 or plane.shape[1] != 2 or plane.dtype.kind not in "fiub":
+        raise InputError(
+            f"plane must be numbers in two columns, got {plane.dtype} of shape {plane.shape}; choose two latents, as "
+            "in rep.mean[:, [0, 3]]."
+        )
+    if targets.dtype.kind not in "fiub":
+        raise InputError(f"targets must be numbers, got {targets.dtype}; number the categories.")
     if len(plane) != len(targets) or targets.ndim != 2 or targets.shape[1] not in (1, 2):
         raise InputError(
             f"targets must be one or two columns with a row for each of the {len(plane)} samples, got shape "
@@ -118,7 +127,7 @@ def _checked(
     periods = [None] * targets.shape[1] if periods is None else periods
     if len(periods) != targets.shape[1] or any(p is not None and not p > 0 for p in periods):
         raise InputError(f"periods must be a positive number or None for each target, got {list(periods)}.")
-    numbers = targets.astype(np.float64)
+    plane, numbers = plane.astype(np.float64), targets.astype(np.float64)
     if not (np.isfinite(plane).all() and np.isfinite(numbers).all()):
         raise InputError("plane and targets must be finite, got NaN or infinite values.")
     columns = [_on_circle(column, period) for column, period in zip(numbers.T, periods, strict=True)]
@@ -129,7 +138,16 @@ def _checked(
             )
     if (np.ptp(plane, axis=0) == 0).any():
         raise InputError("an axis of the plane has a single value in these samples; choose latents in use.")
-    return plane.astype(np.float64), columns
+    return plane, columns
+
+
+def _middle(plane: Float[np.ndarray, "sample 2"], centre: Any) -> Float[np.ndarray, " 2"]:
+    if isinstance(centre, str) and centre == "mean":
+        return plane.mean(axis=0)
+    middle = np.asarray(centre)
+    if middle.shape != (2,) or middle.dtype.kind not in "fiu" or not np.isfinite(middle).all():
+        raise InputError(f"centre must be 'mean' or two finite numbers, got {centre!r}.")
+    return middle.astype(np.float64)
 
 
 def _on_circle(column: Float[np.ndarray, " sample"], period: float | None) -> Float[np.ndarray, "sample _"]:

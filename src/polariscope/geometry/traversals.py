@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from polariscope.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
 from polariscope.geometry.latents import kept_latents
+from polariscope.geometry.observations import choose_observations, posteriors
 from polariscope.geometry.ranges import Scale, prior_of, range_of
 from polariscope.model import Model
 from polariscope.regime.regime import Regime
@@ -126,17 +127,18 @@ def traverse_code(
 
 def traverse_observation(
     model: Any,
-    observation: Float[np.ndarray, "*shape"],
+    observation: Shaped[np.ndarray, "*shape"],
     latents: Sequence[int],
     *,
     n_steps: int = N_STEPS,
     reach: float = REACH,
     seed: int = 0,
-) -> Float[np.ndarray, "row step *shape"]:
+) -> Float[np.ndarray, "row step *output"]:
     """Encode one observation, of the data or not, and move each of ``latents`` over ±``reach`` prior deviations.
 
     For looking at corrupted or foreign observations: when their traversals are all alike, the encoder puts them in
-    one place and the decoder ignores what they show. ``regime.order`` sorts the rows by KL.
+    one place and the decoder ignores what they show. ``regime.order`` sorts the rows by KL. An image is given in bytes
+    or in floats from 0 to 1.
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18.
     """
@@ -144,8 +146,10 @@ def traverse_observation(
         raise InputError(
             "model must be a model of ours that encodes observations alone, without auxiliary values."
         )
+    dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
     with torch.inference_mode(), evaluating(model):
-        code = model.encode(model.place(torch.from_numpy(observation[None]))).mean[0].cpu().numpy()
+        ((_, q),) = posteriors(model, dataset, indices)
+        code = q.mean[0].cpu().numpy()
     centre, deviation = prior_of(model, seed)
     values = np.linspace(-reach, reach, n_steps)
     return traverse_code(model, code, latents, values, centre=centre, deviation=deviation)

@@ -12,7 +12,7 @@ from polariscope.data import AbstractDataset
 from polariscope.errors import InputError
 from polariscope.geometry.figures import draw_orthogonality
 from polariscope.geometry.loss_split import LossSplit, split_reconstruction
-from polariscope.geometry.orthogonality import Orthogonality, decoder_orthogonality
+from polariscope.geometry.orthogonality import N_POINTS, Orthogonality, decoder_orthogonality
 from polariscope.geometry.ranges import Scale, range_of
 from polariscope.geometry.traversals import MOST_VALUES, Plane, central_sample, traverse_plane
 from polariscope.model import Model
@@ -22,8 +22,6 @@ from polariscope.report.svg import STYLE, to_svg
 from polariscope.report.views import Views
 from polariscope.representations import Representation
 
-# Few, since each is a Jacobian of the whole decoder.
-N_POINTS = 100
 N_OBSERVATIONS = 200
 N_STEPS = 9
 
