@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from metrics.known import grid, noise, rotated
 from polariscope.errors import InputError
 from polariscope.metrics._shared import Shared
-from polariscope.metrics.explicitness import area_under_curve, explicitness, logistic_regressions
+from polariscope.metrics.explicitness import area_under_curve, explicitness, logistic_regressions, worth
 
 
 def test_the_regressions_are_those_of_scikit_learn() -> None:
@@ -68,7 +69,9 @@ def test_two_classes_are_read_off_rotated_and_duplicated_codes_alike() -> None:
     for known in (codes, rotated(codes), np.hstack([codes, codes])):
         score = explicitness(known, factors)
         assert score.value == 1
-        assert score.interval == (1, 1)
+        low, high = score.interval
+        assert high == 1
+        assert 0.88 < low < 40 / (40 + 1.96**2)  # 40 test samples, a little less as their classes are uneven
 
 
 def test_a_line_does_not_single_out_the_middle_of_an_ordered_factor() -> None:
@@ -100,3 +103,26 @@ def test_a_class_that_is_missing_from_a_part_is_left_out_and_said_so() -> None:
 def test_too_few_samples_for_a_split_are_refused() -> None:
     with pytest.raises(InputError, match="no class to tell from the rest in both parts"):
         explicitness(noise(4, 2), np.array([[0], [0], [0], [1]]))
+
+
+@pytest.mark.parametrize(("n_positive", "n"), [(10, 20), (3, 50), (40, 45)])
+def test_a_class_is_worth_what_hanley_and_mcneil_say_near_one(n_positive: int, n: int) -> None:
+    area, m, others = 1 - 1e-6, n_positive, n - n_positive
+    # Their equation with the mean of both Q terms, as Newcombe has it, so that classes can be exchanged.
+    terms = (n / 2 - 1) * ((1 - area) / (2 - area) + area / (1 + area))
+    variance = area * (1 - area) * (1 + terms) / (m * others)
+    assert area * (1 - area) / variance == pytest.approx(worth(np.array([m, others]), n), rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [60, 150])
+def test_the_interval_covers_where_nearly_all_pairs_are_ranked_right(n: int) -> None:
+    """Codes f ± 1 + 0.55 e: the best area is Φ(2 / (0.55 √2)) = 0.99494."""
+    covered = []
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        factors = draw.integers(2, size=(n, 1))
+        score = explicitness(factors * 2 - 1 + 0.55 * draw.normal(size=(n, 1)), factors)
+        low, high = score.interval
+        assert low < high
+        covered.append(low <= norm.cdf(2 / (0.55 * np.sqrt(2))) <= high)
+    assert np.mean(covered) == pytest.approx(0.95, abs=3 * np.sqrt(0.95 * 0.05 / 60))

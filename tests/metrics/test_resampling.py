@@ -58,3 +58,11 @@ def test_factors_that_err_together_are_no_more_certain_than_one() -> None:
     apart = np.random.default_rng(1).random((400, 5)) < 0.8
     low, high = interval_of_accuracy(apart)
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 400 / 5), rel=0.1)
+
+
+def test_near_one_the_interval_of_many_factors_covers_from_above_too() -> None:
+    """100 samples of five factors are worth 500 answers; pulled to one half as if 100, it would end below 0.99."""
+    draw = np.random.default_rng(0)
+    found = [interval_of_accuracy(draw.random((100, 5)) < 0.99) for _ in range(400)]
+    covered = np.mean([low <= 0.99 <= high for low, high in found])
+    assert covered == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 400))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.metrics._parallel import in_threads
-from polariscope.metrics._predictors import DEPTH, RATE, boosted_trees
+from polariscope.metrics._predictors import BINS, DEPTH, RATE, boosted_trees
 from polariscope.metrics._shared import Shared
 
 Predictor = Literal["boosted", "reference", "forest", "lasso"]
@@ -38,6 +38,8 @@ class Job:
     train: Int[np.ndarray, " train"]
     test: Int[np.ndarray, " test"]
     n_trees: int
+    n_bins: int = BINS
+    """Of each latent, for ``boosted``; the other predictors do not bin."""
 
 
 def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
@@ -55,13 +57,12 @@ def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> li
     def fit(task: tuple[int, int]) -> Fitted:
         job, k = jobs[task[0]], task[1]
         n_classes = None if as_numbers[k] else shared.n_classes[k]
-        return PREDICTORS[predictor](
-            job.codes[job.train], targets[k][job.train], job.codes[job.test], n_classes, job.n_trees
-        )
+        learnt, asked = job.codes[job.train], job.codes[job.test]
+        return PREDICTORS[predictor](learnt, targets[k][job.train], asked, n_classes, job)
 
     def cost(task: tuple[int, int]) -> int:
         job, k = jobs[task[0]], task[1]
-        return len(job.train) * job.n_trees * shared.n_classes[k]
+        return len(job.train) * job.n_trees * job.n_bins * shared.n_classes[k]
 
     # The largest first, so that no thread is left alone with one at the end.
     tasks = itertools.product(range(len(jobs)), range(shared.n_factors))
@@ -89,36 +90,36 @@ def _informativeness(truth: np.ndarray, predicted: np.ndarray, as_numbers: bool)
 
 
 def _boosted(
-    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, n_trees: int
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
 ) -> Fitted:
-    return boosted_trees(train, target, test, n_classes=n_classes, n_trees=n_trees)
+    return boosted_trees(train, target, test, n_classes=n_classes, n_trees=job.n_trees, n_bins=job.n_bins)
 
 
 def _reference(
-    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, n_trees: int
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
 ) -> Fitted:
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingRegressor if n_classes is None else GradientBoostingClassifier
-    model = kind(n_estimators=n_trees, max_depth=DEPTH, learning_rate=RATE, random_state=0)
+    model = kind(n_estimators=job.n_trees, max_depth=DEPTH, learning_rate=RATE, random_state=0)
     model.fit(train, target)
     return model.feature_importances_, model.predict(test)
 
 
 def _forest(
-    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, n_trees: int
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
 ) -> Fitted:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestRegressor if n_classes is None else RandomForestClassifier
     # Leaves of five: splits below would share the importance out among latents that know nothing.
-    model = kind(n_estimators=n_trees, min_samples_leaf=5, max_features="sqrt", random_state=0)
+    model = kind(n_estimators=job.n_trees, min_samples_leaf=5, max_features="sqrt", random_state=0)
     model.fit(train, target)
     return model.feature_importances_, model.predict(test)
 
 
 def _lasso(
-    train: np.ndarray, target: np.ndarray, test: np.ndarray, _n_classes: int | None, _n_trees: int
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, _n_classes: int | None, _job: Job
 ) -> Fitted:
     from sklearn.linear_model import LassoCV
 

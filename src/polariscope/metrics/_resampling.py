@@ -62,19 +62,31 @@ def interval_from_halves(
 def interval_of_accuracy(correct: Bool[np.ndarray, "test factor"]) -> tuple[float, float]:
     r"""95 % interval of the accuracy averaged over factors: of the test samples, the classifiers being given.
 
-    Wilson's, with the variance s² of the samples' averages in the place of p (1 − p), which it is for one factor:
+    Wilson's (:func:`wilson_interval`), with the variance of the samples' averages, which is p (1 − p) for one factor.
+    """
+    rows = correct.mean(axis=1)
+    return wilson_interval(float(rows.mean()), float(rows.var()) / len(rows), float(len(rows)))
 
-    .. math:: \frac{p + z^2/2n \pm z \sqrt{s^2/n + z^2/4n^2}}{1 + z^2/n}
 
-    Unlike p ± z s/√n it is no point where all, or none, are right.
+def wilson_interval(value: float, variance: float, n: float) -> tuple[float, float]:
+    r"""95 % interval of a share p that was measured with this variance, s², and is worth n independent answers.
+
+    .. math:: \frac{p + z^2/2n \pm z \sqrt{s^2 + z^2/4n^2}}{1 + z^2/n}
+
+    Wilson's for s² = p (1 − p)/n. Unlike p ± z s it is no point where all, or none, are right, and it stays in [0, 1].
+    A smaller s² says that they are worth p (1 − p)/s² answers, more than n: the interval is that of so many.
+
+    >>> wilson_interval(1.0, 0.0, 20.0)[0] == 20 / (20 + 1.959963984540054**2)
+    True
     """
     from scipy.stats import norm
 
-    rows = correct.mean(axis=1)
-    n, z = len(rows), float(norm.ppf((1 + LEVEL) / 2))
-    centre = (rows.mean() + z**2 / (2 * n)) / (1 + z**2 / n)
-    margin = z * math.sqrt(rows.var() / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return _clipped(float(centre), float(margin), (0.0, 1.0))
+    z = float(norm.ppf((1 + LEVEL) / 2))
+    if variance > 0:
+        n = max(n, value * (1 - value) / variance)
+    centre = (value + z**2 / (2 * n)) / (1 + z**2 / n)
+    margin = z * math.sqrt(variance + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return _clipped(centre, margin, (0.0, 1.0))
 
 
 def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> tuple[float, float]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from polariscope.errors import InputError
 from polariscope.metrics import Score, metric
 from polariscope.metrics._checks import FactorKind
 from polariscope.metrics._newton import fit
+from polariscope.metrics._resampling import wilson_interval
 from polariscope.metrics._shared import Shared, prepare
-from polariscope.regime.divergence import NORMAL_QUANTILE
 from polariscope.settings import check_options
 
 
@@ -48,7 +49,8 @@ def explicitness(
 
     Classes are weighted by 1/frequency; codes are standardised (the reference takes them as they are), so that the
     penalty, C = 1, does not depend on their scale. A class that is not in both parts of the split is left out. The
-    interval is that of the test samples, given the classifiers, by the delta method.
+    interval is that of the test samples, given the classifiers: their variance by the delta method, in Wilson's
+    interval for as many answers as :func:`worth` says, so that it is no point where every pair is ranked right.
 
     Reference: Ridgeway & Mozer 2018, https://arxiv.org/abs/1802.05312; analyses.md §5.
 
@@ -58,19 +60,20 @@ def explicitness(
     """
     check_options("metric 'explicitness'", explicitness, {"variant": variant})
     arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    areas, influence, left_out = _areas(arrays)
-    shuffled, _, _ = _areas(arrays.permuted())
+    areas, influence, n_worth, left_out = _areas(arrays)
+    shuffled = _areas(arrays.permuted())[0]
     stretch, offset = (2.0, 1.0) if variant == "normalised" else (1.0, 0.0)
     per_factor = np.clip(stretch * areas - offset, 0, 1)
     value = float(per_factor.mean())
-    half = stretch * NORMAL_QUANTILE * float(np.sqrt((influence.mean(axis=1) ** 2).sum())) / len(influence)
+    variance = float((influence.mean(axis=1) ** 2).sum()) / len(influence) ** 2
+    low, high = wilson_interval((value + offset) / stretch, variance, n_worth)
     notes = arrays.grid_notes
     if left_out:
         notes += (f"{left_out} classes are missing from a part of the split and are left out.",)
     return Score.of(
         "explicitness",
         value,
-        interval=(max(0.0, value - half), min(1.0, value + half)),
+        interval=(max(0.0, stretch * low - offset), stretch * high - offset),
         chance=float(np.clip(stretch * shuffled - offset, 0, 1).mean()),
         variant=variant,
         per_factor=per_factor,
@@ -81,11 +84,11 @@ def explicitness(
 
 def _areas(
     arrays: Shared,
-) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], int]:
-    """AUC of each factor, the influence of each test sample on it, and how many classes could not be tested."""
+) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], float, int]:
+    """AUC of each factor, each test sample's influence on it, answers they are worth, classes that were left out."""
     train, test = arrays.split()
     x = arrays.standardised
-    areas, influences, left_out = [], [], 0
+    areas, influences, answers, left_out = [], [], [], 0
     for labels, name in zip(arrays.classes.T, arrays.factor_names, strict=True):
         truth = labels[:, None] == np.arange(labels.max() + 1)
         both = truth[train].any(axis=0) & truth[test].any(axis=0)
@@ -101,7 +104,28 @@ def _areas(
         found = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
         areas.append(math.fsum(area for area, _ in found) / len(found))
         influences.append(np.mean([influence for _, influence in found], axis=0))
-    return np.array(areas), np.stack(influences, axis=1), left_out
+        answers.append(worth(truth[test].sum(axis=0), len(test)))
+    return np.array(areas), np.stack(influences, axis=1), statistics.harmonic_mean(answers), left_out
+
+
+def worth(n_positive: Int[np.ndarray, " label"], n: int) -> float:
+    r"""Number of right or wrong answers that would tell the mean AUC of these classes as well, where it is near 1.
+
+    Of m positives and n − m negatives, Hanley and McNeil's variance of the area A tends to
+
+    .. math:: A (1 - A) \frac{n + 2}{4 m (n - m)} \quad (A \to 1)
+
+    so that a class is worth 4m(n − m)/(n + 2) answers, about n when halved and 4m when rare. The mean of C classes
+    is worth C/2 times their harmonic mean, two classes being one comparison, and n at most.
+
+    Reference: Hanley & McNeil, The Meaning and Use of the Area under a ROC Curve, 1982,
+    https://doi.org/10.1148/radiology.143.1.7063747.
+
+    >>> worth(np.array([10, 10]), 20), worth(np.array([1, 19]), 20)
+    (18.181818181818183, 3.4545454545454546)
+    """
+    each = 4 * n_positive * (n - n_positive) / (n + 2)
+    return min(float(n), len(each) / 2 * statistics.harmonic_mean(each.tolist()))
 
 
 def logistic_regressions(
