@@ -48,7 +48,7 @@ def training_step(data: AbstractDataset, name: str) -> Callable[[], None]:
     def step() -> None:
         terms = job.objective.terms(model, batch, noise, companion)
         means = {name: term.per_batch for name, term in terms.items()}
-        loss = step_gradients(terms, trained, optimisers)
+        loss = step_gradients(terms, trained)
         norm = gradient_norm(trained["model"], None)
         torch.stack([value.detach() for value in (*means.values(), loss, norm)]).tolist()
         for optimiser in optimisers.values():

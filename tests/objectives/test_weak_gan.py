@@ -174,7 +174,7 @@ def test_a_linear_generator_moves_to_the_moments_of_the_data_with_a_latent_for_e
         kept = torch.nn.functional.one_hot(torch.randint(2, (64,), generator=draw), 2).double()
         x, pair = (centre + scale * factors for factors in (first, torch.where(kept > 0, first, second)))
         terms = objective.terms(made, Batch(x, step=step, pair=pair, shared=kept), draw, companion)
-        step_gradients(terms, trained, optimisers)
+        step_gradients(terms, trained)
         for optimiser in optimisers.values():
             optimiser.step()
     mean, covariance = distances()

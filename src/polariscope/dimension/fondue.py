@@ -87,16 +87,17 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
 
 
 def gallop(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
-    """From a good guess, 1, 2, 4 … away from it until the decision changes, then bisect: the largest n that fits.
+    """From a good guess, 1, 2, 3, 4, 6, 9 … away until the decision changes, then bisect: the largest n that fits.
 
-    Two questions when the guess is right, three when it is one too low, whatever the cap.
+    Two questions when the guess is right, another for each by which it is too low as long as that is little, whatever
+    the cap.
 
     >>> tried = []
     >>> gallop(lambda n: tried.append(n) or n <= 11, guess=11), tried
     (11, [11, 12])
     >>> tried = []
     >>> gallop(lambda n: tried.append(n) or n <= 16, guess=11), tried
-    (16, [11, 12, 13, 15, 19, 17, 16])
+    (16, [11, 12, 13, 14, 15, 17, 16])
     """
     _check_range(max(guess, 1), cap)
     guess = max(guess, 1)
@@ -105,9 +106,9 @@ def gallop(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
         is_growing = high == cap + 1
         is_shrinking = low == 0
         if is_growing:
-            n = min(low + max(1, low - guess), cap)
+            n = min(low + max(1, (low - guess) // 2), cap)
         elif is_shrinking:
-            n = max(high - max(1, guess - high), 1)
+            n = max(high - max(1, (guess - high) // 2), 1)
         else:
             n = (low + high) // 2
         low, high = (n, high) if fits(n) else (low, n)

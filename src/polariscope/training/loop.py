@@ -72,7 +72,7 @@ def fit(
             noise_before = state.noise.get_state()
             terms = objective.terms(model, batch, state.noise, companion)
             means = {name: term.per_batch for name, term in terms.items()}
-            numbers = {"loss": step_gradients(terms, trained, state.optimisers)}
+            numbers = {"loss": step_gradients(terms, trained)}
             numbers["gradient"] = gradient_norm(trained["model"], settings.clip_gradient)
             values = torch.stack([v.detach() for v in (*means.values(), *numbers.values())]).tolist()
             if not all(map(math.isfinite, values)):  # one wait for the device
@@ -113,14 +113,15 @@ def make_optimisers(
     return {"model": own, "companion": beside}, optimisers
 
 
-def step_gradients(
-    terms: Terms, trained: dict[str, list[nn.Parameter]], optimisers: dict[str, torch.optim.Optimizer]
-) -> torch.Tensor:
+def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torch.Tensor:
     """Gradients of each part's loss in its own weights only; returns the model's loss."""
     losses = {}
     for part, parameters in trained.items():
         losses[part] = total(terms, part)
-        optimisers[part].zero_grad(set_to_none=True)
+        for (
+            parameter
+        ) in parameters:  # what zero_grad does, without its hooks: a small step is mostly such things
+            parameter.grad = None
         # Restricted to its own weights: the model must not train its adversary, nor be trained by it.
         losses[part].backward(inputs=parameters if len(trained) > 1 else None)
     return losses["model"]
