@@ -13,7 +13,7 @@ GROWTH = 1.25
 ROUNDING = 1e-6
 SILENCE = "no latent says anything about the input"
 MOST = 3000
-"""Steps at which the statistic is asked for: at 2e-4 about what an epoch of sprites is at the published 1e-4."""
+"""Steps at which the statistic is asked for: at 2e-4 as far as 6,000 of the 10,368 published ones at 1e-4."""
 
 
 def schedule(most: int, first: int = FIRST) -> list[int]:
