@@ -218,7 +218,9 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert again.code == 0
     assert again.out == done.out
     assert again.err == ""  # nothing was trained
-    assert "--size sizes --objective vae" in done.out
+    # The next command trains at the rate of the sizing: larger steps prune more latents.
+    rate = re.search(r"--learning-rate (\S+)", LINEAR)
+    assert f"--size sizes --objective vae --learning-rate {float(rate[1]) if rate else 0.001:g}" in done.out
     trained = call("train gaussian --eigenvalues 9,0.01,0.01 --size sizes --steps 5 --out run")
     assert trained.code == 0
     assert read_settings("run")["model"]["n_latents"] == record["size"]["value"]

@@ -180,5 +180,5 @@ def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
         shutil.rmtree(part, ignore_errors=True)
         shutil.copytree(file.parent, part, ignore=shutil.ignore_patterns(".*"))
         part.rename(run)
-        return saved_steps(run / "checkpoints")[-1]
+        return max(saved_steps(run / "checkpoints"), default=0)
     return 0

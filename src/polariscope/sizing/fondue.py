@@ -76,7 +76,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         for trial in trials
         if trial.note and trial.note != WIDE
     ]
-    notes += _on_hardly_used(candidates, trials, answer, goal)
+    notes += _on_faint(candidates, trials, answer, goal)
     if high >= goal.cap:
         notes.append(f"No model is sure to have too many latents: the interval ends at the cap, {goal.cap}.")
     return Found(answer, (low, high), tuple(trials), tuple(notes))
@@ -105,21 +105,19 @@ def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
     return low, high
 
 
-def _on_hardly_used(
-    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal
-) -> list[str]:
+def _on_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal) -> list[str]:
     """What the threshold lets pass: a latent that is given up adds less than 1."""
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
     if not steps:
         return []
     variances = candidates.watch(answer, steps[-1], learning_rate=goal.careful_rate()).variances[-1]
     count = int((variances > BEGUN).sum())
-    if not count:
+    if count in (0, answer):
         return []
-    verb = "is" if count == 1 else "are"
+    verb = "says" if count == 1 else "say"
     return [
-        f"{count} of the {answer} {verb} hardly used (E[σ²] above one half), which a threshold of {goal.threshold:g} "
-        f"lets pass: take {answer - count} where every latent has to say something."
+        f"{count} of the {answer} {verb} little (E[σ²] above one half), which a threshold of {goal.threshold:g} lets "
+        f"pass: take {answer - count} where every latent has to say much."
     ]
 
 
