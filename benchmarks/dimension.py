@@ -24,9 +24,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from polariscope.dimension.mle import mle
-from polariscope.dimension.neighbours import neighbours
-from polariscope.dimension.twonn import twonn
+from polariscope.analysis.dimension.mle import mle
+from polariscope.analysis.dimension.twonn import twonn
+from polariscope.numerics.neighbours import neighbours
 
 K = (3, 5, 10, 20)
 TARGET = 4.0

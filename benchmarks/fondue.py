@@ -28,10 +28,10 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.dimension.answer import Size
-from polariscope.dimension.fondue import gallop, grow_and_bisect
-from polariscope.sizing._published import trace_of
-from polariscope.sizing.candidates import TrainedCandidates
+from polariscope.sizing.support.answer import Size
+from polariscope.sizing.support.candidates import TrainedCandidates
+from polariscope.sizing.support.published import trace_of
+from polariscope.sizing.support.search import gallop, grow_and_bisect
 
 THRESHOLD, CAP = 1.0, 512
 PUBLISHED = {"log_every": 100, "probe_samples": 1024}

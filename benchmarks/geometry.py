@@ -25,15 +25,15 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from polariscope.geometry.assignment import closest_signed_permutation
 from polariscope.geometry.haar import haar_rotations
 from polariscope.geometry.jacobian import decoder_jacobian
 from polariscope.geometry.orthogonality import decoder_orthogonality
-from polariscope.likelihoods.bernoulli import BernoulliLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.conv import ConvNet
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
+from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.conv import ConvNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
+from polariscope.numerics.assignment import closest_signed_permutation
 
 TARGET = 50.0
 N_ROWS = 64

@@ -33,9 +33,9 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.metrics._importance import Job, Predictor, importances
-from polariscope.metrics._shared import Shared, information
-from polariscope.regime.mutual_information import discretise, mutual_information_table
+from polariscope.analysis.metrics.support.importance import Job, Predictor, importances
+from polariscope.analysis.metrics.support.shared import Shared, information
+from polariscope.numerics.mutual_information import discretise, mutual_information_table
 
 FACTOR_SIZES = (3, 6, 40, 32, 32)
 N_LATENTS = 10
@@ -86,13 +86,13 @@ def customary_latent_information(arrays: Arrays) -> np.ndarray:
 
 
 def our_udr(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics.udr import udr
+    from polariscope.analysis.metrics.udr import udr
 
     return np.array([udr(arrays.models).value])
 
 
 def our_rank_correlations(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics.udr import _ranks, _relations, _standardised
+    from polariscope.analysis.metrics.udr import _ranks, _relations, _standardised
 
     stacked = np.concatenate([_standardised(_ranks(codes)) for codes in arrays.models], axis=1)
     return _relations(stacked.T @ stacked / len(stacked), [], None)
@@ -118,7 +118,7 @@ def customary_udr(arrays: Arrays) -> np.ndarray:
 
 
 def our_sap(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics.sap import _hits
+    from polariscope.analysis.metrics.sap import _hits
 
     return _hits(Shared(arrays.codes, arrays.factors), 0.01).mean(axis=0)
 
@@ -138,7 +138,7 @@ def customary_sap(arrays: Arrays) -> np.ndarray:
 
 
 def our_explicitness(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics.explicitness import _areas
+    from polariscope.analysis.metrics.explicitness import _areas
 
     return _areas(Shared(arrays.codes, arrays.factors))[0]
 
@@ -163,7 +163,7 @@ def customary_explicitness(arrays: Arrays) -> np.ndarray:
 
 
 def our_ds(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics.ds import _advantages
+    from polariscope.analysis.metrics.ds import _advantages
 
     shared = Shared(arrays.codes, arrays.factors)
     n_test = len(shared.split(0.8)[1])
@@ -187,8 +187,8 @@ def customary_ds(arrays: Arrays) -> np.ndarray:
 
 
 def our_factor_vae(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics._batches import Groups
-    from polariscope.metrics.factor_vae import _score
+    from polariscope.analysis.metrics.factor_vae import _score
+    from polariscope.analysis.metrics.support.batches import Groups
 
     shared = Shared(arrays.codes, arrays.factors)
     groups = Groups(shared.classes, shared.factor_names)
@@ -196,8 +196,8 @@ def our_factor_vae(arrays: Arrays) -> np.ndarray:
 
 
 def our_beta_vae(arrays: Arrays) -> np.ndarray:
-    from polariscope.metrics._batches import Groups
-    from polariscope.metrics.beta_vae import _correct, distances
+    from polariscope.analysis.metrics.beta_vae import _correct, distances
+    from polariscope.analysis.metrics.support.batches import Groups
 
     shared, draw = Shared(arrays.codes, arrays.factors), np.random.default_rng(0)
     groups = Groups(shared.classes, shared.factor_names)
@@ -212,7 +212,7 @@ def encoder() -> tuple[Any, Any]:
     import torch
 
     import polariscope as ps
-    from polariscope.training.run import plan
+    from polariscope.training.train import plan
 
     data = ps.load_dataset("sprites")
     model = plan(data, "beta", "conv", N_LATENTS, batch_size=BATCH).blueprint.build(0, data).eval()
@@ -259,7 +259,7 @@ def customary_dci(arrays: Arrays) -> np.ndarray:
 
 def compare_dci(arrays: Arrays) -> None:
     """Disentanglement and completeness of the default and of the reference, with the same number of trees."""
-    from polariscope.metrics.dci import disentanglement
+    from polariscope.analysis.metrics.dci import disentanglement
 
     for n_trees in (10, 100):
         for predictor in ("boosted", "reference"):

@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.data import AbstractDataset
+from polariscope.data.dataset import AbstractDataset
 from polariscope.objectives import AbstractObjective, family
 from polariscope.training.feed import Feed
 from polariscope.training.loop import gradient_norm, make_optimisers, step_gradients
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 BATCH = 64
 

@@ -34,10 +34,10 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.comparison.scratch import Scratch
-from polariscope.comparison.sources import encode_layers, find_sources
-from polariscope.similarity import similarity
-from polariscope.training.run import plan
+from polariscope.analysis.similarity import similarity
+from polariscope.layers.scratch import Scratch
+from polariscope.layers.sources import encode_layers, find_sources
+from polariscope.training.train import plan
 
 PUBLISHED = {"cka": 54e-3, "procrustes": 0.23}
 """Seconds per score of the published study: 7 000 h of a Xeon and, as estimated there, 30 000 h of an A100, for 470

@@ -27,11 +27,11 @@ from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
 import polariscope as ps
-from polariscope.model import Model
+from polariscope.models.model import Model
 from polariscope.objectives import Batch, total
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.run import RunPlan, plan
+from polariscope.training.train import RunPlan, plan
 
 
 def bare_step(job: RunPlan, keep_memory: bool = True) -> Callable[[int], None]:

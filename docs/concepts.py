@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import polariscope as ps
-from polariscope import files
-from polariscope.settings import describe, options_of
+from polariscope.core import files
+from polariscope.core.options import describe, options_of
 
 
 def page() -> str:

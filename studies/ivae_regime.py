@@ -32,17 +32,17 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope import files
-from polariscope.data import AbstractDataset
+from polariscope.analysis.regime.posterior import relative_posterior
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
+from polariscope.core import files
+from polariscope.core.options import options_of
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import decode
-from polariscope.model import Model
-from polariscope.priors.conditional import ConditionalPrior
-from polariscope.regime.posterior import relative_posterior
-from polariscope.regime.regime import Regime
-from polariscope.report.palette import COLOURS
-from polariscope.representations import Representation
-from polariscope.seeds import generator
-from polariscope.settings import options_of
+from polariscope.models.model import Model
+from polariscope.models.priors.conditional import ConditionalPrior
+from polariscope.pages.figures.palette import COLOURS
 
 N_SAMPLES = 10_000
 N_DECODED = 1_000

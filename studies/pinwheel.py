@@ -35,14 +35,14 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope import files
-from polariscope.data import AbstractDataset
+from polariscope.core import files
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import split
-from polariscope.model import Model
-from polariscope.objectives._aggregate import pairwise_log_density
-from polariscope.objectives._kernels import mmd
-from polariscope.posteriors.diagonal import DiagonalGaussian
-from polariscope.seeds import derive
+from polariscope.models.model import Model
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.objectives.support.aggregate import pairwise_log_density
+from polariscope.objectives.support.kernels import mmd
 
 TRAIN_FRACTION = 0.8  # 400 of 500 points: the others are for validation, which the paper has not
 QUANTITIES = ("divergence", "mmd", "overlap", "information", "reconstruction")

@@ -33,12 +33,12 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope import files
-from polariscope.data import AbstractDataset
-from polariscope.model import Model
-from polariscope.objectives._kernels import mmd
-from polariscope.posteriors import kl
-from polariscope.seeds import derive
+from polariscope.core import files
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.model import Model
+from polariscope.models.posteriors import kl
+from polariscope.objectives.support.kernels import mmd
 
 QUANTITIES = ("hoyer", "mmd", "reconstruction", "rate")
 CLAIMS = {

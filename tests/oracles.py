@@ -20,15 +20,15 @@ from unittest import mock
 import numpy as np
 import torch
 
-from polariscope.data import AbstractDataset
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.linear import LinearNet
+from polariscope.core.options import build, describe_concept, options_of
+from polariscope.core.registry import Family
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.linear import LinearNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, total
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.registry import Family
-from polariscope.settings import build, describe_concept, options_of
 
 # Statistical tests allow this many standard errors: a wrong alarm once in a million draws, and seeds are fixed.
 STANDARD_ERRORS = 5.0

@@ -149,7 +149,7 @@ def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_fol
 
 
 def test_report_is_a_function_whatever_was_imported_before(tmp_path):
-    import polariscope.report.record  # noqa: F401 (sets the package as an attribute)
+    import polariscope.pages.record  # noqa: F401 (sets the package as an attribute)
 
     with pytest.raises(ps.InputError, match="is not a run folder"):
         ps.report(tmp_path)

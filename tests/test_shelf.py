@@ -1,35 +1,26 @@
-"""Each part may import from those above it on the shelf, never from those below."""
+"""Each room may import from those before it, never from those after it; and a run's files have one owner."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import polariscope
+from polariscope.core.registry import Family
 
-SHELF = [
-    *("errors", "registry", "settings", "seeds", "files", "arrays", "variable_types"),
-    *(
-        "data",
-        "nets",
-        "priors",
-        "posteriors",
-        "likelihoods",
-        "model",
-        "objectives",
-        "training",
-        "representations",
-    ),
-    *("regime", "metrics", "similarity", "dimension"),
-    *("geometry", "sizing", "comparison", "estimator"),
-    *("studies", "report", "cli", "__main__"),
+ROOMS = [
+    *("core", "numerics", "analysis", "data", "models", "geometry", "objectives", "storage", "training"),
+    *("layers", "runs", "sizing", "manipulation", "estimators", "studies", "pages", "reproduce", "cli"),
+    "__main__",
 ]
-BASE = set(SHELF[: SHELF.index("data")])
-ARRAYS_ONLY = {"regime", "metrics", "similarity", "dimension"}
+ARRAYS_ONLY = {"numerics", "analysis"}
 NETWORK_LIBRARIES = {"torch", "torchvision", "safetensors.torch"}
+ROOT = Path(polariscope.__file__).parent
 
 
 def imports_of(file: Path, package: str) -> Iterator[tuple[str, int]]:
@@ -44,48 +35,43 @@ def imports_of(file: Path, package: str) -> Iterator[tuple[str, int]]:
 
 
 def misplaced_imports(root: Path) -> list[str]:
-    """Every import in the package at ``root`` that reaches down the shelf, as ``file:line: what``."""
-    found = []
+    """Every import in the package at ``root`` that reaches into a later room, as ``file:line: what``."""
+    complaints = []
     for file in sorted(root.rglob("*.py")):
         path = file.relative_to(root)
         if path == Path("__init__.py"):
             continue  # the public face, which loads every part late
-        part = path.parts[0].removesuffix(".py")
-        if part not in SHELF:
-            found.append(f"{path}: {part} has no place on the shelf; give it one in tests/test_shelf.py")
+        room = path.parts[0].removesuffix(".py")
+        if room not in ROOMS:
+            complaints.append(
+                f"{path}: {room} is no room of the house; give it a place in tests/test_shelf.py"
+            )
             continue
         package = ".".join([root.name, *path.parts[:-1]])
         for name, line in imports_of(file, package):
-            reason = _reason_against(part, name, root)
+            reason = _reason_against(room, name, root)
             if reason:
-                found.append(f"{path}:{line}: {reason}")
-    return found
+                complaints.append(f"{path}:{line}: {reason}")
+    return complaints
 
 
-def _reason_against(part: str, name: str, root: Path) -> str | None:
-    if part in ARRAYS_ONLY and any(
+def _reason_against(room: str, name: str, root: Path) -> str | None:
+    if room in ARRAYS_ONLY and any(
         name == library or name.startswith(f"{library}.") for library in NETWORK_LIBRARIES
     ):
-        return f"{part} has arrays only, but imports {name}"
+        return f"{room} has arrays only, but imports {name}"
     words = name.split(".")
     if words[0] != root.name:
         return None
-    if len(words) == 1 or words[1] not in SHELF:
-        return None if words[1:] == ["__version__"] else f"{part} imports the public face ({name})"
-    other = words[1]
-    if other == part:
-        return None
-    if SHELF.index(other) > SHELF.index(part):
-        return f"{part} imports {name} from below"
-    if part in ARRAYS_ONLY and other not in BASE | ARRAYS_ONLY:
-        below_its_init = len(words) > 2 and (root / other / f"{words[2]}.py").exists()
-        if other != "representations" or below_its_init:
-            return f"{part} has arrays only, but imports {name}"
+    if len(words) == 1 or words[1] not in ROOMS:
+        return None if words[1:] == ["__version__"] else f"{room} imports the public face ({name})"
+    if ROOMS.index(words[1]) > ROOMS.index(room):
+        return f"{room} imports {name} from a later room"
     return None
 
 
-def test_no_part_of_the_package_imports_from_below_it() -> None:
-    assert misplaced_imports(Path(polariscope.__file__).parent) == []
+def test_no_room_imports_from_a_later_one() -> None:
+    assert misplaced_imports(ROOT) == []
 
 
 def write(root: Path, **sources: str) -> Path:
@@ -99,71 +85,77 @@ def write(root: Path, **sources: str) -> Path:
 @pytest.mark.parametrize(
     ("where", "source", "complaint"),
     [
-        ("nets__conv", "from house.model import Model", "nets imports house.model.Model from below"),
         (
-            "nets__conv",
-            "def late():\n    import house.training.run",
-            "nets imports house.training.run from below",
-        ),
-        ("nets__conv", "from ..priors import prior", "nets imports house.priors.prior from below"),
-        ("errors", "from house import registry", "errors imports house.registry from below"),
-        ("regime__rule", "import torch", "regime has arrays only, but imports torch"),
-        (
-            "metrics__mig",
-            "def f():\n    from torch import nn",
-            "metrics has arrays only, but imports torch.nn",
-        ),
-        ("metrics__mig", "from safetensors.torch import load", "metrics has arrays only"),
-        (
-            "regime__rule",
-            "from house.model import Model",
-            "regime has arrays only, but imports house.model.Model",
+            "models__model",
+            "from house.training import loop",
+            "models imports house.training.loop from a later",
         ),
         (
-            "regime__rule",
+            "models__nets__conv",
+            "def late():\n    import house.runs.run",
+            "models imports house.runs.run from a",
+        ),
+        ("core__errors", "from house import numerics", "core imports house.numerics from a later room"),
+        ("data__own__arrays", "from ...models import net", "data imports house.models.net from a later room"),
+        ("analysis__regime__rule", "import torch", "analysis has arrays only, but imports torch"),
+        ("numerics__distances", "def f():\n    from torch import nn", "numerics has arrays only"),
+        ("analysis__score", "from safetensors.torch import load", "analysis has arrays only"),
+        (
+            "analysis__score",
             "from house.data import dataset",
-            "regime has arrays only, but imports house.data.dataset",
+            "analysis imports house.data.dataset from a later",
         ),
-        (
-            "regime__rule",
-            "from house.representations.encode import encode",
-            "imports house.representations.encode",
-        ),
-        ("regime__rule", "from house.representations import encode", "imports house.representations.encode"),
-        (
-            "regime__rule",
-            "from house.metrics import metric",
-            "regime imports house.metrics.metric from below",
-        ),
-        ("training__run", "import house as h", "training imports the public face (house)"),
-        ("training__run", "from house import train", "training imports the public face (house.train)"),
-        ("attic__box", "", "attic has no place on the shelf"),
+        ("training__loop", "import house as h", "training imports the public face (house)"),
+        ("training__loop", "from house import train", "training imports the public face (house.train)"),
+        ("attic__box", "", "attic is no room of the house"),
     ],
 )
-def test_an_import_that_reaches_down_is_found(
+def test_an_import_from_a_later_room_is_found(
     tmp_path: Path, where: str, source: str, complaint: str
 ) -> None:
-    root = write(tmp_path, **{where: source, "representations__encode": "", "representations____init__": ""})
-    found = misplaced_imports(root)
-    assert len(found) == 1
-    assert complaint in found[0]
+    complaints = misplaced_imports(write(tmp_path, **{where: source}))
+    assert len(complaints) == 1
+    assert complaint in complaints[0]
 
 
 @pytest.mark.parametrize(
     ("where", "source"),
     [
         ("__init__", "from house.cli import main"),
-        ("model", "from house import __version__, files\nfrom house.nets import net"),
-        ("nets__conv", "from . import net\nfrom .mlp import dense\nimport torch"),
-        (
-            "regime__rule",
-            "from house.representations import Representation\nfrom house.errors import InputError",
-        ),
-        ("regime__rule", "import numpy, torchlike"),
-        ("metrics__mig", "from house.regime.rule import types_of"),
-        ("cli__train", "from house.training.run import train"),
+        ("models__model", "from house import __version__\nfrom house.core import files\nimport torch"),
+        ("models__nets__conv", "from . import net\nfrom .mlp import dense"),
+        ("analysis__regime__rule", "import numpy, torchlike\nfrom house.numerics import intervals"),
+        ("cli__train", "from house.training.train import train"),
     ],
 )
-def test_an_import_that_reaches_up_is_allowed(tmp_path: Path, where: str, source: str) -> None:
-    root = write(tmp_path, **{"representations__encode": "", where: source})
-    assert misplaced_imports(root) == []
+def test_an_import_from_an_earlier_room_is_allowed(tmp_path: Path, where: str, source: str) -> None:
+    assert misplaced_imports(write(tmp_path, **{where: source})) == []
+
+
+def test_a_public_family_keeps_its_name_whatever_is_imported() -> None:
+    for module in pkgutil.walk_packages([str(ROOT)], "polariscope."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in polariscope._FAMILIES:
+        assert isinstance(getattr(polariscope, name), Family), name
+
+
+def test_a_member_is_an_attribute_an_item_and_in_completion() -> None:
+    for name in polariscope._FAMILIES:
+        family = getattr(polariscope, name)
+        for member in family:
+            attribute = member.replace("-", "_")
+            assert getattr(family, attribute) is family[member]
+            assert attribute in dir(family)
+
+
+def test_a_familys_folder_holds_its_members_and_nothing_else() -> None:
+    for name in polariscope._FAMILIES:
+        family = getattr(polariscope, name)
+        files = {
+            module.name
+            for folder in family.folders
+            for module in pkgutil.iter_modules(importlib.import_module(folder).__path__)
+            if not module.ispkg
+        }
+        assert files == {member.replace("-", "_") for member in family}, name

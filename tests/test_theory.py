@@ -23,17 +23,17 @@ from oracles import (
     standard_normal_draws,
     symmetric_points,
 )
-from polariscope.likelihoods.bernoulli import BernoulliLikelihood
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.linear import LinearNet
-from polariscope.nets.mlp import MlpNet
+from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.linear import LinearNet
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalGaussian, DiagonalPosterior
+from polariscope.models.posteriors.full import FullGaussian, FullPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
-from polariscope.posteriors.diagonal import DiagonalGaussian, DiagonalPosterior
-from polariscope.posteriors.full import FullGaussian, FullPosterior
-from polariscope.priors.isotropic import IsotropicPrior
 
 # --- T4: the loss does not change when the latents are rotated (mathieu2019 Thm 2; zietlow2022 Props 2–3) ---
 

@@ -7,48 +7,50 @@ immediate and torch is imported only by what needs it.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "load_dataset": "polariscope.data.sources",
-    "from_arrays": "polariscope.data.arrays",
-    "from_folder": "polariscope.data.folder",
-    "train": "polariscope.training.run",
-    "load_model": "polariscope.model",
-    "encode": "polariscope.representations.encode",
-    "Representation": "polariscope.representations",
-    "diagnose": "polariscope.regime.diagnose",
-    "decompose": "polariscope.regime.decomposition",
-    "size": "polariscope.sizing.size",
-    "compare_sizes": "polariscope.sizing.compare",
-    "VAE": "polariscope.estimator",
-    "score": "polariscope.metrics._scoring",
-    "compare": "polariscope.comparison.compare",
-    "InputError": "polariscope.errors",
-    "PolariscopeError": "polariscope.errors",
+    "from_arrays": "polariscope.data.own.arrays",
+    "from_folder": "polariscope.data.own.images",
+    "train": "polariscope.training.train",
+    "load_model": "polariscope.models.model",
+    "encode": "polariscope.runs.encode",
+    "Representation": "polariscope.analysis.representation",
+    "diagnose": "polariscope.analysis.regime.diagnose",
+    "decompose": "polariscope.analysis.decomposition",
+    "size": "polariscope.sizing.support.size",
+    "compare_sizes": "polariscope.sizing.support.compare",
+    "VAE": "polariscope.estimators",
+    "score": "polariscope.analysis.score",
+    "compare": "polariscope.layers.compare",
+    "report": "polariscope.pages.report",
+    "InputError": "polariscope.core.errors",
+    "PolariscopeError": "polariscope.core.errors",
 }
-_PACKAGES = {"report": "polariscope.report"}  # callable, since package and function share a name
 _FAMILIES = {
     "objectives": "polariscope.objectives",
-    "priors": "polariscope.priors",
-    "posteriors": "polariscope.posteriors",
-    "likelihoods": "polariscope.likelihoods",
-    "nets": "polariscope.nets",
-    "datasets": "polariscope.data",
-    "metrics": "polariscope.metrics",
-    "similarity": "polariscope.similarity",
-    "dimension": "polariscope.dimension",
+    "priors": "polariscope.models.priors",
+    "posteriors": "polariscope.models.posteriors",
+    "likelihoods": "polariscope.models.likelihoods",
+    "nets": "polariscope.models.nets",
+    "datasets": "polariscope.data.dataset",
+    "metrics": "polariscope.analysis.metrics",
+    "similarity": "polariscope.analysis.similarity",
+    "dimension": "polariscope.analysis.dimension",
     "sizing": "polariscope.sizing",
 }
 
-__all__ = ["__version__", *_HOMES, *_PACKAGES, *_FAMILIES]
+__all__ = ["__version__", *_HOMES, *_FAMILIES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FAMILIES or name in _PACKAGES:
-        value = importlib.import_module({**_FAMILIES, **_PACKAGES}[name])
+    if name in _FAMILIES:
+        value = importlib.import_module(_FAMILIES[name]).family
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
@@ -57,33 +59,44 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+class _Face(ModuleType):
+    """The package as users see it: a family keeps its name, although importing its folder would set it anew."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_folder = name in _FAMILIES and isinstance(value, ModuleType)
+        super().__setattr__(name, value.family if is_folder and hasattr(value, "family") else value)
+
+
+sys.modules[__name__].__class__ = _Face
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
 if TYPE_CHECKING:
-    from polariscope.comparison.compare import compare
-    from polariscope.data import family as datasets
-    from polariscope.data.arrays import from_arrays
-    from polariscope.data.folder import from_folder
+    from polariscope.analysis.decomposition import decompose
+    from polariscope.analysis.dimension import family as dimension
+    from polariscope.analysis.metrics import family as metrics
+    from polariscope.analysis.regime.diagnose import diagnose
+    from polariscope.analysis.representation import Representation
+    from polariscope.analysis.score import score
+    from polariscope.analysis.similarity import family as similarity
+    from polariscope.core.errors import InputError, PolariscopeError
+    from polariscope.data.dataset import family as datasets
+    from polariscope.data.own.arrays import from_arrays
+    from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
-    from polariscope.dimension import family as dimension
-    from polariscope.errors import InputError, PolariscopeError
-    from polariscope.estimator import VAE
-    from polariscope.likelihoods import family as likelihoods
-    from polariscope.metrics import family as metrics
-    from polariscope.metrics._scoring import score
-    from polariscope.model import load_model
-    from polariscope.nets import family as nets
+    from polariscope.estimators import VAE
+    from polariscope.layers.compare import compare
+    from polariscope.models.likelihoods import family as likelihoods
+    from polariscope.models.model import load_model
+    from polariscope.models.nets import family as nets
+    from polariscope.models.posteriors import family as posteriors
+    from polariscope.models.priors import family as priors
     from polariscope.objectives import family as objectives
-    from polariscope.posteriors import family as posteriors
-    from polariscope.priors import family as priors
-    from polariscope.regime.decomposition import decompose
-    from polariscope.regime.diagnose import diagnose
-    from polariscope.report.report import report
-    from polariscope.representations import Representation
-    from polariscope.representations.encode import encode
-    from polariscope.similarity import family as similarity
+    from polariscope.pages.report import report
+    from polariscope.runs.encode import encode
     from polariscope.sizing import family as sizing
-    from polariscope.sizing.compare import compare_sizes, size
-    from polariscope.training.run import train
+    from polariscope.sizing.support.compare import compare_sizes, size
+    from polariscope.training.train import train

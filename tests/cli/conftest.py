@@ -6,7 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,17 +21,6 @@ class Result:
     code: int
     out: str
     err: str
-
-
-@pytest.fixture(autouse=True, scope="session")
-def single_thread() -> Iterator[None]:
-    """Tiny models lose by more than one thread."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from polariscope.comparison.comparison import Comparison
-from polariscope.comparison.printing import cell
+from polariscope.layers.comparison import Comparison
+from polariscope.layers.printing import cell
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
-from polariscope.regime.decomposition import Decomposition
-from polariscope.regime.regime import Regime
+from polariscope.analysis.decomposition import Decomposition
+from polariscope.analysis.regime.regime import Regime
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polariscope.cli.flags import NO_VALUE, FlagCommand, Group, share_out
-from polariscope.errors import InputError
-from polariscope.settings import Option
+from polariscope.core.errors import InputError
+from polariscope.core.options import Option
 
 DECLARED = {"--out": False, "--quiet": True}
 

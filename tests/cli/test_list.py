@@ -19,7 +19,7 @@ def test_list_names_every_member_with_its_summary(call, family):
     assert printed.code == 0
     for name in members:
         row = next(line for line in printed.out.splitlines() if line.split()[:1] == [name])
-        assert members.family.summary(name) in row
+        assert members.summary(name) in row
     if not len(members):
         assert printed.out == f"There is nothing in {family} yet.\n"
 

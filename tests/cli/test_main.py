@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polariscope import cli
-from polariscope.errors import DivergedError, InputError, PolariscopeError
+from polariscope.core.errors import DivergedError, InputError, PolariscopeError
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
-from polariscope.metrics._scoring import Scores
+from polariscope.analysis.score import Scores
 
 QUICK = "--metrics mig,modularity,tc"
 

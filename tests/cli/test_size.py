@@ -11,9 +11,9 @@ import time
 import pytest
 
 from long_training import unchecked
-from polariscope.dimension.answer import Size, Trial
-from polariscope.errors import PolariscopeError
-from polariscope.training.folder import read_log, read_settings
+from polariscope.core.errors import PolariscopeError
+from polariscope.sizing.support.answer import Size, Trial
+from polariscope.storage.run_folder import read_log, read_settings
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
 TRIALS = (
@@ -51,8 +51,8 @@ def asked(monkeypatch):
             found.append(size(data, method, **options))
         return tuple(found)
 
-    monkeypatch.setattr("polariscope.sizing.size.size", size)
-    monkeypatch.setattr("polariscope.sizing.compare.compare_sizes", compare_sizes)
+    monkeypatch.setattr("polariscope.sizing.support.size.size", size)
+    monkeypatch.setattr("polariscope.sizing.support.compare.compare_sizes", compare_sizes)
     return calls
 
 
@@ -182,7 +182,7 @@ def test_a_search_that_fails_exits_1_with_the_reason(call, asked, monkeypatch):
     def fail(*arguments, **options):
         raise PolariscopeError("even 512 latents have no surplus, and cap is 512; raise the cap.")
 
-    monkeypatch.setattr("polariscope.sizing.size.size", fail)
+    monkeypatch.setattr("polariscope.sizing.support.size.size", fail)
     failed = call("size sprites")
     assert failed.code == 1
     assert "Error: even 512 latents have no surplus" in failed.err
@@ -192,7 +192,7 @@ def test_an_interrupted_search_says_that_nothing_is_kept_without_out(call, asked
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("polariscope.sizing.size.size", stop)
+    monkeypatch.setattr("polariscope.sizing.support.size.size", stop)
     stopped = call("size sprites")
     assert stopped.code == 130
     assert "nothing of it is kept; with --out FOLDER" in stopped.err
@@ -240,7 +240,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     ],
 )
 def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words, message):
-    from polariscope.sizing.size import write_size
+    from polariscope.sizing.support.size import write_size
 
     write_size(elsewhere / "sizes" / "size.json", RIVALS["fondue"], {})
     beta = dataclasses.replace(
@@ -263,7 +263,7 @@ def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words,
 
 
 def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsewhere, monkeypatch):
-    from polariscope.sizing.size import write_size
+    from polariscope.sizing.support.size import write_size
 
     settings = {
         "data": {"name": "sprites"},

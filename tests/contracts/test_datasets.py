@@ -9,11 +9,11 @@ import math
 import numpy as np
 import pytest
 
-from polariscope.data import AbstractDataset, AbstractGridDataset, family
+from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset, AbstractGridDataset, family
 from polariscope.data.sources import load_dataset, load_recorded
-from polariscope.errors import InputError
-from polariscope.seeds import generator
-from polariscope.settings import options_of
 
 NAMES = [name for name in family if not any(option.required for option in options_of(family[name]).values())]
 

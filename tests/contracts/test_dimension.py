@@ -12,9 +12,9 @@ import pytest
 
 import polariscope as ps
 from manifolds import cube, gaussian, sphere, swiss_roll
-from polariscope.dimension import SHAPE_ONLY, Dimension, estimator
-from polariscope.dimension.neighbours import NeighbourTable, neighbours
-from polariscope.settings import options_of
+from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
+from polariscope.core.options import options_of
+from polariscope.numerics.neighbours import NeighbourTable, neighbours
 
 N = 2000
 KNOWN = {

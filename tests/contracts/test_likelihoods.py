@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oracles import assert_is_a_good_member, assert_mean_is, label, real_line, variants
-from polariscope.likelihoods import AbstractLikelihood, likelihood
+from polariscope.models.likelihoods import AbstractLikelihood, likelihood
 
 N_SAMPLES = 20_000
 SHAPES = [(4,), (2, 2, 3)]

@@ -14,10 +14,10 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 
-from polariscope.errors import InputError
-from polariscope.metrics import INVARIANCES, Score, family
-from polariscope.metrics._shared import Shared
-from polariscope.settings import options_of
+from polariscope.analysis.metrics import INVARIANCES, Score, family
+from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
 
 N = 240
 SMALL = {"n_train": 400, "n_test": 300, "n_trees": 10, "sizes": (10, 100), "n_selection": 100}
@@ -248,8 +248,8 @@ def test_bad_codes_are_refused_with_the_reason(name: str, kind: str) -> None:
 
 WRONG_WORDS = """
 import inspect, numpy as np
-from polariscope.errors import InputError
-from polariscope.metrics import family
+from polariscope.core.errors import InputError
+from polariscope.analysis.metrics import family
 rng = np.random.default_rng(0)
 z, w = rng.normal(size=(60, 3)), rng.integers(2, size=(60, 2))
 for name in family:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from oracles import assert_is_a_good_member, directional_derivatives, label, variants
-from polariscope.errors import InputError
-from polariscope.nets import AbstractNet, initialise, net
+from polariscope.core.errors import InputError
+from polariscope.models.nets import AbstractNet, initialise, net
 
 SHAPES = [(7,), (1, 16, 16), (3, 32, 16)]
 CASES = []

@@ -13,17 +13,17 @@ import torch
 from torch import nn
 
 from oracles import assert_is_a_good_member, label, variants
-from polariscope import files
-from polariscope.data import AbstractGridDataset
-from polariscope.errors import InputError
-from polariscope.model import Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import build
+from polariscope.data.dataset import AbstractGridDataset
+from polariscope.models.model import Model
+from polariscope.models.nets.mlp import MlpNet
 from polariscope.objectives import AbstractObjective, Terms, objective, total
-from polariscope.settings import build
 from polariscope.training.feed import Feed
 from polariscope.training.loop import make_optimisers, step_gradients
-from polariscope.training.run import plan, train
 from polariscope.training.settings import TrainSettings
+from polariscope.training.train import plan, train
 
 N_SAMPLES, N_LATENTS = 8, 3
 N_TRAIN = 54

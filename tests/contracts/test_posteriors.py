@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from oracles import assert_is_a_good_member, assert_mean_is, directional_derivatives, label, variants
-from polariscope.errors import InputError
-from polariscope.nets import initialise
-from polariscope.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
+from polariscope.core.errors import InputError
+from polariscope.models.nets import initialise
+from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
 
 N_SAMPLES = 20_000
 PRIOR = (torch.tensor([0.3, 0.0, -1.0]).double(), torch.tensor([0.5, 0.0, -0.7]).double())

@@ -15,12 +15,12 @@ from scipy import stats
 import polariscope as ps
 from long_training import unchecked
 from oracles import STANDARD_ERRORS, TinyDataset, assert_is_a_good_member, label, real_line, variants
-from polariscope.data.gaussian import GaussianDataset
-from polariscope.model import Model
-from polariscope.posteriors import kl
-from polariscope.posteriors.diagonal import DiagonalGaussian
-from polariscope.priors import AbstractPrior, AbstractPriorDistribution, AbstractPriorModule, prior
-from polariscope.priors.mixture import MixturePrior
+from polariscope.data.rendered.gaussian import GaussianDataset
+from polariscope.models.model import Model
+from polariscope.models.posteriors import kl
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.priors import AbstractPrior, AbstractPriorDistribution, AbstractPriorModule, prior
+from polariscope.models.priors.mixture import MixturePrior
 
 N_AUXILIARY = 3
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from oracles import random_rotation
-from polariscope.errors import InputError
-from polariscope.settings import options_of
-from polariscope.similarity import CHANGES, similarity
+from polariscope.analysis.similarity import CHANGES, similarity
+from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
 
 # Sums of 40 × 40 products in float64; roots of squares lose half of the digits only in measures built on them.
 ROUNDING = 1e-9

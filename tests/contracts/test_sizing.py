@@ -10,10 +10,10 @@ import pytest
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.dimension.answer import Size
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing._checks import BOUNDS, used_by
-from polariscope.sizing.size import merge
+from polariscope.sizing.support.answer import Size
+from polariscope.sizing.support.checks import BOUNDS, used_by
+from polariscope.sizing.support.size import merge
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
 EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])
@@ -67,7 +67,7 @@ def test_the_information_bottleneck_stops_where_its_statistic_crosses(
 ) -> None:
     # H(z) − I(x, x̂) in hundredths that rise with n: the last n at most −0.01 is 7.
     monkeypatch.setattr(
-        "polariscope.dimension.renyi.information_gap", lambda z, x, y, **_: (z.shape[1] - 8) / 100
+        "polariscope.numerics.renyi.information_gap", lambda z, x, y, **_: (z.shape[1] - 8) / 100
     )
     found = family[name](LinearCandidates(EIGENVALUES, n_samples=20), Goal(cap=64))
     assert found.value == 7

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset, load_recorded, parse_source
-from polariscope.errors import InputError, PolariscopeError
 
 
 @pytest.fixture

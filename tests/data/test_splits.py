@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polariscope.core.errors import InputError
 from polariscope.data.splits import split
-from polariscope.errors import InputError
 
 
 @given(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from oracles import linear_model, linear_posterior, optimal_decoder, random_rotation, set_linear
-from polariscope.likelihoods import AbstractLikelihood
-from polariscope.likelihoods.bernoulli import BernoulliLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
+from polariscope.models.likelihoods import AbstractLikelihood
+from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 
 
 def curved_model(

@@ -9,16 +9,16 @@ import pytest
 from PIL import Image, ImageSequence
 
 from geometry.models import codes, curved_model, optimal_model
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry import figures
 from polariscope.geometry.animation import write_gif
-from polariscope.geometry.corruption_probe import corruption_probe
 from polariscope.geometry.eigenfaces import eigenfaces
 from polariscope.geometry.interpolation import interpolate
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.geometry.pca import align_with_pca
 from polariscope.geometry.pictures import tile, to_pictures
+from polariscope.geometry.robustness.corruption_probe import corruption_probe
 from polariscope.geometry.traversals import Traversals, traverse_code, traverse_plane
 
 IMAGES = np.random.default_rng(0).random((40, 1, 8, 8)).round().astype(np.float32)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oracles import assert_mean_is
-from polariscope.errors import InputError
-from polariscope.geometry.assignment import signed_permutation_distance
+from polariscope.core.errors import InputError
 from polariscope.geometry.haar import haar_distance, haar_rotations
+from polariscope.numerics.assignment import signed_permutation_distance
 
 
 def test_rotations_are_orthogonal_and_have_the_moments_of_the_uniform_measure():

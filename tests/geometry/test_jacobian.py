@@ -8,18 +8,18 @@ import torch
 from torch import nn
 
 from geometry.models import codes, curved_model, optimal_model
-from polariscope.data.square_nonlinear import SquareNonlinearDataset
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.data.rendered.square_nonlinear import SquareNonlinearDataset
 from polariscope.geometry import jacobian
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.jacobian import decoder_jacobian, decoder_metric
 from polariscope.geometry.orthogonality import decoder_orthogonality
-from polariscope.likelihoods.bernoulli import BernoulliLikelihood
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint
-from polariscope.nets.conv import ConvNet
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
+from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint
+from polariscope.models.nets.conv import ConvNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 
 
 def test_the_jacobian_of_a_linear_decoder_is_its_weights_everywhere():

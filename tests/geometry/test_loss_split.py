@@ -10,11 +10,11 @@ import torch
 
 from geometry.models import codes, curved_model, optimal_model
 from oracles import STANDARD_ERRORS, standard_normal_draws, symmetric_points
-from polariscope.data.arrays import from_arrays
-from polariscope.errors import InputError
+from polariscope.analysis.theory import linear_vae
+from polariscope.core.errors import InputError
+from polariscope.data.own.arrays import from_arrays
 from polariscope.geometry.loss_split import LossSplit, split_reconstruction
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.regime.linear import linear_vae
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 
 EIGENVALUES = np.array([9.0, 4.0, 2.0, 0.5])
 

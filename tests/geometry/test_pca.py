@@ -7,11 +7,11 @@ import pytest
 
 from geometry.models import codes, curved_model, optimal_model
 from oracles import expected_loss, linear_model, minimise, random_rotation, symmetric_points
-from polariscope.errors import InputError
+from polariscope.analysis.theory import linear_posterior, linear_vae
+from polariscope.core.errors import InputError
 from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.geometry.pca import align_with_pca, pca_alignment
 from polariscope.objectives.beta import BetaObjective
-from polariscope.regime.linear import linear_posterior, linear_vae
 
 EIGENVALUES = np.array([9.0, 4.0, 2.0, 0.5])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oracles import random_rotation
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry.polar import polar_test
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_told_is_refused(plane, targets, options, words):
 
 WRONG_CENTRES = """
 import numpy as np
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry.polar import polar_test
 x = np.random.default_rng(0).normal(size=(300, 2))
 for centre in ("median", (0.0, 0.0, 0.0), None):

@@ -11,14 +11,14 @@ import torch
 
 from geometry.models import codes, curved_model, optimal_model
 from oracles import symmetric_points
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.eigenfaces import eigenfaces
 from polariscope.geometry.interpolation import codes_between, interpolate, interpolate_observations
 from polariscope.geometry.ranges import range_of
 from polariscope.geometry.traversals import traverse_code, traverse_observation, traverse_plane
-from polariscope.posteriors.deterministic import DeterministicPosterior
-from polariscope.representations.encode import encode
+from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.runs.encode import encode
 
 EIGENVALUES = np.array([9.0, 4.0, 2.0, 0.5])
 

@@ -13,21 +13,21 @@ from torch import nn
 import polariscope as ps
 from long_training import unchecked
 from oracles import TinyDataset, assert_mean_is, linear_model
-from polariscope.data.gaussian import GaussianDataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.data.rendered.gaussian import GaussianDataset
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors import AbstractPosterior
+from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, Terms, total
-from polariscope.objectives._adversary import Discriminator
 from polariscope.objectives.aae import AaeObjective, Game, discriminator_loss, encoder_loss
 from polariscope.objectives.ae import AeObjective
+from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.vae import VaeObjective
-from polariscope.posteriors import AbstractPosterior
-from polariscope.posteriors.deterministic import DeterministicPosterior
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 MEAN, STD = 0.7, 0.5  # of q(z) beside the prior N(0, 1)
 Z = np.linspace(-12, 12, 40_001)

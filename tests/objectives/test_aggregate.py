@@ -11,15 +11,15 @@ import torch
 from scipy import stats
 
 from oracles import STANDARD_ERRORS, normal_kl_by_quadrature
-from polariscope.objectives._aggregate import (
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.posteriors.full import FullGaussian
+from polariscope.objectives.support.aggregate import (
     ESTIMATORS,
     Estimator,
     aggregate_log_density,
     pairwise_log_density,
     weight_matrix,
 )
-from polariscope.posteriors.diagonal import DiagonalGaussian
-from polariscope.posteriors.full import FullGaussian
 
 N, D = 5, 2
 UNBIASED = ["stratified", "symmetric"]

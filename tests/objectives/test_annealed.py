@@ -7,12 +7,12 @@ import torch
 
 from long_training import unchecked
 from oracles import TinyDataset, linear_model
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
 from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.annealed import AnnealedObjective
 from polariscope.objectives.beta import BetaObjective
-from polariscope.training.run import train
+from polariscope.training.train import train
 
 X = torch.from_numpy(TinyDataset((5,), 6).values(range(6))).double()
 

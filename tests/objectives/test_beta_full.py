@@ -20,17 +20,17 @@ from oracles import (
     optimal_linear_loss,
     random_rotation,
 )
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.linear import LinearNet
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.linear import LinearNet
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.full import FullPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
-from polariscope.posteriors.full import FullPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 EIGENVALUES = np.array([4.0, 2.0, 1.0, 0.5, 0.1])
 DIRECTIONS = random_rotation(5, seed=0)

@@ -9,13 +9,13 @@ import torch
 
 import polariscope as ps
 from oracles import TinyDataset, linear_model
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
 from polariscope.objectives import Batch, Terms, total
-from polariscope.objectives._aggregate import ESTIMATORS, aggregate_log_density
 from polariscope.objectives.beta_tc import BetaTcObjective
+from polariscope.objectives.support.aggregate import ESTIMATORS, aggregate_log_density
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.run import plan, train
+from polariscope.training.train import plan, train
 
 X = torch.from_numpy(TinyDataset((5,), 6).values(range(6))).double()
 N_DATA = 40

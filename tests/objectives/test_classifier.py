@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from oracles import directional_derivatives
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError
+from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.classifier import ClassificationHeads, ClassifierObjective
-from polariscope.posteriors.deterministic import DeterministicPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan, train
+from polariscope.training.train import plan, train
 
 CLASSES = {"shape": 3, "scale": 6}
 

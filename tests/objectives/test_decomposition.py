@@ -11,19 +11,19 @@ import torch
 from scipy import stats
 
 from oracles import TinyDataset, assert_mean_is, directional_derivatives
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalGaussian, DiagonalPosterior
+from polariscope.models.priors import AbstractPrior
+from polariscope.models.priors.isotropic import IsotropicPrior, IsotropicPriorModule
+from polariscope.models.priors.mixture import MixturePrior
 from polariscope.objectives import Batch, Terms, total
-from polariscope.objectives._kernels import Kernel, mmd
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.decomposition import DecompositionObjective, Divergence, inclusive_kl
-from polariscope.posteriors.diagonal import DiagonalGaussian, DiagonalPosterior
-from polariscope.priors import AbstractPrior
-from polariscope.priors.isotropic import IsotropicPrior, IsotropicPriorModule
-from polariscope.priors.mixture import MixturePrior
-from polariscope.training.run import plan
+from polariscope.objectives.support.kernels import Kernel, mmd
+from polariscope.training.train import plan
 
 DIVERGENCES = get_args(Divergence)
 MEANS, VARIANCES = np.array([-1.2, 0.1, 0.9]), np.array([0.2, 0.7, 0.4])
@@ -179,7 +179,7 @@ def test_the_unbiased_discrepancy_of_single_samples_is_refused_before_training()
 
 
 def test_the_inclusive_kl_to_a_conditional_prior_is_refused_before_training() -> None:
-    from polariscope.data.pinwheel import PinwheelDataset
+    from polariscope.data.rendered.pinwheel import PinwheelDataset
 
     with pytest.raises(InputError, match=r"needs one prior for all samples.*divergence='mmd'"):
         plan(PinwheelDataset(), DecompositionObjective(), n_latents=2, prior="conditional")

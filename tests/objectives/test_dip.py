@@ -9,16 +9,16 @@ import torch
 import polariscope as ps
 from long_training import unchecked
 from oracles import STANDARD_ERRORS, TinyDataset, linear_model, set_linear, symmetric_points
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.posteriors.full import FullGaussian
 from polariscope.objectives import Batch, Terms, total
-from polariscope.objectives._moments import aggregate_covariance, covariance, identity_gap
 from polariscope.objectives.dip_i import DipIObjective
 from polariscope.objectives.dip_ii import DipIIObjective
+from polariscope.objectives.support.moments import aggregate_covariance, covariance, identity_gap
 from polariscope.objectives.vae import VaeObjective
-from polariscope.posteriors.diagonal import DiagonalGaussian
-from polariscope.posteriors.full import FullGaussian
-from polariscope.training.run import train
+from polariscope.training.train import train
 
 BOTH = [DipIObjective, DipIIObjective]
 MEAN = torch.tensor([[1.0, 2.0], [3.0, 2.0], [2.0, 5.0]], dtype=torch.float64)

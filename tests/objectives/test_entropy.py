@@ -18,14 +18,14 @@ from oracles import (
     random_rotation,
     set_linear,
 )
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
+from polariscope.models.posteriors.full import FullPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.entropy import EntropyObjective
 from polariscope.objectives.vae import VaeObjective
-from polariscope.posteriors.full import FullPosterior
-from polariscope.priors.isotropic import IsotropicPrior
 
 X = torch.from_numpy(TinyDataset((5,), 6).values(range(6))).double()
 D = 3

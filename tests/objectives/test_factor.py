@@ -10,13 +10,13 @@ import torch
 
 import polariscope as ps
 from oracles import STANDARD_ERRORS, TinyDataset, assert_mean_is, linear_model, set_linear
-from polariscope import files
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
 from polariscope.objectives import Batch, total
 from polariscope.objectives.factor import FactorObjective, permute_latents
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.run import train
+from polariscope.training.train import train
 
 DATA = TinyDataset((5,), 6)
 X = torch.from_numpy(DATA.values(range(6))).double()

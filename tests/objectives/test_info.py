@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from oracles import TinyDataset, directional_derivatives
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Terms, total
-from polariscope.objectives._kernels import Kernel
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.info import InfoObjective
+from polariscope.objectives.support.kernels import Kernel
 from polariscope.objectives.vae import VaeObjective
 from polariscope.objectives.wae import WaeObjective
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
 
 
 @pytest.fixture

@@ -9,20 +9,20 @@ import pytest
 import torch
 
 from oracles import STANDARD_ERRORS
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError
+from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.linear import LinearNet
-from polariscope.nets.mlp import MlpNet
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.linear import LinearNet
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.conditional import ConditionalPrior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.ivae import IvaeObjective
 from polariscope.objectives.vae import VaeObjective
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.conditional import ConditionalPrior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan, train
+from polariscope.training.train import plan, train
 
 SHAPE, N_LATENTS, N_AUXILIARY = (5,), 3, 2
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from oracles import assert_mean_is, random_rotation
-from polariscope.errors import InputError
-from polariscope.objectives._kernels import SCALES, Estimator, Kernel, mmd, pair_weights
+from polariscope.core.errors import InputError
+from polariscope.objectives.support.kernels import SCALES, Estimator, Kernel, mmd, pair_weights
 
 KERNELS = get_args(Kernel)
 ESTIMATORS = get_args(Estimator)

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from oracles import TinyDataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.bernoulli import BernoulliLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.conv import ConvNet
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.conv import ConvNet
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.vae import VaeObjective
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
 
 SHAPE = (2, 16, 16)
 

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from oracles import STANDARD_ERRORS, directional_derivatives
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError
+from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.linear import LinearNet
-from polariscope.nets.mlp import MlpNet
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.linear import LinearNet
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.pcl import LaplaceScore, NetworkScore, PclObjective, cyclic_order
-from polariscope.posteriors.deterministic import DeterministicPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 
 def encoder(n_features: int, n_latents: int, net=None) -> Model:

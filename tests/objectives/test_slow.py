@@ -10,19 +10,19 @@ import pytest
 import torch
 
 from oracles import directional_derivatives, standard_normal_draws
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError
+from polariscope.data.own.arrays import from_arrays
+from polariscope.data.pairs import Transition
 from polariscope.data.sources import load_dataset
-from polariscope.data.transitions import Transition
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.slow import SlowObjective, laplace_cross_entropy
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 RATE = 6.0
 

@@ -11,20 +11,20 @@ import torch
 import polariscope as ps
 from long_training import unchecked
 from oracles import TinyDataset
-from polariscope.data.gaussian import GaussianDataset
-from polariscope.errors import InputError
-from polariscope.likelihoods.gaussian import GaussianLikelihood
-from polariscope.model import Blueprint, Model
-from polariscope.nets.mlp import MlpNet
+from polariscope.core.errors import InputError
+from polariscope.data.rendered.gaussian import GaussianDataset
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets.mlp import MlpNet
+from polariscope.models.posteriors import AbstractPosterior
+from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
+from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Terms, total
-from polariscope.objectives._kernels import mmd
 from polariscope.objectives.ae import AeObjective
+from polariscope.objectives.support.kernels import mmd
 from polariscope.objectives.wae import WaeObjective
-from polariscope.posteriors import AbstractPosterior
-from polariscope.posteriors.deterministic import DeterministicPosterior
-from polariscope.posteriors.diagonal import DiagonalPosterior
-from polariscope.priors.isotropic import IsotropicPrior
-from polariscope.training.run import plan
+from polariscope.training.train import plan
 
 
 def model_with(posterior: AbstractPosterior, prior: IsotropicPrior = IsotropicPrior()) -> Model:  # noqa: B008

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polariscope.regime.linear import LinearSolution, linear_vae
-from polariscope.representations import Representation
-from polariscope.seeds import generator
+from polariscope.analysis.representation import Representation
+from polariscope.analysis.theory import LinearSolution, linear_vae
+from polariscope.core.seeds import generator
 from polariscope.sizing import AbstractCandidates, Curves
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polariscope.dimension.fondue import CapError
-from polariscope.dimension.watching import SILENT
 from polariscope.sizing import Curves, Goal
-from polariscope.sizing.beta import PRECISION, largest_beta
 from polariscope.sizing.fondue import fondue
+from polariscope.sizing.support.beta import PRECISION, largest_beta
+from polariscope.sizing.support.judge import SILENT
+from polariscope.sizing.support.search import CapError
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
 EIGENVALUES = np.array([90.0, 60.0, 40.0, 30.0, 20.0, 12.0, 0.6, 0.3, 0.1, 0.05])

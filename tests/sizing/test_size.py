@@ -14,13 +14,13 @@ import pytest
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.dimension.answer import Size
-from polariscope.dimension.fondue import CapError
-from polariscope.errors import InputError, PolariscopeError
-from polariscope.seeds import generator
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.seeds import generator
 from polariscope.sizing import family
-from polariscope.sizing.candidates import TrainedCandidates
-from polariscope.sizing.size import read_size
+from polariscope.sizing.support.answer import Size
+from polariscope.sizing.support.candidates import TrainedCandidates
+from polariscope.sizing.support.search import CapError
+from polariscope.sizing.support.size import read_size
 
 LINEAR: dict[str, Any] = {
     **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import polariscope as ps
-from polariscope.representations import Representation
-from polariscope.training.run import plan
+from polariscope.analysis.representation import Representation
+from polariscope.training.train import plan
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from oracles import assert_mean_is
-from polariscope.errors import InputError
-from polariscope.posteriors.diagonal import DiagonalGaussian
+from polariscope.core.errors import InputError
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
 
 FOLDER = Path(__file__).parents[2] / "studies"
 

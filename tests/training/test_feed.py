@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from polariscope.data.arrays import from_arrays
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.data.own.arrays import from_arrays
+from polariscope.data.pairs import Transition
 from polariscope.data.sources import load_dataset
-from polariscope.data.transitions import Transition
-from polariscope.errors import InputError
-from polariscope.seeds import generator
-from polariscope.training.feed import Feed, auxiliary_values, class_labels
-from polariscope.training.run import plan
+from polariscope.models.auxiliary import auxiliary_values
+from polariscope.training.feed import Feed, class_labels
+from polariscope.training.train import plan
 
 INDICES = np.array([0, 5, 100_000, 700_000])
 

@@ -8,15 +8,15 @@ import torch
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.data import AbstractDataset
-from polariscope.errors import DivergedError, InputError
+from polariscope.core.errors import DivergedError, InputError
+from polariscope.data.dataset import AbstractDataset
 from polariscope.objectives import Term
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.checkpoint import saved_steps
-from polariscope.training.folder import RunFolder, read_log
+from polariscope.storage.checkpoints import saved_steps
+from polariscope.storage.run_folder import RunFolder, read_log
 from polariscope.training.loop import fit
-from polariscope.training.run import plan, train
 from polariscope.training.settings import TrainSettings
+from polariscope.training.train import plan, train
 
 EIGENVALUES = (4.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 

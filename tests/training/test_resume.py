@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import polariscope as ps
-from polariscope.errors import InputError, PolariscopeError
-from polariscope.training import checkpoint
-from polariscope.training.folder import RunFolder, read_log
-from polariscope.training.run import train
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.storage import checkpoints as checkpoint
+from polariscope.storage.run_folder import RunFolder, read_log
+from polariscope.training.train import train
 
 SCRIPT = """
 import sys

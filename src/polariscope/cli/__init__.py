@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError, PolariscopeError
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 

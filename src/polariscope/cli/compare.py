@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from polariscope.comparison.comparison import HeatMap
+    from polariscope.layers.comparison import HeatMap
 
 
 def compare(
@@ -35,8 +35,8 @@ def compare(
     from rich.text import Text
 
     from polariscope.cli.console import printer, quoted, say, say_next
-    from polariscope.comparison.compare import compare as compare_models
-    from polariscope.comparison.printing import has_matching, matching_as_text, thinned
+    from polariscope.layers.compare import compare as compare_models
+    from polariscope.layers.printing import has_matching, matching_as_text, thinned
 
     if out.exists() and not out.is_dir():
         raise InputError(f"--out must be a folder, got the file {out}.")
@@ -75,7 +75,7 @@ def compare(
 
 def _as_typed(message: str) -> str:
     """A message whose remedy can be typed, not given to a function."""
-    from polariscope.comparison.sources import GIVE_DATA, KEEP_ALL
+    from polariscope.layers.sources import GIVE_DATA, KEEP_ALL
 
     return message.replace(KEEP_ALL, "--keep-checkpoints all").replace(
         GIVE_DATA, "compare runs of the same data"
@@ -86,7 +86,7 @@ def coloured(found: HeatMap) -> Text:
     """The heat map in numbers, the deeper the colour the more alike."""
     from rich.text import Text
 
-    from polariscope.comparison.printing import cells_of, sentence
+    from polariscope.layers.printing import cells_of, sentence
 
     header, *lines = cells_of(found)
     text = Text(f"{sentence(found)}\n", style="bold")

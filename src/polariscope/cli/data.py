@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.flags import KEY, Group, groups_of, in_flag_spelling, share_out
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
@@ -19,7 +19,7 @@ Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
-    from polariscope.data import family as datasets
+    from polariscope.data.dataset import family as datasets
     from polariscope.data.sources import parse_source
 
     name = source.partition(":")[0]
@@ -49,7 +49,7 @@ def _open(context: typer.Context, source: str, own: tuple[str, ...] = ()) -> Abs
 def list_datasets() -> None:
     """List the datasets."""
     from polariscope.cli.console import printer, table
-    from polariscope.data import family as datasets
+    from polariscope.data.dataset import family as datasets
 
     headers = ("dataset", "observations", "factors", "shape", "what it is")
     shown = table(*headers, numbers=("observations", "factors"), prose=("shape", "what it is"))
@@ -68,7 +68,7 @@ def list_datasets() -> None:
 def info(context: typer.Context, name: Source) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
     from polariscope.cli.console import plural, printer, say, table
-    from polariscope.data import family as datasets
+    from polariscope.data.dataset import family as datasets
 
     data = _open(context, name)
     say(f"{data.name}: {datasets.summary(data.name)}")

@@ -35,11 +35,11 @@ def demo(
     from polariscope.cli.sizes import print_size
     from polariscope.cli.train import keep_size, train_and_tell
     from polariscope.data.sources import load_dataset
-    from polariscope.report.record import diagnose_run
-    from polariscope.report.report import report
-    from polariscope.sizing.candidates import begin_from_candidate
-    from polariscope.sizing.size import size
-    from polariscope.training.run import plan
+    from polariscope.pages.record import diagnose_run
+    from polariscope.pages.report import report
+    from polariscope.sizing.support.candidates import begin_from_candidate
+    from polariscope.sizing.support.size import size
+    from polariscope.training.train import plan
 
     data = load_dataset(DEMO_DATASET, **DEMO_DATASET_OPTIONS)
     say(

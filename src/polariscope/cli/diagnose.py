@@ -9,11 +9,11 @@ import typer
 
 from polariscope.cli.flags import in_flag_spelling
 from polariscope.cli.targets import SAMPLES, check_file
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
-    from polariscope.regime.decomposition import Decomposition
-    from polariscope.regime.regime import Regime
+    from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.regime.regime import Regime
 
 
 def diagnose(
@@ -37,9 +37,9 @@ def diagnose(
     holds mean and variance (or log_variance), both (sample, latent), and may hold sampled and factors.
     --decompose looks at no more than 5000 of them, and writes decomposition.json beside a run.
     """
-    from polariscope import files
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_regime
+    from polariscope.core import files
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
@@ -67,24 +67,24 @@ def diagnose(
 def find_regime(target: Path, alpha: float, samples: int | None, seed: int) -> Regime:
     """The diagnosis of a run, written beside it, or of the arrays in a file."""
     if target.is_dir():
-        from polariscope.report.record import diagnose_run
+        from polariscope.pages.record import diagnose_run
 
         return diagnose_run(target, n_samples=samples or SAMPLES, alpha=alpha, seed=seed)
     check_file(target, samples)
-    from polariscope.regime.diagnose import diagnose as diagnose_codes
-    from polariscope.representations.store import load_codes
+    from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
+    from polariscope.storage.representation import load_codes
 
     return diagnose_codes(load_codes(target, seed), alpha=alpha, seed=seed)
 
 
 def find_decomposition(target: Path, samples: int | None, seed: int) -> Decomposition:
     """The parts of the rate of a run, whose encoding is at hand after its diagnosis, or of the arrays in a file."""
-    from polariscope.regime.decomposition import decompose
+    from polariscope.analysis.decomposition import decompose
 
     if target.is_dir():
-        from polariscope.representations.encode import encode
+        from polariscope.runs.encode import encode
 
         return decompose(encode(target, n_samples=samples or SAMPLES, seed=seed), seed=seed)
-    from polariscope.representations.store import load_codes
+    from polariscope.storage.representation import load_codes
 
     return decompose(load_codes(target, seed), seed=seed)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.errors import InputError, unknown
-from polariscope.registry import Family
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.registry import Family
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from polariscope.settings import Option
+    from polariscope.core.options import Option
 
 FAMILIES = (
     "objectives",
@@ -67,7 +67,7 @@ def list_family(
 
 def open_family(name: str) -> Family:
     """The registry of a family by its public name."""
-    return importlib.import_module(f"polariscope.{'data' if name == 'datasets' else name}").family
+    return getattr(importlib.import_module("polariscope"), name)
 
 
 def table_of(members: Family, flags: bool = True) -> Table:
@@ -87,7 +87,7 @@ def table_of(members: Family, flags: bool = True) -> Table:
 def can_be_typed(option: Option) -> bool:
     """Whether an option is a setting; arrays, what metrics share and what describes columns come from a program.
 
-    >>> from polariscope.settings import Option
+    >>> from polariscope.core.options import Option
     >>> from collections.abc import Sequence
     >>> can_be_typed(Option("variance", Any, None, "")), can_be_typed(Option("variance", float, 0.99, ""))
     (False, True)

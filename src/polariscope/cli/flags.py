@@ -15,9 +15,9 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from polariscope.errors import InputError
-from polariscope.registry import Family
-from polariscope.settings import Option, options_of
+from polariscope.core.errors import InputError
+from polariscope.core.options import Option, options_of
+from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"
 NO_VALUE = object()  # a flag at the end of the line, or before another flag
@@ -103,7 +103,7 @@ class FlagCommand(TyperCommand):
 
     def groups(self) -> list[Group]:
         """The options that may be given, those of every concept that could be chosen."""
-        from polariscope.data import family as datasets
+        from polariscope.data.dataset import family as datasets
 
         return groups_of("data", datasets)
 

@@ -6,9 +6,9 @@ import math
 
 from rich.text import Text
 
+from polariscope.analysis.regime.printing import evidence, number
+from polariscope.analysis.regime.regime import Regime
 from polariscope.cli.console import printer, say, table
-from polariscope.regime.printing import evidence, number
-from polariscope.regime.regime import Regime
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
 BAR = 16  # characters of the longest bar

@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Int, UInt8
 from rich.table import Table
 
-from polariscope import files
 from polariscope.cli.console import table
-from polariscope.data import AbstractDataset
-from polariscope.errors import InputError
-from polariscope.seeds import generator
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
 
 if TYPE_CHECKING:
     from PIL import Image

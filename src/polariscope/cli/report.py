@@ -15,7 +15,7 @@ def report(
     seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
 ) -> None:
     """Write everything about a run on one HTML page."""
-    from polariscope.report.report import report as write_report
+    from polariscope.pages.report import report as write_report
 
     tell_report(write_report(run, n_samples=samples, alpha=alpha, seed=seed))
 

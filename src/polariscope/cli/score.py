@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.targets import SAMPLES, check_file
-from polariscope.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
-    from polariscope.metrics import Score
-    from polariscope.metrics._checks import FactorKind
-    from polariscope.metrics._scoring import Scores
+    from polariscope.analysis.metrics import Score
+    from polariscope.analysis.metrics.support.checks import FactorKind
+    from polariscope.analysis.score import Scores
 
 
 def score(
@@ -40,10 +40,10 @@ def score(
     mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and factors,
     (sample, factor); names in factor_names.
     """
-    from polariscope import files
+    from polariscope.analysis.score import score as score_codes
     from polariscope.cli.console import quoted, say, say_next
-    from polariscope.metrics._scoring import score as score_codes
-    from polariscope.report.scores import scores_file
+    from polariscope.core import files
+    from polariscope.pages.sections.scores import scores_file
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
@@ -81,7 +81,7 @@ def keep_scores(file: Path, scores: Scores, digest: str) -> None:
     """
     import filelock
 
-    from polariscope import files
+    from polariscope.core import files
 
     with filelock.FileLock(
         file.with_name(f".{file.name}.lock")
@@ -91,7 +91,7 @@ def keep_scores(file: Path, scores: Scores, digest: str) -> None:
 
 def _with_earlier(file: Path, scores: Scores) -> Scores:
     from polariscope.cli.console import say
-    from polariscope.report.scores import read_scores
+    from polariscope.pages.sections.scores import read_scores
 
     if not file.exists():
         return scores
@@ -115,7 +115,7 @@ def _with_earlier(file: Path, scores: Scores) -> Scores:
 
 def _as_typed(message: str, target: Path) -> str:
     """A message whose remedy is what can be typed or put in the file, not an argument of a function."""
-    from polariscope.metrics._checks import DECLARE, DRAW_MORE, GIVE_VARIANCE
+    from polariscope.analysis.metrics.support.checks import DECLARE, DRAW_MORE, GIVE_VARIANCE
 
     everywhere = {"metrics must name": "--metrics must name"}
     of_run = {DRAW_MORE: "encode more with --samples", "draw more samples": "encode more with --samples"}
@@ -135,8 +135,8 @@ def _open(
     """The codes of a run or of a file, what is known of their factors beside them, and the run's model's digest."""
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     if target.is_dir():
-        from polariscope.report.record import open_run
-        from polariscope.representations.encode import encode
+        from polariscope.pages.record import open_run
+        from polariscope.runs.encode import encode
 
         if names:
             raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
@@ -151,8 +151,8 @@ def _open(
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
     """The codes of a file with variances, or the array of one without."""
-    from polariscope import files
-    from polariscope.representations.store import codes_from_arrays
+    from polariscope.core import files
+    from polariscope.storage.representation import codes_from_arrays
 
     arrays = files.read_arrays(target)
     factors = arrays.get("factors")
@@ -166,8 +166,8 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
 
 
 def _kinds(factors: Any, names: tuple[str, ...], measured: list[str]) -> list[FactorKind]:
-    from polariscope.errors import unknown
-    from polariscope.metrics._checks import named
+    from polariscope.analysis.metrics.support.checks import named
+    from polariscope.core.errors import unknown
 
     columns = named(names, factors.shape[1] if factors is not None and factors.ndim == 2 else 0)
     for name in measured:

@@ -14,7 +14,7 @@ from polariscope.cli import INTERRUPTED
 from polariscope.cli.data import SOURCE_HELP
 from polariscope.cli.flags import KEY, Group, in_flag_spelling
 from polariscope.cli.train import TrainCommand, take_flags
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 OURS = ("steps", "epochs", "learning_rate", "schedule", "seed", "log_every", "probe_samples")
 """Options of the training that mean something of their own here, or are the search's to choose."""
@@ -135,10 +135,10 @@ def size_and_tell(
     """Find the answer with live progress, print it, and write the page where there is a folder."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
-    from polariscope.report.size import write_size_page
+    from polariscope.pages.size import write_size_page
     from polariscope.sizing import Goal
-    from polariscope.sizing.compare import compare_sizes
-    from polariscope.sizing.size import size as find_size
+    from polariscope.sizing.support.compare import compare_sizes
+    from polariscope.sizing.support.size import size as find_size
 
     with SizeProgress(quiet=quiet) as progress:
         if compare:

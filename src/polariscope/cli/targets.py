@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 SAMPLES = 10_000
 """Observations of a run that are encoded unless a number is given."""

@@ -10,10 +10,10 @@ import typer
 
 from polariscope.cli.data import SOURCE_HELP, dataset_group, open_source
 from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, in_flag_spelling, share_out
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 class TrainCommand(FlagCommand):
@@ -21,9 +21,9 @@ class TrainCommand(FlagCommand):
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
-        from polariscope.settings import options_of
-        from polariscope.training.run import FAMILIES
+        from polariscope.core.options import options_of
         from polariscope.training.settings import TrainSettings
+        from polariscope.training.train import FAMILIES
 
         concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
         return [Group("training", "", options_of(TrainSettings)), *concepts, *super().groups()]
@@ -107,7 +107,7 @@ def train(
 
 def latents_of(folder: Path) -> int:
     """The number of latents that was found in a folder of ``polariscope size``."""
-    from polariscope.sizing.size import read_size
+    from polariscope.sizing.support.size import read_size
 
     if (folder / "sizes.json").is_file() and not (folder / "size.json").is_file():
         methods = ", ".join(str(file.parent) for file in sorted(folder.glob("*/size.json")))
@@ -129,7 +129,7 @@ def latents_of(folder: Path) -> int:
 
 def keep_size(folder: Path, run: Path) -> None:
     """Put the answer beside the model, where the report finds it."""
-    from polariscope import files
+    from polariscope.core import files
 
     files.write_json(run / "size.json", files.read_json(folder / "size.json"))
 
@@ -138,7 +138,7 @@ def take_flags(
     source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
-    from polariscope.training.run import FAMILIES, choose, label
+    from polariscope.training.train import FAMILIES, choose, label
 
     for part, name in concepts.items():
         if name != "auto":
@@ -161,7 +161,7 @@ def take_flags(
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
     """Where a run goes that was given no folder: the same settings, the same place."""
-    from polariscope.training.run import plan
+    from polariscope.training.train import plan
 
     digest = plan(data, **settings).describe("cpu")["hash"]
     return Path("runs", f"{data.name}-{settings['objective']}-{digest[:8]}")
@@ -178,7 +178,7 @@ class News:
 
     def __call__(self, step: int, line: dict[str, Any] | None) -> None:
         from polariscope.cli.console import say
-        from polariscope.training.progress import ProgressLine
+        from polariscope.training.listeners import ProgressLine
 
         if not self.begun and not self.quiet:
             if step > 1:
@@ -201,9 +201,9 @@ def train_and_tell(
 ) -> None:
     """Train into ``run`` with live progress, then say what the latents are and where the run is."""
     from polariscope.cli.console import plural, say
-    from polariscope.training.folder import read_log
-    from polariscope.training.run import plan
-    from polariscope.training.run import train as train_model
+    from polariscope.storage.run_folder import read_log
+    from polariscope.training.train import plan
+    from polariscope.training.train import train as train_model
 
     steps = plan(data, **settings).settings.steps
     with ExitStack() as shown:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polariscope.data import AbstractDataset, family
-from polariscope.errors import InputError, PolariscopeError
-from polariscope.settings import build, options_of
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.options import build, options_of
+from polariscope.data.dataset import AbstractDataset, family
 
 
 def load_dataset(name: str, **options: Any) -> AbstractDataset:

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.errors import InputError
-from polariscope.seeds import generator
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

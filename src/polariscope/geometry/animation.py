@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from polariscope import files
-from polariscope.errors import InputError
+from polariscope.core import files
+from polariscope.core.errors import InputError
 from polariscope.geometry.pictures import tile, to_pictures
 
 SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so that they can be seen

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.errors import InputError, unknown
-from polariscope.likelihoods.bernoulli import BernoulliDistribution
-from polariscope.model import Model
+from polariscope.core.errors import InputError, unknown
+from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
+from polariscope.models.model import Model
 
 Output = Literal["mean", "logits"]
 BATCH = 64

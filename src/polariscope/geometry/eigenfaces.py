@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import decode, evaluating
 from polariscope.geometry.observations import choose_observations, posteriors
 from polariscope.geometry.traversals import traverse_code

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.errors import InputError
-from polariscope.geometry.corruption_probe import Corrupted
+from polariscope.core.errors import InputError
 from polariscope.geometry.eigenfaces import Eigenfaces
 from polariscope.geometry.interpolation import Interpolation
 from polariscope.geometry.loss_split import LossSplit
 from polariscope.geometry.orthogonality import Orthogonality
 from polariscope.geometry.pca import PcaAlignment
 from polariscope.geometry.pictures import to_pictures
+from polariscope.geometry.robustness.corruption_probe import Corrupted
 from polariscope.geometry.traversals import Plane, Traversals
 
 if TYPE_CHECKING:

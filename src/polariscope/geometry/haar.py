@@ -9,9 +9,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.errors import InputError
-from polariscope.geometry.assignment import signed_permutation_distance
-from polariscope.seeds import generator
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.numerics.assignment import signed_permutation_distance
 
 N_DRAWS = 2000
 

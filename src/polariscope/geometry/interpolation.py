@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
 from polariscope.geometry.observations import choose_observations, posteriors
 

@@ -11,14 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.errors import PolariscopeError
-from polariscope.geometry.decoder import (
-    Output,
-    check_codes,
-    decoder_function,
-    evaluating,
-    place_codes,
-)
+from polariscope.core.errors import PolariscopeError
+from polariscope.geometry.decoder import Output, check_codes, decoder_function, evaluating, place_codes
 
 MOST_VALUES = 2**22  # entries of Jacobians held at once; what hidden layers need comes on top
 

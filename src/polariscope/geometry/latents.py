@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polariscope.errors import InputError, unknown
-from polariscope.variable_types import TYPES, VariableType
+from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.core.errors import InputError, unknown
 
 
 def kept_latents(

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from polariscope.data import AbstractDataset
-from polariscope.data.arrays import from_arrays
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.own.arrays import from_arrays
 from polariscope.geometry.decoder import BATCH
-from polariscope.model import Model
-from polariscope.posteriors import AbstractPosteriorDistribution
-from polariscope.seeds import generator
-from polariscope.training.feed import auxiliary_values
+from polariscope.models.auxiliary import auxiliary_of
+from polariscope.models.model import Model
+from polariscope.models.posteriors import AbstractPosteriorDistribution
 
 
 def choose_observations(
@@ -58,12 +58,3 @@ def posteriors(
         rows = indices[first : first + BATCH]
         x = model.place(torch.from_numpy(dataset.values(rows)))
         yield x, model.encode(x, auxiliary_of(model, dataset, rows))
-
-
-def auxiliary_of(
-    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
-) -> Float[Tensor, "sample auxiliary"] | None:
-    """What encoder and prior are given beside the observations; mostly nothing."""
-    if not model.blueprint.n_auxiliary:
-        return None
-    return auxiliary_values(dataset, indices).to(model.device, model.dtype)

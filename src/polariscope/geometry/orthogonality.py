@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.errors import InputError
-from polariscope.geometry._intervals import interval_of_mean
-from polariscope.geometry.assignment import signed_permutation_distance
+from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes
 from polariscope.geometry.haar import haar_distance, haar_rotations
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.geometry.latents import kept_latents
-from polariscope.seeds import generator
-from polariscope.variable_types import VariableType
+from polariscope.numerics.assignment import signed_permutation_distance
+from polariscope.numerics.intervals import interval_of_mean
 
 N_POINTS = 500
 CLOSE = 0.1  # singular values closer than this, relatively, are called degenerate

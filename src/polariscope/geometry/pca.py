@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.errors import InputError
-from polariscope.geometry.assignment import assign
+from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
 from polariscope.geometry.latents import kept_latents
-from polariscope.variable_types import VariableType
+from polariscope.numerics.assignment import assign
 
 CLOSE = 0.1  # eigenvalues closer than this, relatively, leave their directions to chance
 

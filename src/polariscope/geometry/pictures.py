@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 PAPER = 255
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from polariscope.errors import InputError
-from polariscope.metrics._resampling import recentred_interval
-from polariscope.seeds import generator
+from polariscope.analysis.metrics.support.resampling import recentred_interval
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
 
 Verdict = Literal["cartesian", "polar", "undecided"]
 N_BINS = 20

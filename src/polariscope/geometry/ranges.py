@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from polariscope.model import Model
-from polariscope.representations import Representation
-from polariscope.seeds import derive
+from polariscope.analysis.representation import Representation
+from polariscope.core.seeds import derive
+from polariscope.models.model import Model
 
 Scale = Literal["prior", "prior over all u", "codes"]
 

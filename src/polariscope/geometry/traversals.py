@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from polariscope.errors import InputError
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
 from polariscope.geometry.latents import kept_latents
 from polariscope.geometry.observations import choose_observations, posteriors
 from polariscope.geometry.ranges import Scale, prior_of, range_of
-from polariscope.model import Model
-from polariscope.regime.regime import Regime
-from polariscope.representations import Representation
+from polariscope.models.model import Model
 
 N_STEPS = 10
 REACH = 3.0  # prior standard deviations to either side

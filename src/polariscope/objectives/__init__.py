@@ -21,12 +21,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.model import Blueprint, Model
-from polariscope.posteriors import AbstractPosteriorDistribution, kl
-from polariscope.registry import open_family
+from polariscope.core.registry import open_family
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 Need = Literal["pairs", "labels"]
 

@@ -12,13 +12,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from polariscope.data import AbstractDataset
-from polariscope.errors import InputError, unknown
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError, unknown
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.posteriors import kl
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
-from polariscope.objectives._adversary import Discriminator
-from polariscope.objectives._options import refuse_negative
-from polariscope.posteriors import kl
+from polariscope.objectives.support.adversary import Discriminator
+from polariscope.objectives.support.options import refuse_negative
 
 Game = Literal["non-saturating", "saturating"]
 SLOPE = 0.2

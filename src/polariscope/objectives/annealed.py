@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from polariscope.model import Model
+from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._options import refuse_negative
+from polariscope.objectives.support.options import refuse_negative
 
 
 @objective("annealed")

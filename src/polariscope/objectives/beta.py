@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
-from polariscope.objectives._options import refuse_negative
+from polariscope.objectives.support.options import refuse_negative
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("beta-full")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.errors import InputError, unknown
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError, unknown
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._aggregate import ESTIMATORS, Estimator, aggregate_log_density
-from polariscope.objectives._options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.aggregate import ESTIMATORS, Estimator, aggregate_log_density
+from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("beta-tc")
@@ -30,8 +30,8 @@ class BetaTcObjective(AbstractObjective):
     (one column per latent; for other priors, what is left of the rate), and add up to log q(z|x) − log p(z) at the
     draw. β = 1 is the VAE, and β − 1 is FactorVAE's γ. The weight is on TC alone: the rate keeps weight 1.
 
-    q(z) is estimated from the batch by ``estimator`` (:mod:`polariscope.objectives._aggregate`). Estimates may be
-    negative though TC is not, and with small batches the penalty behaves like more rate (mathieu2019 App. C;
+    q(z) is estimated from the batch by ``estimator`` (:mod:`polariscope.objectives.support.aggregate`). Estimates may
+    be negative though TC is not, and with small batches the penalty behaves like more rate (mathieu2019 App. C;
     mushom2020 §5.4 saw both).
 
     Reference: Chen et al., Isolating Sources of Disentanglement in VAEs, 2018, https://arxiv.org/abs/1802.04942;

@@ -11,16 +11,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polariscope.data import AbstractGridDataset
-from polariscope.data._labels import discrete_factors
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
-from polariscope.nets import initialise
+from polariscope.core.errors import InputError
+from polariscope.data.dataset import AbstractGridDataset
+from polariscope.data.labels import discrete_factors
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets import initialise
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
-from polariscope.objectives._pairs import refuse_conditional_prior
+from polariscope.objectives.support.pairs import refuse_conditional_prior
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("classifier")

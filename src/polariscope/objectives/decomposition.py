@@ -10,15 +10,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.data import AbstractDataset
-from polariscope.errors import InputError, unknown
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError, unknown
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.posteriors import AbstractPosteriorDistribution
+from polariscope.models.priors import AbstractPriorDistribution
 from polariscope.objectives import Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._aggregate import pairwise_log_density
-from polariscope.objectives._kernels import AbstractMmdObjective
-from polariscope.objectives._options import refuse_negative
-from polariscope.posteriors import AbstractPosteriorDistribution
-from polariscope.priors import AbstractPriorDistribution
+from polariscope.objectives.support.aggregate import pairwise_log_density
+from polariscope.objectives.support.kernels import AbstractMmdObjective
+from polariscope.objectives.support.options import refuse_negative
 
 Divergence = Literal["inclusive-kl", "mmd"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.model import Blueprint, Model
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, objective, run_forward
-from polariscope.objectives._moments import aggregate_covariance, identity_gap
-from polariscope.objectives._options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.moments import aggregate_covariance, identity_gap
+from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("dip-ii")

@@ -10,14 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._adversary import Discriminator
-from polariscope.objectives._options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.adversary import Discriminator
+from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 SLOPE = 0.2
 

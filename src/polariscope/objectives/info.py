@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from polariscope.errors import InputError, unknown
-from polariscope.model import Model
+from polariscope.core.errors import InputError, unknown
+from polariscope.models.model import Model
 from polariscope.objectives import Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._kernels import AbstractMmdObjective
+from polariscope.objectives.support.kernels import AbstractMmdObjective
 
 Form = Literal["original", "printed"]
 NUMBERS: dict[str, tuple[str, str]] = {

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("ivae")

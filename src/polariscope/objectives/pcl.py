@@ -10,16 +10,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polariscope.data.transitions import Transition, TransitionKind
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
-from polariscope.nets import initialise
+from polariscope.core.errors import InputError
+from polariscope.data.pairs import Transition, TransitionKind
+from polariscope.models.model import Blueprint, Model
+from polariscope.models.nets import initialise
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
-from polariscope.objectives._options import refuse_single_samples
-from polariscope.objectives._pairs import check_pairs, pair_of
+from polariscope.objectives.support.options import refuse_single_samples
+from polariscope.objectives.support.pairs import check_pairs, pair_of
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("pcl")

@@ -10,15 +10,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.data.transitions import Transition, TransitionKind
-from polariscope.errors import InputError
-from polariscope.model import Blueprint, Model
+from polariscope.core.errors import InputError
+from polariscope.data.pairs import Transition, TransitionKind
+from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives._options import refuse_negative
-from polariscope.objectives._pairs import check_pairs, pair_of
+from polariscope.objectives.support.options import refuse_negative
+from polariscope.objectives.support.pairs import check_pairs, pair_of
 
 if TYPE_CHECKING:
-    from polariscope.data import AbstractDataset
+    from polariscope.data.dataset import AbstractDataset
 
 
 @objective("slow")

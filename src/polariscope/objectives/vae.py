@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from polariscope.model import Model
+from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 
 

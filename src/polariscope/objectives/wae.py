@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from polariscope.model import Model
+from polariscope.models.model import Model
+from polariscope.models.posteriors import kl
 from polariscope.objectives import Batch, Term, Terms, objective
-from polariscope.objectives._kernels import AbstractMmdObjective
-from polariscope.objectives._options import refuse_negative
-from polariscope.posteriors import kl
+from polariscope.objectives.support.kernels import AbstractMmdObjective
+from polariscope.objectives.support.options import refuse_negative
 
 
 @objective("wae")

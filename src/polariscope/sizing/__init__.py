@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.dimension.answer import Trial
-from polariscope.registry import open_family
-from polariscope.representations import Representation
+from polariscope.analysis.representation import Representation
+from polariscope.core.registry import open_family
+from polariscope.sizing.support.answer import Trial
 
 method = family = open_family(
     __name__, "sizing method", traits=("statistic", "trains", "threshold", "interval", "uses")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.representations import Representation
+from polariscope.analysis.regime.variable_types import classify
+from polariscope.analysis.representation import Representation
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._wide import count_in_wide_model
-from polariscope.variable_types import classify
+from polariscope.sizing.support.wide import count_in_wide_model
 
 
 def count_in_use(representation: Representation) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.representations import Representation
+from polariscope.analysis.representation import Representation
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._wide import count_in_wide_model
+from polariscope.sizing.support.wide import count_in_wide_model
 
 
 def count_relevant(representation: Representation) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._elbow import elbow_of
+from polariscope.sizing.support.elbow import elbow_of
 
 
 @method(

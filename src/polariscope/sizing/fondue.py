@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from polariscope.dimension.answer import Trial
-from polariscope.dimension.fondue import CapError, gallop, no_surplus, notes_on
-from polariscope.dimension.watching import BEGUN, judge, predict
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._deciding import MOST, SILENCE, could_be_otherwise, decide, passes, schedule
+from polariscope.sizing.support.answer import Trial
+from polariscope.sizing.support.deciding import MOST, SILENCE, could_be_otherwise, decide, passes, schedule
+from polariscope.sizing.support.judge import BEGUN, judge, predict
+from polariscope.sizing.support.search import CapError, gallop, no_surplus, notes_on
 
 WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
@@ -36,12 +36,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     1. one *wide* model predicts the answer: narrower models keep the latents that say most, so that
        :math:`\hat g(n)` is the sum of its n smallest variances
-       (:func:`~polariscope.dimension.watching.predict`; exact for linear VAEs). It is stopped as soon as the
+       (:func:`~polariscope.sizing.support.judge.predict`; exact for linear VAEs). It is stopped as soon as the
        prediction stands still, doubled in width if it has no surplus, and not believed if it is far too wide. It may
        learn fast, since it is only a guess;
     2. *narrow* models at the predicted n and n + 1, trained afresh, prove it: each until the level and the trend
        of its latents say on which side of the threshold it stays
-       (:func:`~polariscope.dimension.watching.judge`). If they disagree with the prediction, the search gallops
+       (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, the search gallops
        away from it and bisects.
 
     The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model

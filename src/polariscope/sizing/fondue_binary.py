@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._published import search, trace_of
+from polariscope.sizing.support.published import search, trace_of
 
 
 @method(

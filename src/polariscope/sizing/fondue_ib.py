@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._published import information_of, search
+from polariscope.sizing.support.published import information_of, search
 
 THRESHOLD = -0.01
 

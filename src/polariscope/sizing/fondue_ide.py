@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from polariscope.dimension.fondue import dimension_gap
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._published import search
+from polariscope.sizing.support.published import search
+from polariscope.sizing.support.search import dimension_gap
 
 
 @method(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._published import information_of, search
 from polariscope.sizing.fondue_ib import THRESHOLD
+from polariscope.sizing.support.published import information_of, search
 
 
 @method(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.errors import InputError
-from polariscope.representations import Representation
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing._elbow import elbow_of
+from polariscope.sizing.support.elbow import elbow_of
 
 MOST_SAMPLES = 4000
 

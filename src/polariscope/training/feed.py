@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from polariscope.data import AbstractDataset
-from polariscope.data._labels import discrete_factors
-from polariscope.data.transitions import Transition
-from polariscope.errors import InputError
-from polariscope.model import Model
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.labels import discrete_factors
+from polariscope.data.pairs import Transition
+from polariscope.models.auxiliary import auxiliary_of
+from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
-from polariscope.seeds import generator
 
 
 class Feed:
@@ -34,9 +34,8 @@ class Feed:
 
     def batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str = "train") -> Batch:
         device, dtype = self.model.device, self.model.dtype
-        auxiliary = pair = shared = labels = None
-        if self.model.blueprint.n_auxiliary:
-            auxiliary = auxiliary_values(self.data, indices).to(device, dtype)
+        pair = shared = labels = None
+        auxiliary = auxiliary_of(self.model, self.data, indices)
         if "labels" in self.objective.needs:
             labels = torch.from_numpy(class_labels(self.data, indices)).to(device)
         if "pairs" in self.objective.needs:
@@ -46,23 +45,6 @@ class Feed:
             pair = self.values(partners)
             shared = torch.from_numpy(same).to(device, dtype)
         return Batch(self.values(indices), step, self.n_data, auxiliary, pair, shared, labels)
-
-
-def auxiliary_values(
-    data: AbstractDataset, indices: Int[np.ndarray, " sample"]
-) -> Float[Tensor, "sample factor"]:
-    """The factors as floats; those of n values 0 … n − 1 are divided by n − 1, so that they lie in [0, 1].
-
-    The published iVAE code passes raw factor values; the scale only changes the first layer's weights, and
-    raw indices up to 39 beside a categorical 0–2 make it start badly conditioned.
-    """
-    if not data.factor_names:
-        raise InputError(
-            f"{data.name} has no factors or labels to condition on; pass factors= when you make it."
-        )
-    factors = data.factors(indices).astype(np.float32)
-    sizes = np.array([max(size - 1, 1) for size in data.factor_sizes], dtype=np.float32)
-    return torch.from_numpy(factors / sizes)
 
 
 def class_labels(

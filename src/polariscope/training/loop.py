@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from polariscope.data import AbstractDataset
+from polariscope.core.errors import DivergedError
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
-from polariscope.errors import DivergedError
-from polariscope.model import Model
+from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, total
-from polariscope.seeds import derive
-from polariscope.training.checkpoint import TrainState, saved_steps
+from polariscope.storage.checkpoints import TrainState, saved_steps
+from polariscope.storage.run_folder import RunFolder
 from polariscope.training.feed import Feed
-from polariscope.training.folder import RunFolder
+from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
-from polariscope.training.probe import Probe
 from polariscope.training.settings import TrainSettings
 
 logger = logging.getLogger("polariscope")

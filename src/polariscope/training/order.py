@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.seeds import generator
+from polariscope.core.seeds import generator
 
 
 class DataOrder:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from polariscope.errors import InputError
+from polariscope.core.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,326 @@
+"""Where the rate goes: information about the input, dependence between latents, distance of each from the prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.regime.divergence import gaussian_kl
+from polariscope.analysis.regime.posterior import prior_kind
+from polariscope.analysis.regime.tables import number
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
+from polariscope.core.records import from_plain, to_plain
+from polariscope.core.seeds import generator
+
+BLOCK = 2**18
+"""Numbers held at once, 2 MB: what stays near the processor is several times faster than what does not."""
+CROWD = 10
+"""Encodings that must overlap, on average, for q(z) to be that of the data rather than of these samples."""
+LOG_2PI = math.log(2 * math.pi)
+
+PriorForm = Literal["gaussian", "independent", "other", "conditional"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Decomposition:
+    """The rate and its three parts, in nats; ``errors`` holds the standard error of each."""
+
+    rate: float
+    """E[log q(z|x) − log p(z)] over the draws: the sum of the three parts, to rounding."""
+    mutual_information: float
+    """I(x; z): what the latents say about which of the samples they encode; at most ``bound``."""
+    total_correlation: float
+    """KL(q(z) ‖ Π q(z_j)): how far the latents are from independent."""
+    dimension_wise_kl: float | None
+    """Σ_j KL(q(z_j) ‖ p(z_j)); None where the prior has no marginals that these arrays tell."""
+    aggregate_kl: float | None
+    """KL(q(z) ‖ p(z)): total correlation and dimension-wise KL together; None for a conditional prior."""
+    latent_kls: tuple[float, ...] | None
+    """KL(q(z_j) ‖ p(z_j)) of each latent; None where ``dimension_wise_kl`` is."""
+    latent_information: tuple[float, ...]
+    """I(x; z_j) of each latent alone."""
+    exact_rate: float | None
+    """The rate in closed form, without the noise of the draws, where posterior and prior are Gaussian."""
+    errors: dict[str, float]
+    """Standard error of each number above, from the spread over draws; on the safe side."""
+    n_samples: int
+    prior: PriorForm
+    notes: tuple[str, ...]
+    """Where the numbers should be read with care."""
+
+    @property
+    def n_latents(self) -> int:
+        return len(self.latent_information)
+
+    @property
+    def bound(self) -> float:
+        """log N, the largest mutual information that N samples can show."""
+        return math.log(self.n_samples)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Decomposition:
+        """What :meth:`to_dict` wrote, equal in every bit."""
+        return from_plain(cls, stored)
+
+    def __str__(self) -> str:
+        lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]
+        lines += [
+            f"  {label:<22}{number(value):>9}"
+            + (f" ± {number(self.errors[name])}" if name in self.errors else "")
+            for name, label, value in self._parts()
+        ]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+    def _parts(self) -> Iterable[tuple[str, str, float | None]]:
+        yield "mutual_information", "mutual information", self.mutual_information
+        yield "total_correlation", "total correlation", self.total_correlation
+        if self.dimension_wise_kl is not None:
+            yield "dimension_wise_kl", "dimension-wise KL", self.dimension_wise_kl
+        elif self.aggregate_kl is not None:
+            yield "aggregate_kl", "KL(q(z) ‖ p(z))", self.aggregate_kl
+        yield "rate", "rate", self.rate
+        if self.exact_rate is not None:
+            yield "exact_rate", "rate in closed form", self.exact_rate
+
+
+def decompose(
+    representation: Representation,
+    n_samples: int | None = 5000,
+    seed: int = 0,
+) -> Decomposition:
+    r"""Split the rate of a representation into mutual information, total correlation and dimension-wise KL.
+
+    .. math:: \mathrm{E}_x \mathrm{KL}(q(z|x) \,\|\, p(z)) = I_q(x; z)
+        + \mathrm{KL}\Bigl( q(z) \,\Big\|\, \prod_j q(z_j) \Bigr) + \sum_j \mathrm{KL}(q(z_j) \,\|\, p(z_j))
+
+    with the aggregate posterior :math:`q(z) = \frac1N \sum_k q(z|x_k)` and its marginals summed exactly over the N
+    samples, at one draw z ~ q(z|x_i) for each of them, the representation's ``sampled``. The identity holds draw by
+    draw; only the average over draws is Monte Carlo, and ``errors`` are its standard errors (too large by a little:
+    each sample is drawn from once, which varies less than N draws from q(z)).
+
+    ``n_samples`` of them are used, chosen with ``seed``, None for all; time and the number of densities grow with
+    N² · latents, memory does not. q(z) is that of these samples: the mutual information is at most log N, and in
+    expectation at most that of all data [general knowledge: it has the form of the InfoNCE bound, Poole et al., On
+    Variational Bounds of Mutual Information, 2019, https://arxiv.org/abs/1905.06922]. A note says when few of the
+    encodings overlap: then all three parts are properties of the N points.
+
+    Total correlation 0: independent latents. Mutual information 0: the posterior is the same for every input. For a
+    prior that is not Gaussian, E log p(z) is taken from the representation's ``rate``; where these latents
+    depend on each other (a mixture), or nobody says that they do not (``prior_is_factorised``, which
+    :func:`polariscope.encode` sets), only KL(q(z) ‖ p(z)) is given. A conditional prior p(z|u) is not one
+    prior: mutual information and total correlation only. Posteriors with a full covariance need the
+    representation's ``covariance``, which
+    :func:`polariscope.encode` adds for models that have one. A posterior that is a point has no density: refused.
+
+    Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
+    of Disentanglement in VAEs, 2018, https://arxiv.org/abs/1802.04942.
+    """
+    chosen = _rows(representation, n_samples, seed)
+    mean, variance, z = (
+        np.asarray(part, dtype=np.float64)[chosen]
+        for part in (representation.mean, representation.variance, representation.sampled)
+    )
+    if variance.min() <= 0:
+        raise InputError(
+            "variance must be positive: a posterior that is a point has no density, and its mutual information is "
+            "log N whatever it encodes; decompose a model whose posterior is 'diagonal' or 'full'."
+        )
+    centre = mean.mean(axis=0)
+    mean, z = mean - centre, z - centre  # the products below lose the digits that a common offset takes
+    factor = _factor(representation, chosen)
+
+    marginal = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
+    own = marginal if factor is None else _chain_rule(z - mean, factor)
+    log_joint = log_mixture(*joint_products(z, mean, variance, factor), own.sum(axis=1))
+    log_marginals = np.stack(
+        [
+            log_mixture(*joint_products(z[:, [j]], mean[:, [j]], variance[:, [j]], None), marginal[:, j])
+            for j in range(z.shape[1])
+        ],
+        axis=1,
+    )
+    form, log_prior, exact = _log_prior(representation, chosen, own, z + centre, factor)
+
+    draws: dict[str, Float[np.ndarray, " sample"]] = {
+        "rate": (own - log_prior).sum(axis=1),
+        "mutual_information": own.sum(axis=1) - log_joint,
+        "total_correlation": log_joint - log_marginals.sum(axis=1),
+    }
+    latent_kls = None
+    if form != "conditional":
+        draws["aggregate_kl"] = log_joint - log_prior.sum(axis=1)
+    if form in ("gaussian", "independent"):
+        draws["dimension_wise_kl"] = (log_marginals - log_prior).sum(axis=1)
+        latent_kls = tuple((log_marginals - log_prior).mean(axis=0).tolist())
+    means = {name: float(values.mean()) for name, values in draws.items()}
+    errors = {name: float(values.std(ddof=1)) / math.sqrt(len(z)) for name, values in draws.items()}
+    return Decomposition(
+        rate=means["rate"],
+        mutual_information=means["mutual_information"],
+        total_correlation=means["total_correlation"],
+        dimension_wise_kl=means.get("dimension_wise_kl"),
+        aggregate_kl=means.get("aggregate_kl"),
+        latent_kls=latent_kls,
+        latent_information=tuple((marginal - log_marginals).mean(axis=0).tolist()),
+        exact_rate=exact,
+        errors=errors,
+        n_samples=len(z),
+        prior=form,
+        notes=tuple(_notes(means["mutual_information"], len(z), form)),
+    )
+
+
+def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:
+    available = representation.n_samples
+    if available < 2:
+        raise InputError("one sample has nothing to be told apart from; encode at least 2.")
+    if n_samples is not None and n_samples < 2:
+        raise InputError(f"n_samples must be at least 2, or None for all, got {n_samples}.")
+    if n_samples is None or n_samples >= available:
+        return np.arange(available)
+    return np.sort(generator(seed, "decompose").choice(available, size=n_samples, replace=False))
+
+
+def _factor(
+    representation: Representation, chosen: np.ndarray
+) -> Float[np.ndarray, "sample latent latent"] | None:
+    """Cholesky factors of full covariances; None where latents are independent given x."""
+    if representation.covariance is None:
+        return None
+    try:
+        return np.linalg.cholesky(representation.covariance[chosen].astype(np.float64))
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "covariance must be positive definite for every sample, which rounding may spoil where a variance is "
+            "tiny; encode the model in float64."
+        ) from None
+
+
+def _chain_rule(
+    deviation: Float[np.ndarray, "sample latent"], factor: Float[np.ndarray, "sample latent latent"]
+) -> Float[np.ndarray, "sample latent"]:
+    """log q(z_j | z_1 … z_{j−1}, x)."""
+    noise = np.linalg.solve(factor, deviation[:, :, None])[:, :, 0]
+    return -0.5 * (LOG_2PI + noise**2) - np.log(np.diagonal(factor, axis1=1, axis2=2))
+
+
+def joint_products(
+    z: Float[np.ndarray, "sample latent"],
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    factor: Float[np.ndarray, "sample latent latent"] | None,
+) -> tuple[Float[np.ndarray, "sample product"], Float[np.ndarray, "product sample"]]:
+    r"""Two matrices whose product has log q(z_i|x_k) in row i, column k.
+
+    The exponent is a polynomial of degree 2 in z: −½ zᵀPz + zᵀPμ − ½ μᵀPμ with the precision P of x_k.
+    """
+    ones = np.ones((len(z), 1))
+    if factor is None:
+        weighted = mean / variance
+        constant = -0.5 * (LOG_2PI + np.log(variance) + mean * weighted).sum(axis=1, keepdims=True)
+        return np.hstack([z * z, z, ones]), np.hstack([-0.5 / variance, weighted, constant]).T
+    inverse = np.linalg.inv(factor)
+    precision = inverse.transpose(0, 2, 1) @ inverse
+    weighted = (precision @ mean[:, :, None])[:, :, 0]
+    log_variance = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2))
+    constant = -0.5 * (LOG_2PI + log_variance + mean * weighted).sum(axis=1, keepdims=True)
+    squares = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
+    return (
+        np.hstack([squares, z, ones]),
+        np.hstack([-0.5 * precision.reshape(len(z), -1), weighted, constant]).T,
+    )
+
+
+def log_mixture(
+    left: Float[np.ndarray, "sample product"],
+    right: Float[np.ndarray, "product sample"],
+    own: Float[np.ndarray, " sample"],
+) -> Float[np.ndarray, " sample"]:
+    """log (1/N) Σ_k q(z_i|x_k) for each i, a few rows at a time; ``own`` is log q(z_i|x_i), known more precisely."""
+    n = len(left)
+    right = np.ascontiguousarray(right)
+    found = np.empty(n)
+    step = max(1, BLOCK // n)
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        densities = left[rows] @ right
+        densities[rows - start, rows] = own[rows]
+        found[rows] = log_sums(densities)
+    return found - math.log(n)
+
+
+def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " row"]:
+    """log Σ_k e^x of each row; the array is used up.
+
+    >>> log_sums(np.array([[-1000.0, -1000.0]])) + 1000
+    array([0.69314718])
+    """
+    largest = exponents.max(axis=1, keepdims=True)
+    exponents -= largest
+    np.maximum(exponents, -700.0, out=exponents)  # e^−700 is nothing beside 1, but underflow is slow
+    np.exp(exponents, out=exponents)
+    return largest[:, 0] + np.log(exponents.sum(axis=1))
+
+
+def _log_prior(
+    representation: Representation,
+    chosen: np.ndarray,
+    own: Float[np.ndarray, "sample latent"],
+    z: Float[np.ndarray, "sample latent"],
+    factor: Float[np.ndarray, "sample latent latent"] | None,
+) -> tuple[PriorForm, Float[np.ndarray, "sample latent"], float | None]:
+    """What kind of prior it is, log p(z) at the draws, column by column, and the rate in closed form if any."""
+    mean, variance = (
+        np.asarray(part, dtype=np.float64)[chosen] for part in (representation.mean, representation.variance)
+    )
+    prior_mean, prior_variance = (
+        np.full(mean.shape[1], default) if part is None else np.asarray(part, dtype=np.float64)
+        for part, default in ((representation.prior_mean, 0.0), (representation.prior_variance, 1.0))
+    )
+    conditional = prior_kind(prior_mean, prior_variance) == "conditional"
+    prior_mean, prior_variance = (
+        part[chosen] if part.ndim == 2 else part for part in (prior_mean, prior_variance)
+    )
+
+    rate = gaussian_kl(mean, variance, prior_mean, prior_variance).sum(axis=1)
+    if factor is not None:  # tr Σ is that of the marginals; log det Σ is not
+        rate += 0.5 * np.log(variance).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    stated = (
+        None if representation.rate is None else np.asarray(representation.rate, dtype=np.float64)[chosen]
+    )
+    if stated is None or np.allclose(stated.sum(axis=1), rate, rtol=1e-3, atol=1e-3):
+        form: PriorForm = "conditional" if conditional else "gaussian"
+        square = (z - prior_mean) ** 2 / prior_variance
+        return form, -0.5 * (LOG_2PI + np.log(prior_variance) + square), float(rate.mean())
+    # The model's own rate is not that of the two Gaussians: the prior is something else. Where the rate was
+    # estimated at the draws this is log p(z) itself; where it is exact, its mean still is E log p(z).
+    if conditional:
+        return "conditional", own - stated, None
+    return "independent" if representation.prior_is_factorised else "other", own - stated, None
+
+
+def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]:
+    overlapping = math.exp(math.log(n_samples) - information)
+    if overlapping < CROWD:
+        yield (
+            f"The mutual information is near its bound, log {n_samples} = {math.log(n_samples):.2f}: on average "
+            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so that q(z) is that of these samples, "
+            "not of the data; use more samples."
+        )
+    if form == "other":
+        yield (
+            "The latents are not known to be independent under this prior, so that the dimension-wise KL is not "
+            "defined."
+        )
+    if form == "conditional":
+        yield "The prior depends on the sample, so that there is no one p(z) to compare q(z) with."

@@ -1,0 +1,130 @@
+"""Local principal components: how many directions a neighbourhood extends in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
+from polariscope.analysis.dimension.support.bootstrap import N_BOOTSTRAP, check_bootstrap, value_and_interval
+from polariscope.core.errors import InputError
+from polariscope.numerics.neighbours import NeighbourTable, Samples, table_of
+
+BLOCK = 2**22  # numbers of neighbourhoods held at once
+Criterion = Literal["fo", "participation", "kaiser", "broken-stick", "variance"]
+
+
+@estimator(
+    "lpca",
+    invariant_to=SHAPE_ONLY,
+    varies_with={"stretch"},
+    least_k=3,
+    relative_error=0.16,
+)
+def lpca(
+    x: Samples,
+    *,
+    k: int = 100,
+    criterion: Criterion = "fo",
+    threshold: float | None = None,
+    level: float = 0.95,
+    n_bootstrap: int = N_BOOTSTRAP,
+    seed: int = 0,
+) -> Dimension:
+    r"""Number of large eigenvalues of the covariance of a point's k neighbours, averaged over points.
+
+    With the eigenvalues λ₁ ≥ … ≥ λ_m of a neighbourhood, of which m = min(k − 1, number of features) can differ
+    from 0, the ``criterion`` counts
+
+    ==============  =========================================================================================
+    fo              λ_i > α λ₁ (Fukunaga and Olsen); ``threshold`` is α, 0.05
+    participation   nothing: (Σ λ)² / Σ λ², d for d equal eigenvalues and less for unequal ones
+    kaiser          λ_i above their mean
+    broken-stick    leading λ_i/Σ λ above (1/m) Σ_{j≥i} 1/j, the mean i-th longest of m pieces of a stick
+    variance        as many leading ones as hold a share of Σ λ; ``threshold`` is this share, 0.95
+    ==============  =========================================================================================
+
+    At most k − 1 can be seen. A neighbourhood wide enough to bend, or noise, adds directions; kaiser and
+    broken-stick look for eigenvalues that stand out, so that d equal ones in d features count as 0.
+
+    Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data, 1971; Jackson,
+    Stopping Rules in Principal Components Analysis, 1993, for kaiser and broken-stick.
+
+    >>> plane = np.random.default_rng(0).random((300, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
+    >>> lpca(plane, k=30).value
+    2.0
+    """
+    check_bootstrap(level, n_bootstrap)
+    limit = _threshold(criterion, threshold)
+    table = table_of(x, k, 3)
+    local = count(local_spectra(table, k), criterion, limit)
+
+    def estimate(weights: Float[np.ndarray, "resample point"]) -> Float[np.ndarray, " resample"]:
+        return weights @ local / weights.sum(axis=1)
+
+    value, interval = value_and_interval(estimate, table, k, level, n_bootstrap, seed)
+    notes = list(table.notes)
+    if value > (k - 1) / 2:
+        notes.append(f"k = {k} neighbours can show at most {k - 1} directions; take more neighbours.")
+    return Dimension(
+        value=value,
+        interval=interval,
+        level=level,
+        estimator="lpca",
+        variant=criterion + ("" if limit is None else f" {limit:g}"),
+        k=k,
+        **table.counts,
+        pointwise=tuple(local.tolist()),
+        notes=tuple(notes),
+    )
+
+
+def local_spectra(table: NeighbourTable, k: int) -> Float[np.ndarray, "point eigenvalue"]:
+    """Eigenvalues of the covariance of every point's k neighbours, largest first, up to a common factor."""
+    n_features = table.points.shape[1]
+    n_eigenvalues = min(k - 1, n_features)
+    rows = max(1, BLOCK // (k * n_features))
+    spectra = []
+    for start in range(0, table.n_points, rows):
+        # From the point itself: far from the origin, a mean over neighbours would lose digits.
+        centre = table.points[start : start + rows, None].astype(np.float64)
+        local = table.points[table.indices[start : start + rows, :k]] - centre
+        local /= table.distances[start : start + rows, [k - 1], None]
+        local -= local.mean(axis=1, keepdims=True)
+        gram = local.swapaxes(1, 2) @ local if n_features < k else local @ local.swapaxes(1, 2)
+        spectra.append(np.linalg.eigvalsh(gram)[:, : -n_eigenvalues - 1 : -1])
+    return np.maximum(np.concatenate(spectra), 0.0)
+
+
+def count(
+    spectra: Float[np.ndarray, "point eigenvalue"], criterion: Criterion, threshold: float | None
+) -> Float[np.ndarray, " point"]:
+    """The dimension of every spectrum (largest eigenvalue first) by a criterion."""
+    total = spectra.sum(axis=1)
+    if criterion == "participation":
+        return total**2 / (spectra**2).sum(axis=1)
+    if criterion == "fo":
+        large = spectra > threshold * spectra[:, :1]
+    elif criterion == "kaiser":
+        large = spectra > spectra.mean(axis=1, keepdims=True)
+    elif criterion == "broken-stick":
+        m = spectra.shape[1]
+        pieces = np.cumsum(1 / np.arange(m, 0, -1))[::-1] / m
+        large = np.logical_and.accumulate(spectra > pieces * total[:, None], axis=1)
+    else:
+        before = np.cumsum(spectra, axis=1) - spectra
+        large = before < threshold * total[:, None] * (1 - 1e-12)  # a share reached up to rounding is reached
+    return large.sum(axis=1).astype(np.float64)
+
+
+def _threshold(criterion: Criterion, given: float | None) -> float | None:
+    default = {"fo": 0.05, "variance": 0.95}.get(criterion)
+    if given is None:
+        return default
+    if default is None:
+        raise InputError(f"criterion {criterion!r} has no threshold, got {given}; leave it out.")
+    if not 0 < given < 1:
+        raise InputError(f"threshold must lie between 0 and 1, got {given}; the default is {default}.")
+    return given

@@ -1,0 +1,121 @@
+"""Dimension from the two nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
+from polariscope.analysis.dimension.support.bootstrap import N_BOOTSTRAP, check_bootstrap, value_and_interval
+from polariscope.core.errors import InputError, check_word
+from polariscope.numerics.neighbours import Samples, table_of
+
+Fit = Literal["line", "line-from-zero", "likelihood"]
+TIE = 1e-6
+"""Logarithm of a ratio of distances below which they are equal but for rounding."""
+NOTED_TIES, MOST_TIES = 0.01, 0.5
+"""Shares of points with such a ratio, of which a density has none, that are told, and that forbid an estimate."""
+
+
+@estimator(
+    "twonn",
+    invariant_to=SHAPE_ONLY,
+    varies_with={"stretch"},
+    least_k=2,
+    relative_error=0.08,
+)
+def twonn(
+    x: Samples,
+    *,
+    fit: str = "line",
+    share: float = 0.9,
+    level: float = 0.95,
+    n_bootstrap: int = N_BOOTSTRAP,
+    seed: int = 0,
+) -> Dimension:
+    r"""Dimension from how much farther the second neighbour is than the first.
+
+    The ratio μ = T₂/T₁ has :math:`P(\mu > m) = m^{-d}` wherever the density hardly changes up to the second
+    neighbour. With the N ratios sorted, F_i their empirical distribution and y_i = −log(1 − F_i), the lowest
+    ``share`` of them give
+
+    ==================  ===================================================================================
+    line                slope through the origin, Σ y log μ / Σ log² μ, F_i = i/N for i = 1 …; the paper's
+    line-from-zero      the same with i = 0 …, as in bonheme2023's code; 3.3 d/N smaller (share 0.9)
+    likelihood          (r − 1)/(Σ log μ_i + (N − r) log μ_r) over the r lowest: unbiased, and varies least
+    ==================  ===================================================================================
+
+    The highest ratios are left out because outliers have them. In the likelihood, they still count as being above
+    the others, so that leaving them out biases nothing.
+
+    Reference: Facco et al., Estimating the intrinsic dimension of datasets by a minimal neighborhood information,
+    2017; Denti et al., The generalized ratios intrinsic dimension estimator, 2022, for the likelihood;
+    bonheme2023 Eqs 8.5–8.6.
+
+    >>> x = np.random.default_rng(0).random((500, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
+    >>> twonn(x).rounded
+    2
+    """
+    check_bootstrap(level, n_bootstrap)
+    if not 0 < share < 1 and not (share == 1 and fit != "line"):
+        raise InputError(
+            f"share must lie between 0 and 1 (fit='line' has no place for the largest ratio, F = 1), got {share}."
+        )
+    check_word("fit", fit, get_args(Fit))
+    table = table_of(x, 2, 2)
+    log_ratio = np.log(table.distances[:, 1] / table.distances[:, 0])
+    equal = log_ratio < TIE
+    log_ratio[equal] = 0.0
+    order = np.argsort(log_ratio, kind="stable")
+    ratios = log_ratio[order]
+
+    def estimate(weights: Float[np.ndarray, "resample point"]) -> Float[np.ndarray, " resample"]:
+        return fitted(ratios, weights[:, order], fit, share)
+
+    value = estimate(np.ones((1, table.n_points)))[0]
+    if not np.isfinite(value) or equal.mean() > MOST_TIES:
+        raise InputError(
+            f"the first two neighbours are equally far for {equal.sum()} of {table.n_points} points, too many for "
+            "TwoNN; is x a grid, or rounded? Take an estimator with more neighbours, or add a little noise."
+        )
+    notes = table.notes
+    if equal.mean() > NOTED_TIES:
+        notes = (
+            *notes,
+            f"The first two neighbours of {equal.sum()} points are equally far: the dimension comes out too large.",
+        )
+    value, interval = value_and_interval(estimate, table, 2, level, n_bootstrap, seed)
+    with np.errstate(divide="ignore"):
+        pointwise = 1 / log_ratio
+    return Dimension(
+        value=value,
+        interval=interval,
+        level=level,
+        estimator="twonn",
+        variant=f"{fit}, lowest {share:.0%}",
+        k=2,
+        **table.counts,
+        pointwise=tuple(pointwise.tolist()),
+        notes=notes,
+    )
+
+
+def fitted(
+    ratios: Float[np.ndarray, " point"], weights: Float[np.ndarray, "resample point"], fit: str, share: float
+) -> Float[np.ndarray, " resample"]:
+    """The dimension from sorted log-ratios, each counted as often as its weight says."""
+    total = weights.sum(axis=1, keepdims=True)
+    below = np.cumsum(weights, axis=1)
+    kept = weights * (below <= share * total * (1 + 1e-12))  # 0.9 · 10 is 9, whatever rounding says
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if fit == "likelihood":
+            n_kept = kept.sum(axis=1)
+            last = ratios[(kept > 0).cumsum(axis=1).argmax(axis=1)]
+            return (n_kept - 1) / (kept @ ratios + (total[:, 0] - n_kept) * last)
+        distribution = (below - weights if fit == "line-from-zero" else below) / total
+        # What is not kept reaches F = 1, whose logarithm must not meet its weight of 0.
+        heights = -np.log1p(-np.where(kept > 0, distribution, 0.0))
+        squares = kept @ ratios**2
+        return np.where(squares > 0, (kept * heights) @ ratios / squares, np.inf)

@@ -1,0 +1,93 @@
+"""Number of latents in use."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from polariscope.analysis.metrics import Score, metric
+from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.regime.criteria import CRITERIA
+from polariscope.analysis.regime.posterior import RelativePosterior, relative_posterior
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
+from polariscope.core.options import check_options, options_of
+
+FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
+"""Criteria that do not look at the posterior's variance."""
+
+
+@metric(
+    "active-units",
+    bounds=(0, np.inf),
+    higher_is_better=True,
+    needs=("codes",),
+    invariant_to={"order", "shift", "sign"},
+)
+def active_units(
+    codes: Any,
+    *,
+    variant: Literal[
+        "active-units",
+        "std-of-mean",
+        "std-pruning",
+        "mean-variance",
+        "kl-tail",
+        "kl-threshold",
+        "kl-udr",
+        "mixture",
+    ] = "active-units",
+    threshold: float | None = None,
+    variance: Any = None,
+    seed: int = 0,
+    shared: Shared | None = None,
+) -> Score:
+    r"""How many latents say something of the input.
+
+    .. math:: \mathrm{AU} = \# \{ j : \mathrm{Var}_x[\mu_j(x)] > 0.01 \}
+
+    ``codes`` are the posterior means. Between 0 and the number of latents; it says nothing of what they code. Beside
+    this rule, ``active-units``, the variants are those of :mod:`polariscope.analysis.regime.criteria`:
+    ``std-of-mean`` and ``std-pruning``; and, with ``variance`` and a standard normal prior, ``mean-variance``,
+    ``kl-tail``, ``kl-threshold``, ``kl-udr`` and ``mixture``. ``threshold`` replaces the source's value. The interval
+    holds 95 % of the counts in resamples; a count has no chance level. ``per_latent`` is 1 for latents in use.
+
+    Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, §5.1.1;
+    the other rules in analyses.md §1.3.
+
+    >>> active_units(np.array([[1.0, 0.01], [-1.0, -0.01]])).value
+    1.0
+    """
+    check_options("metric 'active-units'", active_units, {"variant": variant, "threshold": threshold})
+    arrays = prepare(shared, codes, variance=variance, seed=seed)
+    if threshold is not None and threshold < 0:
+        raise InputError(f"threshold must not be negative, got {threshold}.")
+    # Rules about the mean do not look at the variance.
+    variances = np.ones_like(arrays.codes) if variant in FROM_THE_MEAN else arrays.variance
+    posterior = relative_posterior(Representation(arrays.codes, variances, arrays.codes))
+    criterion = CRITERIA[variant]
+    given = {} if threshold is None else dict.fromkeys(options_of(criterion), threshold)
+    in_use = criterion(posterior, **given)
+    rows = np.arange(arrays.n_samples)
+    counts = [criterion(_at(posterior, np.repeat(rows, times)), **given).sum() for times in arrays.resamples]
+    low, high = np.quantile(counts, (0.025, 0.975), method="closest_observation")
+    value = float(in_use.sum())
+    return Score.of(
+        "active-units",
+        value,
+        interval=(min(float(low), value), max(float(high), value)),
+        chance=None,
+        variant=variant,
+        bounds=(0, arrays.n_latents),
+        per_latent=in_use.astype(np.float64),
+        details={"variance_of_mean": arrays.codes.var(axis=0), "threshold": threshold},
+    )
+
+
+def _at(posterior: RelativePosterior, rows: Int[np.ndarray, " row"]) -> RelativePosterior:
+    """The posteriors of these samples."""
+    arrays = {name: value for name, value in vars(posterior).items() if isinstance(value, np.ndarray)}
+    return dataclasses.replace(posterior, **{name: value[rows] for name, value in arrays.items()})

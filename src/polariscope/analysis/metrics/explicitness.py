@@ -1,0 +1,160 @@
+"""Explicitness: can a linear classifier read each factor off the codes?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from polariscope.analysis.metrics import Score, metric
+from polariscope.analysis.metrics.support.checks import FactorKind
+from polariscope.analysis.metrics.support.resampling import wilson_interval
+from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.core.errors import InputError
+from polariscope.core.options import check_options
+from polariscope.numerics.newton import fit
+
+
+@metric(
+    "explicitness",
+    bounds=(0, 1),
+    higher_is_better=True,
+    needs=("codes", "factors"),
+    invariant_to={"order", "shift", "scale", "sign"},
+)
+def explicitness(
+    codes: Any,
+    factors: Any,
+    *,
+    variant: Literal["auc", "normalised"] = "auc",
+    factor_names: Sequence[str] = (),
+    factor_kinds: Sequence[FactorKind] | None = None,
+    seed: int = 0,
+    shared: Shared | None = None,
+) -> Score:
+    r"""How well logistic regression tells each class of each factor from the rest.
+
+    .. math:: \mathrm{E} = \frac1K \sum_k \frac{1}{|C_k|} \sum_{c \in C_k} \mathrm{AUC}_{kc}
+
+    with AUC the area under the curve of true against false positives, on the third of the samples that the
+    classifiers were not trained on: the probability that a sample of the class is ranked above one of the rest. 1
+    when every class is linearly separable from the rest; ½ when the codes say nothing. It does not ask which latents
+    say it. ``auc``, the default, is this mean; ``normalised`` is 2 AUC − 1, which is 0 by
+    chance, and values below it are cut off at 0. A linear classifier cannot single out the middle of an ordered
+    factor.
+
+    Classes are weighted by 1/frequency; codes are standardised (the reference takes them as they are), so that the
+    penalty, C = 1, does not depend on their scale. A class that is not in both parts of the split is left out. The
+    interval is that of the test samples, given the classifiers: their variance by the delta method, in Wilson's
+    interval for as many answers as :func:`worth` says, so that it is no point where every pair is ranked right.
+
+    Reference: Ridgeway & Mozer 2018, https://arxiv.org/abs/1802.05312; analyses.md §5.
+
+    >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
+    >>> explicitness(factors.astype(float), factors).value
+    1.0
+    """
+    check_options("metric 'explicitness'", explicitness, {"variant": variant})
+    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
+    areas, influence, n_worth, left_out = _areas(arrays)
+    shuffled = _areas(arrays.permuted())[0]
+    stretch, offset = (2.0, 1.0) if variant == "normalised" else (1.0, 0.0)
+    per_factor = np.clip(stretch * areas - offset, 0, 1)
+    value = float(per_factor.mean())
+    variance = float((influence.mean(axis=1) ** 2).sum()) / len(influence) ** 2
+    low, high = wilson_interval((value + offset) / stretch, variance, n_worth)
+    notes = arrays.grid_notes
+    if left_out:
+        notes += (f"{left_out} classes are missing from a part of the split and are left out.",)
+    return Score.of(
+        "explicitness",
+        value,
+        interval=(max(0.0, stretch * low - offset), stretch * high - offset),
+        chance=float(np.clip(stretch * shuffled - offset, 0, 1).mean()),
+        variant=variant,
+        per_factor=per_factor,
+        details={"factor_names": arrays.factor_names},
+        notes=notes,
+    )
+
+
+def _areas(
+    arrays: Shared,
+) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], float, int]:
+    """AUC of each factor, each test sample's influence on it, answers they are worth, classes that were left out."""
+    train, test = arrays.split()
+    x = arrays.standardised
+    areas, influences, answers, left_out = [], [], [], 0
+    for labels, name in zip(arrays.classes.T, arrays.factor_names, strict=True):
+        truth = labels[:, None] == np.arange(labels.max() + 1)
+        both = truth[train].any(axis=0) & truth[test].any(axis=0)
+        left_out += int((~both).sum())
+        truth = truth[:, both]
+        if not both.any() or truth[train].all() or truth[test].all():
+            raise InputError(
+                f"factor {name!r} has no class to tell from the rest in both parts of the split ({len(train)} and "
+                f"{len(test)} samples); draw more samples."
+            )
+        weights = logistic_regressions(x[train], truth[train])
+        decisions = x[test] @ weights[:-1] + weights[-1]
+        found = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
+        areas.append(math.fsum(area for area, _ in found) / len(found))
+        influences.append(np.mean([influence for _, influence in found], axis=0))
+        answers.append(worth(truth[test].sum(axis=0), len(test)))
+    return np.array(areas), np.stack(influences, axis=1), statistics.harmonic_mean(answers), left_out
+
+
+def worth(n_positive: Int[np.ndarray, " label"], n: int) -> float:
+    r"""Number of right or wrong answers that would tell the mean AUC of these classes as well, where it is near 1.
+
+    Of m positives and n − m negatives, Hanley and McNeil's variance of the area A tends to
+
+    .. math:: A (1 - A) \frac{n + 2}{4 m (n - m)} \quad (A \to 1)
+
+    so that a class is worth 4m(n − m)/(n + 2) answers, about n when halved and 4m when rare. The mean of C classes
+    is worth C/2 times their harmonic mean, two classes being one comparison, and n at most.
+
+    Reference: Hanley & McNeil, The Meaning and Use of the Area under a ROC Curve, 1982,
+    https://doi.org/10.1148/radiology.143.1.7063747.
+
+    >>> worth(np.array([10, 10]), 20), worth(np.array([1, 19]), 20)
+    (18.181818181818183, 3.4545454545454546)
+    """
+    each = 4 * n_positive * (n - n_positive) / (n + 2)
+    return min(float(n), len(each) / 2 * statistics.harmonic_mean(each.tolist()))
+
+
+def logistic_regressions(
+    x: Float[np.ndarray, "train latent"], truth: Bool[np.ndarray, "train problem"]
+) -> Float[np.ndarray, "latent+1 problem"]:
+    """Weights and intercept of logistic regression for each column of truths, both answers weighted alike."""
+    n, positive = len(truth), truth.sum(axis=0)
+    cost = n / (2 * np.where(truth, positive, n - positive))
+    return fit(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
+
+
+def area_under_curve(
+    decisions: Float[np.ndarray, " test"], truth: Bool[np.ndarray, " test"]
+) -> tuple[float, Float[np.ndarray, " test"]]:
+    r"""P(decision of a positive > that of a negative), ties counting ½, and the influence of each sample on it.
+
+    From ranks; the influence of a positive is (share of negatives below it − AUC) / share of positives, that of a
+    negative likewise, so that the variance of the area is the mean square of the influences over n.
+
+    >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))[0]
+    0.75
+    """
+    from scipy.stats import rankdata
+
+    n_positive = int(truth.sum())
+    n_negative = len(truth) - n_positive
+    ranks, below = rankdata(decisions), np.empty(len(truth))
+    below[truth] = (ranks[truth] - rankdata(decisions[truth])) / n_negative
+    below[~truth] = 1 - (ranks[~truth] - rankdata(decisions[~truth])) / n_positive
+    area = float(below[truth].mean())
+    share = np.where(truth, n_positive, n_negative) / len(truth)
+    return area, (below - area) / share

@@ -1,0 +1,82 @@
+"""Hoyer's sparsity of the codes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from polariscope.analysis.metrics import Score, metric
+from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.core.errors import InputError
+from polariscope.core.options import check_options
+from polariscope.numerics.intervals import mean_with_interval
+
+
+@metric(
+    "hoyer",
+    bounds=(0, 1),
+    higher_is_better=True,
+    needs=("codes",),
+    invariant_to={"order", "scale", "sign"},
+)
+def hoyer(
+    codes: Any,
+    *,
+    variant: Literal["normalised", "raw"] = "normalised",
+    seed: int = 0,
+    shared: Shared | None = None,
+) -> Score:
+    r"""How few latents each sample uses.
+
+    .. math:: \frac1n \sum_i \frac{\sqrt d - \|z_i\|_1 / \|z_i\|_2}{\sqrt d - 1}
+
+    for d latents. 1 when every sample has a single latent that is not 0; 0 when all latents are equal in size. As
+    ``normalised``, the default, each latent is first divided by its standard deviation over the samples (it is not
+    centred), or else latents that never leave 0 make any code look sparse; constant latents have no scale and are
+    left out. ``raw`` takes the codes as they are. Samples whose codes are all exactly 0 are left out.
+
+    There are no factors: ``chance`` is what d independent standard normals get, where the mean of ‖z‖₁/‖z‖₂ is
+    d Γ(d/2) / (√π Γ((d+1)/2)). The interval is that of a mean.
+
+    Reference: Mathieu et al., Disentangling Disentanglement in Variational Autoencoders, 2019,
+    https://arxiv.org/abs/1812.02833 (mean encodings); Hoyer 2004.
+
+    >>> hoyer(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).value
+    1.0
+    """
+    check_options("metric 'hoyer'", hoyer, {"variant": variant})
+    arrays = prepare(shared, codes, seed=seed)
+    kept = np.full(arrays.n_latents, True) if variant == "raw" else ~arrays.constant
+    z = arrays.codes[:, kept] / (1.0 if variant == "raw" else arrays.codes[:, kept].std(axis=0))
+    d = z.shape[1]
+    if d < 2:
+        raise InputError(
+            f"sparsity compares latents, so that at least 2 that vary are needed, got {d} of {arrays.n_latents}."
+        )
+    length = np.linalg.norm(z, axis=1)
+    used = length > 0
+    if used.sum() < 2:
+        raise InputError("codes must not all be 0; sparsity has no meaning for them.")
+    ratio = np.abs(z[used]).sum(axis=1) / length[used]
+    per_sample = np.clip((math.sqrt(d) - ratio) / (math.sqrt(d) - 1), 0, 1)
+    value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)
+    log_ratio = math.log(d) + math.lgamma(d / 2) - math.lgamma((d + 1) / 2) - math.log(math.pi) / 2
+    sizes = np.zeros(arrays.n_latents)
+    sizes[kept] = np.abs(z).mean(axis=0)
+    notes = []
+    if d < arrays.n_latents:
+        notes.append(f"Constant latents are left out: {arrays.n_latents - d}.")
+    if not used.all():
+        notes.append(f"Samples whose codes are all 0 are left out: {int((~used).sum())}.")
+    return Score.of(
+        "hoyer",
+        float(value[0]),
+        interval=(float(interval[0, 0]), min(1.0, float(interval[0, 1]))),
+        chance=(math.sqrt(d) - math.exp(log_ratio)) / (math.sqrt(d) - 1),
+        variant=variant,
+        per_latent=sizes,
+        details={"n_latents": d},
+        notes=tuple(notes),
+    )

@@ -1,0 +1,129 @@
+"""Batches of samples that share the value of one factor, drawn from a table that was encoded once.
+
+The customary way asks the dataset for images with one factor fixed and encodes 64 of them for each of 15 000
+votes. Every one of these images can be a row of the encoded table instead: rows are sorted by the value of each
+factor once, after which a batch is a gather of indices. Nothing is asked of the factors: on a full grid the other
+factors are drawn independently, as the published metrics assume; on partial or correlated data they vary as they
+do among the samples with that value, which :func:`assumptions` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from polariscope.analysis.metrics.support.resampling import half_samples
+from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.core.errors import InputError
+
+BLOCK_BYTES = 2**24  # of gathered codes at a time; larger blocks leave the processor's cache
+
+
+class Groups:
+    """The rows of a table by the value of each factor; values seen once are left out."""
+
+    def __init__(self, classes: Int[np.ndarray, "sample factor"], names: tuple[str, ...]) -> None:
+        n_samples, n_factors = classes.shape
+        self.names = names
+        self.order = np.argsort(classes, axis=0, kind="stable").T
+        """Of each factor, the rows sorted by value."""
+        self.rank, self.count = np.empty((2, n_factors, n_samples), dtype=np.intp)
+        self.candidates, self.n_candidates = np.zeros_like(self.order), np.zeros(n_factors, dtype=np.intp)
+        self.seen_once = np.zeros(n_factors, dtype=np.intp)
+        """Of each factor, how many values occur in a single row."""
+        for k, (order, column) in enumerate(zip(self.order, classes.T, strict=True)):
+            counts = np.bincount(column)
+            self.rank[k, order] = np.arange(n_samples)
+            self.count[k] = counts[column]
+            repeated = np.flatnonzero(self.count[k] > 1)
+            self.candidates[k, : len(repeated)] = repeated
+            self.n_candidates[k] = len(repeated)
+            self.seen_once[k] = (counts == 1).sum()
+        self.start = np.stack([(np.cumsum(c := np.bincount(x)) - c)[x] for x in classes.T])
+        for name, usable in zip(names, self.n_candidates, strict=True):
+            if usable == 0:
+                raise InputError(
+                    f"factor {name!r} has a different value in each of these {n_samples} samples, so that it cannot "
+                    "be held fixed; draw more samples or drop it."
+                )
+
+    def anchors(
+        self, factor: Int[np.ndarray, "*shape"], draw: np.random.Generator
+    ) -> Int[np.ndarray, "*shape"]:
+        """A row for each entry of ``factor``, whose value will be fixed: a value is as likely as it is frequent."""
+        return self.candidates[factor, _below(self.n_candidates[factor], draw)]
+
+    def batches(
+        self, factor: Int[np.ndarray, " batch"], size: int, draw: np.random.Generator
+    ) -> Int[np.ndarray, "batch size"]:
+        """Rows that share the value of the batch's factor, with replacement."""
+        anchor = self.anchors(factor, draw)
+        count = np.broadcast_to(self.count[factor, anchor][:, None], (len(factor), size))
+        return self.order[factor[:, None], self.start[factor, anchor][:, None] + _below(count, draw)]
+
+    def pairs(
+        self, factor: Int[np.ndarray, "*shape"], draw: np.random.Generator
+    ) -> tuple[Int[np.ndarray, "*shape"], Int[np.ndarray, "*shape"]]:
+        """Two different rows for each entry, which share the value of its factor."""
+        first = self.anchors(factor, draw)
+        start, count = self.start[factor, first], self.count[factor, first]
+        further = self.rank[factor, first] - start + 1 + _below(count - 1, draw)
+        return first, self.order[factor, start + further % count]
+
+
+def _below(limit: Int[np.ndarray, "*shape"], draw: np.random.Generator) -> Int[np.ndarray, "*shape"]:
+    """Whole numbers from 0 to below each limit, equally likely (to 2⁻⁵³)."""
+    return (draw.random(np.shape(limit)) * limit).astype(np.intp)
+
+
+def halves(shared: Shared, stream: str) -> list[tuple[Int[np.ndarray, " half"], Groups]]:
+    """Random halves of the table, each with its groups; none when a half is too small to fix some factor."""
+    found = []
+    for rows in half_samples(np.arange(shared.n_samples), shared, stream):
+        try:
+            found.append((rows, Groups(shared.classes[rows], shared.factor_names)))
+        except InputError:
+            return []
+    return found
+
+
+def blocks(n_batches: int, size: int, n_latents: int) -> Iterator[slice]:
+    """Slices of the batches whose gathered codes fit into :data:`BLOCK_BYTES`."""
+    step = max(1, BLOCK_BYTES // (8 * size * n_latents))
+    yield from (slice(start, min(start + step, n_batches)) for start in range(0, n_batches, step))
+
+
+def assumptions(shared: Shared, groups: Groups) -> tuple[str, ...]:
+    """What a score from such batches rests on."""
+    notes = [
+        f"Batches are drawn from these {shared.n_samples} samples: a value is fixed as often as it occurs, and the "
+        "other factors vary as they do among the samples that have it."
+    ]
+    if shared.n_factors == 1:
+        notes.append(
+            "With a single factor there is no other to take it for: right every time, whatever the codes."
+        )
+    for name, values in zip(groups.names, groups.seen_once, strict=True):
+        if values:
+            notes.append(
+                f"Factor {name!r} has {values} value{'s' if values > 1 else ''} seen once, which cannot be held fixed: "
+                "left out; draw more samples to include them."
+            )
+    return (*notes, *shared.grid_notes)
+
+
+def check_counts(**counts: int) -> None:
+    """Numbers of batches and their sizes are at least 1 (2 where a variance is taken)."""
+    for name, value in counts.items():
+        least = 2 if name == "batch_size" else 1
+        if value < least:
+            raise InputError(f"{name} must be at least {least}, got {value}.")
+
+
+def mean_by(
+    factor: Int[np.ndarray, " batch"], values: Shaped[np.ndarray, " batch"], n_factors: int
+) -> Float[np.ndarray, " factor"]:
+    """Mean of the values of the batches in which each factor was fixed; 0 where none was."""
+    return np.bincount(factor, values, n_factors) / np.maximum(1, np.bincount(factor, minlength=n_factors))

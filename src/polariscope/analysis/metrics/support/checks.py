@@ -1,0 +1,113 @@
+"""Codes, variances and factors as metrics take them, or what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.arrays import real_numbers
+from polariscope.core.errors import InputError
+
+FactorKind = Literal["categorical", "continuous"]
+
+EXACT = 2.0**53
+"""Integers beyond this are no longer apart as floats."""
+LARGEST = 1e100
+"""Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
+
+# Remedies in Python's words; the command line puts its own in their place.
+DECLARE = "declare it in factor_kinds, 'categorical' or 'continuous' for each factor"
+DRAW_MORE = f"draw more, or {DECLARE}"
+GIVE_VARIANCE = "give variance=, an array (sample, latent) of σ²"
+
+
+def is_integral(column: np.ndarray) -> bool:
+    """Whether all values are whole numbers."""
+    return bool((np.floor(column) == column).all())
+
+
+def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
+    """Codes as float64, (sample, latent), finite, at least two samples."""
+    array = _as_floats(codes, name)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{name} must have shape (sample, latent), got {array.shape}; a column per latent.")
+    if len(array) < 2:
+        raise InputError(f"{name} must have at least 2 samples, got {len(array)}; encode more.")
+    largest = np.abs(array).max()
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            f"{name} must be of a size whose square is a number, got values up to {largest:.3g}; rescale them."
+        )
+    return array
+
+
+def check_variance(
+    variance: Any, codes: Float[np.ndarray, "sample latent"]
+) -> Float[np.ndarray, "sample latent"]:
+    array = _as_floats(variance, "variance")
+    if array.shape != codes.shape:
+        raise InputError(
+            f"codes and variance must have the same shape, got {codes.shape} and {array.shape}; "
+            "encode both with the same model."
+        )
+    if array.min() < 0:
+        raise InputError(
+            f"variance must not be negative, got a minimum of {array.min():.3g}; "
+            "this looks like a log-variance: pass np.exp(log_variance)."
+        )
+    return array
+
+
+def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
+    """Factors as float64, (sample, factor), finite, a row for each sample."""
+    array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(
+            f"factors must have shape (sample, factor), got {array.shape}; for a single factor pass factors[:, None]."
+        )
+    if len(array) != n_samples:
+        raise InputError(
+            f"codes and factors must have a row for each sample, got {n_samples} and {len(array)} rows; "
+            "take the factors of the samples that were encoded."
+        )
+    return array
+
+
+def check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
+    if names and len(names) != n_factors:
+        raise InputError(f"factor_names must name each of the {n_factors} factors, got {len(names)} names.")
+    return named(names, n_factors)
+
+
+def named(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
+    """The factors' names, or their numbers where they have none."""
+    return tuple(names) or tuple(map(str, range(n_factors)))
+
+
+def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind, ...]:
+    if kinds is None:
+        default: FactorKind = "categorical"
+        return (default,) * n_factors
+    if not set(kinds) <= set(get_args(FactorKind)) or len(kinds) != n_factors:
+        raise InputError(
+            f"factor_kinds must say 'categorical' or 'continuous' for each of the {n_factors} factors, got {kinds!r}."
+        )
+    return cast(tuple[FactorKind, ...], tuple(kinds))
+
+
+def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
+    given = real_numbers(value, name)
+    array = given.astype(np.float64)
+    if given.dtype.kind in "iu" and array.size and np.abs(array).max() >= EXACT:
+        raise InputError(
+            f"{name} must be below 2⁵³, beyond which whole numbers merge, got {given.max()}; number them from 0."
+        )
+    if not np.isfinite(array).all():
+        count = int(array.size - np.isfinite(array).sum())
+        raise InputError(
+            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; {remedy}."
+        )
+    return array

@@ -1,0 +1,137 @@
+"""How much each latent helps to predict each factor, and how well the factors are predicted."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.numerics.classifiers import BINS, DEPTH, RATE, boosted_trees
+from polariscope.numerics.parallel import in_threads
+
+Predictor = Literal["boosted", "reference", "forest", "lasso"]
+Fitted = tuple[np.ndarray, np.ndarray]  # importance of each latent, prediction of each test sample
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Importance:
+    """What a predictor per factor found."""
+
+    matrix: Float[np.ndarray, "latent factor"]
+    """Share of each latent in predicting each factor: columns sum to 1, or to 0 where no latent helps."""
+    informativeness: Float[np.ndarray, " factor"]
+    """Accuracy on the test samples, or R² of a predicted number."""
+    baseline: Float[np.ndarray, " factor"]
+    """The same of a constant: the most frequent class, or the mean."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    """Predictors of all factors, trained on some rows of ``codes`` and asked about others."""
+
+    codes: Float[np.ndarray, "sample latent"]
+    train: Int[np.ndarray, " train"]
+    test: Int[np.ndarray, " test"]
+    n_trees: int
+    n_bins: int = BINS
+    """Of each latent, for ``boosted``; the other predictors do not bin."""
+
+
+def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
+    """What each job finds; every factor of every job by itself, side by side."""
+    as_numbers = [predictor == "lasso" or kind == "continuous" for kind in shared.factor_kinds]
+
+    def target(k: int) -> np.ndarray:
+        if not as_numbers[k]:
+            return shared.classes[:, k]
+        column = shared.factors[:, k]
+        return (column - column.mean()) / column.std()
+
+    targets = [target(k) for k in range(shared.n_factors)]
+
+    def fit(task: tuple[int, int]) -> Fitted:
+        job, k = jobs[task[0]], task[1]
+        n_classes = None if as_numbers[k] else shared.n_classes[k]
+        learnt, asked = job.codes[job.train], job.codes[job.test]
+        return PREDICTORS[predictor](learnt, targets[k][job.train], asked, n_classes, job)
+
+    def cost(task: tuple[int, int]) -> int:
+        job, k = jobs[task[0]], task[1]
+        return len(job.train) * job.n_trees * job.n_bins * shared.n_classes[k]
+
+    # The largest first, so that no thread is left alone with one at the end.
+    tasks = itertools.product(range(len(jobs)), range(shared.n_factors))
+    order = sorted(tasks, key=cost, reverse=True)
+    found = dict(zip(order, in_threads(fit, order), strict=True))
+    results = []
+    for place, job in enumerate(jobs):
+        informed, baseline = [], []
+        for k, values in enumerate(targets):
+            learnt, truth = values[job.train], values[job.test]
+            constant = learnt.mean() if as_numbers[k] else np.bincount(learnt).argmax()
+            informed.append(_informativeness(truth, found[place, k][1], as_numbers[k]))
+            baseline.append(_informativeness(truth, np.full_like(truth, constant), as_numbers[k]))
+        matrix = np.stack([found[place, k][0] for k in range(shared.n_factors)], axis=1)
+        results.append(Importance(matrix, np.array(informed), np.array(baseline)))
+    return results
+
+
+def _informativeness(truth: np.ndarray, predicted: np.ndarray, as_numbers: bool) -> float:
+    if not as_numbers:
+        return float((truth == predicted).mean())
+    spread = ((truth - truth.mean()) ** 2).mean()
+    # Of a truth that never varies in the test samples, no share can be explained.
+    return float(1 - ((truth - predicted) ** 2).mean() / spread) if spread > 0 else 0.0
+
+
+def _boosted(
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
+) -> Fitted:
+    return boosted_trees(train, target, test, n_classes=n_classes, n_trees=job.n_trees, n_bins=job.n_bins)
+
+
+def _reference(
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
+) -> Fitted:
+    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+    kind = GradientBoostingRegressor if n_classes is None else GradientBoostingClassifier
+    model = kind(n_estimators=job.n_trees, max_depth=DEPTH, learning_rate=RATE, random_state=0)
+    model.fit(train, target)
+    return model.feature_importances_, model.predict(test)
+
+
+def _forest(
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, n_classes: int | None, job: Job
+) -> Fitted:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if n_classes is None else RandomForestClassifier
+    # Leaves of five: splits below would share the importance out among latents that know nothing.
+    model = kind(n_estimators=job.n_trees, min_samples_leaf=5, max_features="sqrt", random_state=0)
+    model.fit(train, target)
+    return model.feature_importances_, model.predict(test)
+
+
+def _lasso(
+    train: np.ndarray, target: np.ndarray, test: np.ndarray, _n_classes: int | None, _job: Job
+) -> Fitted:
+    from sklearn.linear_model import LassoCV
+
+    # Codes and target have variance 1: from a penalty of 1 on every weight is 0.
+    model = LassoCV(cv=5, alphas=np.logspace(0, -4, 20)).fit(train, target)
+    weights = np.abs(model.coef_)
+    return weights / weights.sum() if weights.any() else weights, model.predict(test)
+
+
+PREDICTORS: dict[Predictor, Callable[..., Fitted]] = {
+    "boosted": _boosted,
+    "reference": _reference,
+    "forest": _forest,
+    "lasso": _lasso,
+}

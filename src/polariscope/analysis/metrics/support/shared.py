@@ -1,0 +1,358 @@
+"""What several metrics need of the same arrays, computed once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped, UInt
+
+from polariscope.analysis.metrics.support.checks import (
+    DECLARE,
+    DRAW_MORE,
+    GIVE_VARIANCE,
+    check_codes,
+    check_factors,
+    check_kinds,
+    check_names,
+    check_variance,
+    is_integral,
+)
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.numerics.mutual_information import N_BINS, discretise
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+N_BOOTSTRAP = 200
+N_PERMUTATIONS = 10
+
+
+def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
+    """Keep a method's answers with the object, for each of its arguments."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def lookup(self: Any, *arguments: Given.args, **options: Given.kwargs) -> Answer:
+        bound = signature.bind(self, *arguments, **options)
+        bound.apply_defaults()
+        key = (method.__name__, *list(bound.arguments.values())[1:])
+        if key not in self._answers:
+            self._answers[key] = method(self, *arguments, **options)
+        return self._answers[key]
+
+    return lookup
+
+
+class Shared:
+    """Checked arrays and what is derived from them; every method keeps its answer.
+
+    ``codes`` (sample, latent) are real numbers, ``factors`` (sample, factor) classes as integers. A factor that
+    is measured rather than counted is declared: ``factor_kinds=("categorical", "continuous", …)``; an ordered
+    integer factor may be declared continuous too, for the metrics that regress. Methods with random choices
+    draw them from streams of ``seed``, so that a score does not depend on what was computed before.
+    """
+
+    def __init__(
+        self,
+        codes: Any,
+        factors: Any = None,
+        variance: Any = None,
+        factor_names: Sequence[str] = (),
+        factor_kinds: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.seed = seed
+        self._answers: dict[Any, Any] = {}
+        self.codes: Float[np.ndarray, "sample latent"] = check_codes(codes, "codes")
+        self._variance = None if variance is None else check_variance(variance, self.codes)
+        self._factors = None if factors is None else check_factors(factors, len(self.codes))
+        n_factors = 0 if self._factors is None else self._factors.shape[1]
+        self.factor_names = check_names(factor_names, n_factors)
+        self.factor_kinds = check_kinds(factor_kinds, n_factors)
+        if self._factors is not None:
+            self._check_classes(self._factors)
+
+    @property
+    def n_samples(self) -> int:
+        return self.codes.shape[0]
+
+    @property
+    def n_latents(self) -> int:
+        return self.codes.shape[1]
+
+    @property
+    def n_factors(self) -> int:
+        return len(self.factor_kinds)
+
+    @property
+    def factors(self) -> Float[np.ndarray, "sample factor"]:
+        """The factors' values as given, as floats."""
+        if self._factors is None:
+            raise InputError("this metric needs factors; give an array (sample, factor) of classes.")
+        return self._factors
+
+    @property
+    def variance(self) -> Float[np.ndarray, "sample latent"]:
+        """Posterior variance of each code."""
+        if self._variance is None:
+            raise InputError(f"this variant needs the posterior variances; {GIVE_VARIANCE}.")
+        return self._variance
+
+    @property
+    def has_variance(self) -> bool:
+        return self._variance is not None
+
+    @functools.cached_property
+    def constant(self) -> Bool[np.ndarray, " latent"]:
+        """Latents that never vary."""
+        return np.ptp(self.codes, axis=0) == 0
+
+    @functools.cached_property
+    def standardised(self) -> Float[np.ndarray, "sample latent"]:
+        """Codes with mean 0 and (population) standard deviation 1; constant latents are 0."""
+        spread = np.where(self.constant, 1.0, self.codes.std(axis=0))
+        return np.where(self.constant, 0.0, (self.codes - self.codes.mean(axis=0)) / spread)
+
+    @functools.cached_property
+    def classes(self) -> Int[np.ndarray, "sample factor"]:
+        """Factors as classes 0, 1, …; measured ones in 20 equal-width bins. All classes occur."""
+        columns = [
+            _numbered(column if is_integral(column) else discretise(column[:, None])[:, 0])
+            for column in self.factors.T
+        ]
+        return np.stack(columns, axis=1)
+
+    @functools.cached_property
+    def n_classes(self) -> tuple[int, ...]:
+        """Number of observed classes of each factor."""
+        return tuple((self.classes.max(axis=0) + 1).tolist())
+
+    @_kept
+    def discretised(self, bins: int = N_BINS) -> Int[np.ndarray, "sample latent"]:
+        """Bin of each code: equal-width bins over each latent's own range."""
+        return discretise(self.codes, bins)
+
+    @functools.cached_property
+    def factor_entropies(self) -> Float[np.ndarray, " factor"]:
+        """H(w_k) in nats."""
+        return np.array([entropy(np.bincount(column)) for column in self.classes.T])
+
+    @_kept
+    def mi_table(self, bins: int = N_BINS) -> Float[np.ndarray, "latent factor"]:
+        """Plug-in mutual information I(z_j, w_k) in nats of the binned codes with the factors."""
+        return information(self.discretised(bins), self.classes)[0]
+
+    @_kept
+    def mi_replicates(
+        self, bins: int = N_BINS
+    ) -> tuple[Float[np.ndarray, "replicate latent factor"], Float[np.ndarray, "replicate factor"]]:
+        """:meth:`mi_table` and the factors' entropies in each bootstrap resample."""
+        tables, entropies = information(self.discretised(bins), self.classes, self.resamples)
+        return tables.reshape(-1, self.n_latents, self.n_factors), entropies.reshape(-1, self.n_factors)
+
+    @_kept
+    def mi_permuted(self, bins: int = N_BINS) -> Float[np.ndarray, "permutation latent factor"]:
+        """:meth:`mi_table` with the rows of the codes shuffled, so that nothing is known of the factors."""
+        binned = self.discretised(bins)
+        return np.stack([information(binned[order], self.classes)[0] for order in self.permutations])
+
+    @functools.cached_property
+    def resamples(self) -> UInt[np.ndarray, "replicate sample"]:
+        """How often each sample occurs in each bootstrap resample."""
+        draw = generator(self.seed, "metrics", "bootstrap")
+        n = self.n_samples
+        counts = [np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(N_BOOTSTRAP)]
+        return np.stack(counts).astype(np.uint8 if np.max(counts) < 256 else np.uint32)
+
+    @functools.cached_property
+    def permutations(self) -> Int[np.ndarray, "permutation sample"]:
+        """Orders of the samples; codes in another order than the factors know nothing of them."""
+        draw = generator(self.seed, "metrics", "permutation")
+        return np.stack([draw.permutation(self.n_samples) for _ in range(N_PERMUTATIONS)])
+
+    @_kept
+    def permuted(self, index: int = 0) -> Shared:
+        """The same samples with the rows of the codes shuffled: scored, it gives the chance level."""
+        order = self.permutations[index]
+        return Shared(
+            self.codes[order],
+            self.factors,
+            None if self._variance is None else self._variance[order],
+            self.factor_names,
+            self.factor_kinds,
+            self.seed,
+        )
+
+    @_kept
+    def split(self, fraction: float = 2 / 3) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
+        """Samples to train on (this fraction) and to test on, at random; at least one of each."""
+        order = generator(self.seed, "metrics", "split").permutation(self.n_samples)
+        n_train = min(max(1, round(fraction * self.n_samples)), self.n_samples - 1)
+        return np.sort(order[:n_train]), np.sort(order[n_train:])
+
+    @functools.cached_property
+    def grid_notes(self) -> tuple[str, ...]:
+        """What a reader should know of the factors: measured ones, unobserved combinations, dependence."""
+        return tuple(self._grid_notes())
+
+    def _grid_notes(self) -> Iterable[str]:
+        measured = [
+            name
+            for name, column in zip(self.factor_names, self.factors.T, strict=True)
+            if not is_integral(column)
+        ]
+        if measured:
+            yield f"Measured factors in {N_BINS} equal-width bins wherever classes are needed: {', '.join(measured)}."
+        n_cells = float(np.prod(np.array(self.n_classes, dtype=np.float64)))
+        draw = generator(self.seed, "metrics", "grid")
+        apart = np.stack([draw.permutation(column) for column in self.classes.T], axis=1)
+        observed, expected = (len(np.unique(rows, axis=0)) for rows in (self.classes, apart))
+        if observed < 0.9 * expected:
+            yield (
+                f"Only {observed} of the {n_cells:.0f} combinations of factors occur, where about {expected} would if "
+                "each factor varied on its own; the score is about those that do."
+            )
+        pairs = self._dependent_pairs()
+        if pairs:
+            yield (
+                f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that codes one "
+                "says something of the other, so that a gap or a ratio of informations is smaller."
+            )
+
+    def _dependent_pairs(self) -> list[str]:
+        """Pairs of factors whose normalised information is over 5 % and beyond chance."""
+        from scipy.special import chdtri
+
+        table, _ = information(self.classes, self.classes)
+        pairs = []
+        for i in range(self.n_factors):
+            for j in range(i):
+                freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
+                # 2n I is χ² distributed when the factors are independent [general knowledge: the G test].
+                beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
+                excess = table[i, j] - freedom / (2 * self.n_samples)
+                if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):
+                    pairs.append(f"{self.factor_names[j]} and {self.factor_names[i]}")
+        return pairs
+
+    def _check_classes(self, factors: Float[np.ndarray, "sample factor"]) -> None:
+        for name, kind, column in zip(self.factor_names, self.factor_kinds, factors.T, strict=True):
+            values = np.unique(column)
+            if len(values) == 1:
+                raise InputError(
+                    f"factor {name!r} has a single value in these {len(column)} samples, so its entropy is 0; "
+                    "draw more samples or drop it."
+                )
+            if kind == "continuous":
+                continue
+            if not is_integral(column):
+                raise InputError(
+                    f"factor {name!r} must hold integers (classes), got {column[column % 1 != 0][0]:g}; if it is "
+                    f"measured, {DECLARE}."
+                )
+            if 2 * len(values) > len(column):
+                raise InputError(
+                    f"factor {name!r} has {len(values)} classes in {len(column)} samples; at least 2 samples a "
+                    f"class are needed: {DRAW_MORE}."
+                )
+
+
+def prepare(shared: Shared | None, codes: Any, factors: Any = None, *, seed: int, **arrays: Any) -> Shared:
+    """What a metric starts from: ``shared`` if it was given and fits, else made from the arrays."""
+    if shared is None:
+        return Shared(codes, factors, seed=seed, **arrays)
+    if shared.seed != seed:
+        raise InputError(f"shared was made with seed {shared.seed}, but seed is {seed}; give both the same.")
+    if np.shape(codes) != shared.codes.shape or not np.array_equal(codes, shared.codes):
+        raise InputError("shared was made from other codes; make a Shared for these.")
+    if factors is not None and not np.array_equal(factors, shared.factors):
+        raise InputError("shared was made from other factors; make a Shared for these.")
+    return shared
+
+
+def information(
+    bins: Int[np.ndarray, "sample latent"],
+    classes: Int[np.ndarray, "sample factor"],
+    weights: UInt[np.ndarray, "replicate sample"] | None = None,
+) -> tuple[Float[np.ndarray, "*replicate latent factor"], Float[np.ndarray, "*replicate factor"]]:
+    r"""Plug-in mutual information of each column of ``bins`` with each of ``classes``, and the latter's entropies.
+
+    .. math:: I(a, b) = H(a) + H(b) - H(a, b), \qquad H = \log n - \tfrac1n \sum_c n_c \log n_c
+
+    in nats, from one table of counts per pair; a row of ``weights`` says how often each sample counts.
+
+    >>> information(np.array([[0], [0], [1], [1]]), np.array([[0, 0], [0, 1], [1, 0], [1, 1]]))[0].round(6)
+    array([[0.693147, 0.      ]])
+    """
+    columns, labels = np.ascontiguousarray(bins.T), np.ascontiguousarray(classes.T)
+    height, width = int(bins.max()) + 1, int(classes.max()) + 1
+    times = None if weights is None else weights.astype(np.float64)
+
+    def entropies(cells: Int[np.ndarray, " sample"], size: int) -> Any:
+        if times is None:
+            return entropy(np.bincount(cells, minlength=size))
+        return entropy(np.stack([np.bincount(cells, row, size) for row in times]))
+
+    of_bins = np.stack([entropies(column, height) for column in columns], axis=-1)
+    of_classes = np.stack([entropies(label, width) for label in labels], axis=-1)
+    tables = of_bins[..., :, None] + of_classes[..., None, :]
+    for j, column in enumerate(columns):
+        rows = column * width
+        for k, label in enumerate(labels):
+            tables[..., j, k] -= entropies(rows + label, height * width)
+    return np.maximum(tables, 0), of_classes  # rounding can take a zero to −1e-16
+
+
+def correlations(
+    x: Float[np.ndarray, "sample latent"],
+    y: Float[np.ndarray, "sample factor"],
+    weights: UInt[np.ndarray, "replicate sample"],
+) -> Float[np.ndarray, "replicate latent factor"]:
+    """Pearson correlation of each column of ``x`` with each of ``y``, for each row of sample weights.
+
+    A column that does not vary has correlation 0 with every other.
+    """
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    shares = weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
+    mean_x, mean_y = shares @ x, shares @ y
+    covariance = (shares @ products).reshape(-1, x.shape[1], y.shape[1])
+    covariance -= mean_x[:, :, None] * mean_y[:, None, :]
+    of_x, of_y = (shares @ (z * z) - (shares @ z) ** 2 for z in (x, y))
+    # Beyond rounding: a resample of few samples may hold a single value of a column.
+    varies_x, varies_y = (v > 1e-12 * (z * z).mean(axis=0) for v, z in ((of_x, x), (of_y, y)))
+    scale = np.sqrt(np.maximum(of_x, 0)[:, :, None] * np.maximum(of_y, 0)[:, None, :])
+    defined = varies_x[:, :, None] & varies_y[:, None, :]
+    return np.clip(np.divide(covariance, scale, out=np.zeros_like(scale), where=defined), -1.0, 1.0)
+
+
+def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarray, "*replicate factor"]:
+    """Best minus second-best latent of each factor.
+
+    >>> gap(np.array([[0.9, 0.1], [0.2, 0.5], [0.4, 0.5]]))
+    array([0.5, 0. ])
+    """
+    if scores.shape[-2] < 2:
+        raise InputError("a gap between latents needs at least 2 of them, got 1.")
+    ordered = np.sort(scores, axis=-2)
+    return ordered[..., -1, :] - ordered[..., -2, :]
+
+
+def entropy(counts: Any) -> Any:
+    """Plug-in entropy in nats of the counts along the last axis; empty cells add nothing."""
+    counts = np.asarray(counts, dtype=np.float64)
+    total = counts.sum(axis=-1)
+    return np.log(total) - (counts * np.log(np.maximum(counts, 1))).sum(axis=-1) / total
+
+
+def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:
+    """The values that occur, numbered from 0 in increasing order."""
+    reach = int(np.ptp(column)) + 1
+    if reach > 10 * len(column):
+        return np.unique(column, return_inverse=True)[1]
+    offsets = (column - column.min()).astype(np.int64)
+    return (np.cumsum(np.bincount(offsets, minlength=reach) > 0) - 1)[offsets]  # no sorting: they are few

@@ -1,0 +1,122 @@
+"""Other rules for which latents are in use, all with one signature, and how far they agree.
+
+Each takes the posterior relative to its prior and says of every latent whether it is in use (true) or passive
+(false). Thresholds are keyword arguments with the source's values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from polariscope.analysis.regime.mixture import mixture
+from polariscope.analysis.regime.posterior import RelativePosterior
+from polariscope.numerics.intervals import mean_with_interval
+
+InUse = Bool[np.ndarray, " latent"]
+Criterion = Callable[[RelativePosterior], InUse]
+
+
+def std_of_mean(posterior: RelativePosterior, *, threshold: float = 0.5) -> InUse:
+    """std(μ) > 0.5. zietlow2022 §3.3.2, for Δ_KL."""
+    return posterior.mean.std(axis=0) > threshold
+
+
+def mean_variance(posterior: RelativePosterior, *, threshold: float = 0.8) -> InUse:
+    """E[σ²] < 0.8. zietlow2022 §4.3.4, where a run with fewer such latents than factors is over-pruned."""
+    return posterior.variance.mean(axis=0) < threshold
+
+
+def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
+    """Not in the tail of the order by KL in which E[μ²] ≤ 0.1, |E[σ] − 1| ≤ 0.1. mushom2020 §5.3.
+
+    The source judges "μ ≈ 0, σ ≈ 1" by eye; the tolerance is ours. The tail is unbroken: a latent that looks
+    like the prior but has a larger KL than one that does not is kept.
+    """
+    centred = (posterior.mean**2).mean(axis=0) <= tolerance
+    wide = np.abs(np.sqrt(posterior.variance).mean(axis=0) - 1) <= tolerance
+    order = order_by_kl(posterior)
+    tail = np.logical_and.accumulate((centred & wide)[order[::-1]])[::-1]
+    in_use = np.empty(len(order), dtype=bool)
+    in_use[order] = ~tail
+    return in_use
+
+
+def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InUse:
+    """KL > 0.1 nats. mathieu2019 code, where the threshold is left to the caller; 0.1 is ours."""
+    return mean_with_interval(posterior.kl)[0] > threshold
+
+
+def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
+    """KL > 0.01 nats. UDR code (Duan et al. 2020)."""
+    return mean_with_interval(posterior.kl)[0] > threshold
+
+
+def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InUse:
+    """std(μ) ≥ 0.05. disentanglement_lib code, pruning before the FactorVAE metric."""
+    return posterior.mean.std(axis=0) >= threshold
+
+
+def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
+    """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders, 2016 (not in the documents)."""
+    return posterior.mean.var(axis=0) > threshold
+
+
+def mixture_label(posterior: RelativePosterior, *, alpha: float = 0.1) -> InUse:
+    """σ² ≤ 0.9 for more than a tenth of the samples: the sample-by-sample label is not passive."""
+    return np.array([label != "passive" for label in mixture(posterior.variance, alpha).labels])
+
+
+CRITERIA: dict[str, Criterion] = {
+    "std-of-mean": std_of_mean,
+    "mean-variance": mean_variance,
+    "kl-tail": kl_tail,
+    "kl-threshold": kl_threshold,
+    "kl-udr": kl_udr,
+    "std-pruning": std_pruning,
+    "active-units": active_units,
+    "mixture": mixture_label,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class CriteriaTable:
+    """What every rule says of every latent. The first is the primary rule: active and mixed are in use."""
+
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
+    """Each rule in a sentence, with its source."""
+    in_use: tuple[tuple[bool, ...], ...]
+    """For each rule, whether each latent is in use."""
+    agreement: tuple[tuple[float, ...], ...]
+    """Share of latents on which two rules agree; the first row is the agreement with the primary rule."""
+
+
+def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTable:
+    """Every criterion beside the primary rule, and their pairwise agreement."""
+    in_use = np.array([primary, *(criterion(posterior) for criterion in CRITERIA.values())])
+    agreement = (in_use[:, None, :] == in_use[None, :, :]).mean(axis=2)
+    rules = ["The primary rule: not passive. bonheme2023 §6.4.1."]
+    rules += [(criterion.__doc__ or "").split("\n", 1)[0] for criterion in CRITERIA.values()]
+    return CriteriaTable(
+        ("primary", *CRITERIA),
+        tuple(rules),
+        tuple(tuple(row) for row in in_use.tolist()),
+        tuple(tuple(row) for row in agreement.tolist()),
+    )
+
+
+def order_by_kl(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
+    """Latents by KL, largest first: how much each says of the input (mushom2020 §5.3).
+
+    Ties, as between the infinite KLs of a deterministic encoder, go by the spread of the mean, then stay.
+    """
+    return np.lexsort((-posterior.absolute_mean.std(axis=0), -mean_with_interval(posterior.kl)[0]))
+
+
+def order_by_variance(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
+    """Latents by E[σ²], smallest first: "non-linear principal components". zietlow2022 Eq. 4.8, §3.3.5."""
+    return np.argsort(posterior.variance.mean(axis=0), kind="stable")

@@ -1,0 +1,252 @@
+"""From a representation to its diagnosis."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.regime.correlations import partners
+from polariscope.analysis.regime.criteria import compare_criteria, order_by_kl, order_by_variance
+from polariscope.analysis.regime.mixture import mixture
+from polariscope.analysis.regime.notes import notes
+from polariscope.analysis.regime.polarisation import polarisation
+from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
+from polariscope.analysis.regime.regime import Latent, Regime, Structure
+from polariscope.analysis.regime.rule import ALPHA_LIMIT, moments, types_of
+from polariscope.analysis.regime.sensitivity import alpha_ranges, sensitivity
+from polariscope.analysis.regime.stability import type_shares
+from polariscope.analysis.regime.truncation import truncation
+from polariscope.analysis.regime.variable_types import TYPES
+from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.core.arrays import real_numbers
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.numerics.covariance import correlation, covariance, noise_free_covariance
+from polariscope.numerics.effective_rank import effective_rank
+from polariscope.numerics.intervals import mean_with_interval
+from polariscope.numerics.mutual_information import (
+    averaged_mutual_information,
+    discretise,
+    mutual_information_table,
+)
+from polariscope.numerics.total_correlation import total_correlation_of
+
+LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it
+
+
+def diagnose(
+    representation: Representation | Any = None,
+    *,
+    mean: Any = None,
+    variance: Any = None,
+    sampled: Any = None,
+    prior_mean: Any = None,
+    prior_variance: Any = None,
+    alpha: float = 0.1,
+    n_bootstrap: int = 200,
+    seed: int = 0,
+) -> Regime:
+    """Which latents are active, mixed and passive, how sure that is, and what follows from it.
+
+    Give a :class:`~polariscope.analysis.representation.Representation`, or the arrays of one by name: ``mean`` and
+    ``variance`` (σ², not its logarithm), both (sample, latent), and ``sampled``; without it one draw from
+    N(mean, variance) is made with ``seed``. ``prior_mean`` and ``prior_variance``, when the prior is not
+    N(0, 1), have the shape (latent,), or (sample, latent) for a conditional prior.
+
+    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.rule`), between 0 and 0.5;
+    ``n_bootstrap`` the number of resamples behind each confidence. The same arguments give the same result.
+
+    Stated values: a constant latent adds 0 to the total correlation and has correlation 0 with others;
+    linearly dependent latents have an infinite total correlation; a posterior variance of 0 has an infinite
+    KL. Refused: fewer than two samples, NaN, negative variances, numbers beyond 1e30.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=(1000, 2)) * [1, 0.01]
+    >>> regime = diagnose(mean=mean, variance=np.full((1000, 2), [0.01, 1.0]))
+    >>> regime.types
+    ['active', 'passive']
+    """
+    _check_options(alpha, n_bootstrap)
+    arrays = {
+        "mean": mean,
+        "variance": variance,
+        "sampled": sampled,
+        "prior_mean": prior_mean,
+        "prior_variance": prior_variance,
+    }
+    found = _representation(representation, arrays, seed)
+    _check_size(found)
+    regime = _diagnose(found, alpha, n_bootstrap, seed)
+    if not found.sampled_was_drawn:
+        return regime
+    note = "sampled was not given: it is one draw from N(mean, variance), made here."
+    return dataclasses.replace(regime, notes=(note, *regime.notes))
+
+
+def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, seed: int) -> Regime:
+    posterior = relative_posterior(representation)
+    latents = _latents(posterior, alpha, n_bootstrap, generator(seed, "diagnose", "bootstrap"))
+    types = [latent.type for latent in latents]
+    not_passive = np.array([name != "passive" for name in types])
+
+    sources = {"mean": representation.mean, "sampled": representation.sampled}
+    expected = {"mean": int(not_passive.sum()), "sampled": len(types)}
+    covariances = {name: covariance(array) for name, array in sources.items()}
+    informations = {name: mutual_information_table(discretise(array)) for name, array in sources.items()}
+    structures = {name: _structure(covariances[name], informations[name], expected[name]) for name in sources}
+    noise_free = noise_free_covariance(
+        representation.mean, representation.variance, representation.covariance
+    )
+    return Regime(
+        latents=latents,
+        order=tuple(order_by_kl(posterior).tolist()),
+        order_by_variance=tuple(order_by_variance(posterior).tolist()),
+        kl=math.fsum(latent.kl for latent in latents),
+        trace=math.fsum(latent.mean_of_variance for latent in latents),
+        mean=structures["mean"],
+        sampled=structures["sampled"],
+        noise_free_total_correlation=total_correlation_of(noise_free),
+        truncation=truncation(
+            types,
+            (covariances["mean"], covariances["sampled"], noise_free),
+            (informations["mean"], informations["sampled"]),
+        ),
+        criteria=compare_criteria(posterior, not_passive),
+        sensitivity=sensitivity(moments(posterior), alpha),
+        polarisation=polarisation(posterior),
+        notes=tuple(notes(representation, posterior, latents, covariances, alpha)),
+        n_samples=representation.n_samples,
+        alpha=alpha,
+        n_bootstrap=n_bootstrap,
+        seed=seed,
+        prior=posterior.prior,
+        has_gaussian_kl=bool(kl_is_gaussian(posterior)),
+        meaning_of_passive=representation.meaning_of_passive,
+    )
+
+
+def _latents(
+    posterior: RelativePosterior, alpha: float, n_bootstrap: int, generator: np.random.Generator
+) -> tuple[Latent, ...]:
+    found = moments(posterior)
+    types = types_of(found, alpha).tolist()
+    shares = type_shares(posterior, alpha=alpha, n_bootstrap=n_bootstrap, generator=generator)
+    ranges = alpha_ranges(found, alpha)
+    # A KL is not negative, but a model's own single-draw estimate of it can be.
+    kl, interval = mean_with_interval(
+        posterior.kl, at_least=0.0 if posterior.kl is posterior.gaussian_kl else -np.inf
+    )
+    labels = mixture(posterior.variance, alpha)
+    mean, variance = posterior.absolute_mean, posterior.absolute_variance
+    columns = zip(
+        kl.tolist(),
+        interval.tolist(),
+        mean.mean(axis=0).tolist(),
+        mean.std(axis=0).tolist(),
+        variance.mean(axis=0).tolist(),
+        variance.var(axis=0).tolist(),
+        found.mean.tolist(),
+        found.variance.tolist(),
+        labels.known.tolist(),
+        labels.unknown.tolist(),
+        labels.labels,
+        strict=True,
+    )
+    return tuple(
+        Latent(
+            j,
+            types[j],
+            float(shares[j, TYPES.index(types[j])]),
+            dict(zip(TYPES, shares[j].tolist(), strict=True)),
+            ranges[j],
+            values[0],
+            (values[1][0], values[1][1]),
+            *values[2:],
+        )
+        for j, values in enumerate(columns)
+    )
+
+
+def _structure(
+    covariance: Float[np.ndarray, "latent latent"],
+    information: Float[np.ndarray, "latent latent"],
+    predicted_rank: int,
+) -> Structure:
+    correlations = correlation(covariance)
+    return Structure(
+        total_correlation=total_correlation_of(covariance),
+        averaged_mutual_information=averaged_mutual_information(information),
+        effective_rank=effective_rank(covariance),
+        predicted_rank=predicted_rank,
+        correlation=tuple(map(tuple, correlations.tolist())),
+        mutual_information=tuple(map(tuple, information.tolist())),
+        partners=partners(correlations),
+    )
+
+
+def _check_options(alpha: float, n_bootstrap: int) -> None:
+    if not 0 < alpha < ALPHA_LIMIT:
+        raise InputError(
+            f"alpha must lie between 0 and {ALPHA_LIMIT}, got {alpha}; from {ALPHA_LIMIT} on a latent "
+            "could be both active and passive. The published value is 0.1."
+        )
+    if n_bootstrap < 1:
+        raise InputError(f"n_bootstrap must be at least 1, got {n_bootstrap}; 200 is the default.")
+
+
+def _check_size(representation: Representation) -> None:
+    if representation.n_samples < 2:
+        raise InputError(
+            f"a diagnosis needs at least 2 samples, got {representation.n_samples}; types are moments "
+            "over samples: encode a few thousand."
+        )
+    for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate"):
+        array = getattr(representation, name)
+        if array is not None and np.abs(array).max() > LARGEST:
+            raise InputError(
+                f"{name} must stay below {LARGEST:g}, got {np.abs(array).max():.3g}; the model has diverged."
+            )
+    narrow = representation.prior_variance
+    if narrow is not None and narrow.min() < 1 / LARGEST:
+        raise InputError(
+            f"prior_variance must be at least {1 / LARGEST:g}, got {narrow.min():.3g}; it has collapsed."
+        )
+
+
+def _representation(
+    representation: Representation | Any, arrays: dict[str, Any], seed: int
+) -> Representation:
+    """The representation meant; without a sampled array one is drawn."""
+    given = [name for name, array in arrays.items() if array is not None]
+    if isinstance(representation, Representation):
+        if given:
+            raise InputError(f"give a Representation or arrays, not both; got {', '.join(given)} beside it.")
+        fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
+        floats: dict[str, Any] = {k: _as_float(k, array) for k, array in fields.items() if array is not None}
+        return dataclasses.replace(representation, **floats)
+    if representation is not None:
+        raise InputError(
+            f"the first argument must be a Representation, got {type(representation).__name__}; "
+            "pass arrays by name: diagnose(mean=…, variance=…, sampled=…)."
+        )
+    missing = [name for name in ("mean", "variance") if arrays[name] is None]
+    if missing:
+        raise InputError(
+            f"diagnose needs {' and '.join(missing)}; give a Representation, or mean= and variance= arrays "
+            "of shape (sample, latent)."
+        )
+    checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in given}
+    if "sampled" not in checked:
+        # The checks of Representation come first: a negative variance has no root.
+        valid = Representation(**checked, sampled=checked["mean"])
+        checked |= {"sampled": draw_sampled(valid.mean, valid.variance, seed), "sampled_was_drawn": True}
+    return Representation(**checked)
+
+
+def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
+    array = real_numbers(value, name)
+    return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype == np.float16 else array

@@ -1,0 +1,72 @@
+"""The posterior of each latent in units of its prior."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.regime.divergence import gaussian_kl
+from polariscope.analysis.representation import Representation
+
+PriorKind = Literal["standard", "fixed", "conditional"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelativePosterior:
+    r"""Posterior N(μ, σ²) against prior N(μ†, Σ†), latent by latent, in float64.
+
+    With the standard normal prior the relative moments are μ and σ² themselves, so that every published
+    rule, written for N(0, 1), holds as printed; for another prior "σ² ≈ 1" becomes "σ² ≈ Σ†".
+    """
+
+    mean: Float[np.ndarray, "sample latent"]
+    """(μ − μ†) / √Σ†."""
+    variance: Float[np.ndarray, "sample latent"]
+    """σ² / Σ†."""
+    kl: Float[np.ndarray, "sample latent"]
+    """KL(q(z_j|x) ‖ p(z_j)) in nats: the model's own where it gave one, else of the two Gaussians."""
+    gaussian_kl: Float[np.ndarray, "sample latent"]
+    """KL of the two Gaussians; infinite where σ² = 0."""
+    absolute_mean: Float[np.ndarray, "sample latent"]
+    """μ."""
+    absolute_variance: Float[np.ndarray, "sample latent"]
+    """σ²."""
+    prior: PriorKind
+    """"conditional" when the prior's moments differ between samples, as in an iVAE."""
+
+
+def kl_is_gaussian(posterior: RelativePosterior) -> bool:
+    """Whether the model's own KL is that of two Gaussians: then the prior is one."""
+    return np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3)
+
+
+def relative_posterior(representation: Representation) -> RelativePosterior:
+    """Posterior moments of a representation in units of its prior."""
+    mean, variance = representation.mean.astype(np.float64), representation.variance.astype(np.float64)
+    prior_mean = _or(representation.prior_mean, 0.0)
+    prior_variance = _or(representation.prior_variance, 1.0)
+    kl = gaussian_kl(mean, variance, prior_mean, prior_variance)
+    return RelativePosterior(
+        mean=(mean - prior_mean) / np.sqrt(prior_variance),
+        variance=variance / prior_variance,
+        kl=kl if representation.rate is None else representation.rate.astype(np.float64),
+        gaussian_kl=kl,
+        absolute_mean=mean,
+        absolute_variance=variance,
+        prior=prior_kind(prior_mean, prior_variance),
+    )
+
+
+def _or(given: Float[np.ndarray, "*_"] | None, default: float) -> Float[np.ndarray, "*_"]:
+    return np.array(default) if given is None else given.astype(np.float64)
+
+
+def prior_kind(prior_mean: Float[np.ndarray, "*_"], prior_variance: Float[np.ndarray, "*_"]) -> PriorKind:
+    """Whether a prior is N(0, 1), another one for all samples, or one for each."""
+    # A (sample, latent) array whose rows are all the same is a fixed prior, however it is stored.
+    if any(moment.ndim == 2 and np.ptp(moment, axis=0).any() for moment in (prior_mean, prior_variance)):
+        return "conditional"
+    return "standard" if (prior_mean == 0).all() and (prior_variance == 1).all() else "fixed"

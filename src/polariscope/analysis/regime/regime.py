@@ -1,0 +1,147 @@
+"""The result of a diagnosis: which latents are active, mixed and passive, and the evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from polariscope.analysis.regime import printing
+from polariscope.analysis.regime.correlations import Partner
+from polariscope.analysis.regime.criteria import CriteriaTable
+from polariscope.analysis.regime.mixture import MixtureLabel
+from polariscope.analysis.regime.polarisation import Polarisation
+from polariscope.analysis.regime.posterior import PriorKind
+from polariscope.analysis.regime.sensitivity import Sensitivity
+from polariscope.analysis.regime.truncation import Truncation, select
+from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.core.records import from_plain, to_plain
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Latent:
+    """One latent variable. Moments are over the samples, variances are population variances."""
+
+    index: int
+    """Column in the arrays, from 0."""
+    type: VariableType
+    confidence: float
+    """Share of bootstrap resamples that give this type."""
+    shares: dict[VariableType, float]
+    """Share of bootstrap resamples that give each type."""
+    alpha_range: tuple[float, float]
+    """Interval around the chosen α in which the type stays."""
+    kl: float
+    """Mean KL from the prior, nats; infinite when a posterior variance is 0."""
+    kl_interval: tuple[float, float]
+    """95 % interval of the mean KL."""
+    mean_of_mean: float
+    std_of_mean: float
+    mean_of_variance: float
+    variance_of_variance: float
+    mean_of_ratio: float
+    """Mean of σ²/Σ†, what the rule sees; equal to ``mean_of_variance`` when the prior is N(0, 1)."""
+    variance_of_ratio: float
+    known: float
+    """Share of samples with σ²/Σ† < α."""
+    unknown: float
+    """Share of samples with σ²/Σ† > 1 − α."""
+    mixture: MixtureLabel
+    """Label from these two shares; "noisy" is a latent of middling variance that mixes nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """How the latents of one representation, the mean or the sampled, hang together."""
+
+    total_correlation: float
+    """Gaussian, nats; infinite when a latent is a linear function of others."""
+    averaged_mutual_information: float
+    """Nats, 20 bins."""
+    effective_rank: float
+    predicted_rank: int
+    """What a polarised model has: latents that are not passive for the mean, all for the sampled."""
+    correlation: Matrix
+    mutual_information: Matrix
+    """Nats; entropies on the diagonal."""
+    partners: tuple[Partner, ...]
+    """The strongest partner of each latent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    """Diagnosis of a representation: ``types`` and ``counts`` are the answer, the rest the evidence."""
+
+    latents: tuple[Latent, ...]
+    """In the order of the arrays' columns."""
+    order: tuple[int, ...]
+    """Latents by KL, largest first."""
+    order_by_variance: tuple[int, ...]
+    """Latents by mean posterior variance, smallest first."""
+    kl: float
+    """Sum of the latents' KLs, nats."""
+    trace: float
+    """Σ_j E[σ_j²], which is Tr Var[z] − Tr Var[μ]: FONDUE's statistic without its sampling noise."""
+    mean: Structure
+    sampled: Structure
+    noise_free_total_correlation: float
+    """Gaussian total correlation of Cov[μ] + diag E[σ²]: of the sampled representation over all its draws."""
+    truncation: tuple[Truncation, ...]
+    criteria: CriteriaTable
+    sensitivity: Sensitivity
+    polarisation: Polarisation
+    notes: tuple[str, ...]
+    """Where the analysis should be read with care."""
+    n_samples: int
+    alpha: float
+    n_bootstrap: int
+    seed: int
+    prior: PriorKind
+    has_gaussian_kl: bool
+    """Whether the KL is that to a Gaussian prior, where it measures what a latent says about the input."""
+    meaning_of_passive: str
+
+    @property
+    def n_latents(self) -> int:
+        return len(self.latents)
+
+    @property
+    def types(self) -> list[VariableType]:
+        """Type of each latent, in the order of the arrays' columns."""
+        return [latent.type for latent in self.latents]
+
+    @property
+    def counts(self) -> dict[VariableType, int]:
+        """Number of latents of each type."""
+        return {name: self.types.count(name) for name in TYPES}
+
+    @property
+    def passive_partners(self) -> tuple[Partner, ...]:
+        """In the mean representation, the strongest partner of each passive latent."""
+        return tuple(partner for partner in self.mean.partners if self.types[partner.latent] == "passive")
+
+    def select(self, selection: str) -> list[int]:
+        """Columns of the latents of these types: ``rep.mean[:, regime.select("active+mixed")]``."""
+        return select(self.types, selection)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Regime:
+        """What :meth:`to_dict` wrote, equal in every bit."""
+        return from_plain(cls, stored)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a few sentences."""
+        return printing.verdict(self)
+
+    def __str__(self) -> str:
+        return printing.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return printing.as_html(self)

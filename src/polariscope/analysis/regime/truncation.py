@@ -1,0 +1,96 @@
+"""The truncation table: how dependent are the latents of each combination of types?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.core.errors import InputError, unknown
+from polariscope.numerics.mutual_information import averaged_mutual_information
+from polariscope.numerics.total_correlation import total_correlation_of
+
+SELECTIONS: tuple[str, ...] = (
+    "full",
+    "active",
+    "mixed",
+    "passive",
+    "active+mixed",
+    "active+passive",
+    "mixed+passive",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dependence:
+    """How dependent a set of latents is, in nats."""
+
+    total_correlation: float
+    averaged_mutual_information: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Truncation:
+    """One row of the table; the numbers are None for fewer than two latents."""
+
+    selection: str
+    latents: tuple[int, ...]
+    mean: Dependence | None
+    sampled: Dependence | None
+    noise_free_total_correlation: float | None
+    """Of Cov[μ] + diag E[σ²], the sampled representation without the noise of one draw."""
+
+
+def select(types: Sequence[VariableType], selection: str) -> list[int]:
+    """Numbers of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
+
+    >>> select(["active", "passive", "mixed"], "mixed+active")
+    [0, 2]
+    """
+    words = selection.replace(" ", "").split("+")
+    if words == ["full"]:
+        words = list(TYPES)
+    for word in words:
+        if word not in TYPES:
+            choices = (*TYPES, "full") if len(words) == 1 else TYPES
+            raise InputError(unknown("variable type", word, choices) + " Join several with '+'.")
+    return [index for index, name in enumerate(types) if name in words]
+
+
+def truncation(
+    types: Sequence[VariableType],
+    covariances: tuple[
+        Float[np.ndarray, "latent latent"],
+        Float[np.ndarray, "latent latent"],
+        Float[np.ndarray, "latent latent"],
+    ],
+    informations: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]],
+) -> tuple[Truncation, ...]:
+    """Total correlation and averaged mutual information of every combination of types.
+
+    ``covariances`` of the mean, the sampled and the noise-free sampled representation; ``informations`` are
+    the tables of mutual information of the first two, discretised once on all latents. What to look for: the
+    mean's numbers fall to the sampled ones' once the passive latents are left out (active+mixed).
+
+    Reference: bonheme2023 §6.4.4, Figs 6.7–6.8.
+    """
+    rows = []
+    for selection in SELECTIONS:
+        latents = select(types, selection)
+        if len(latents) < 2:
+            rows.append(Truncation(selection, tuple(latents), None, None, None))
+            continue
+        mean, sampled, noise_free = (total_correlation_of(c[np.ix_(latents, latents)]) for c in covariances)
+        rows.append(
+            Truncation(
+                selection,
+                tuple(latents),
+                Dependence(mean, averaged_mutual_information(informations[0], latents)),
+                Dependence(sampled, averaged_mutual_information(informations[1], latents)),
+                noise_free,
+            )
+        )
+    return tuple(rows)

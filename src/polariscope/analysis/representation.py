@@ -1,0 +1,114 @@
+"""A dataset through a model: mean, variance and sampled arrays.
+
+A representation is never just "z": the mean, the variance and the sampled representation behave differently,
+and that difference is our subject. Everything after this works on the arrays alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Representation:
+    """What an encoder makes of n samples. Arrays are float, ``(sample, latent)``."""
+
+    mean: Float[np.ndarray, "sample latent"]
+    """Posterior mean μ(x)."""
+    variance: Float[np.ndarray, "sample latent"]
+    """Posterior variance σ²(x), not its logarithm."""
+    sampled: Float[np.ndarray, "sample latent"]
+    """One draw z ~ q(z|x) per sample."""
+    factors: Shaped[np.ndarray, "sample factor"] | None = None
+    factor_names: tuple[str, ...] = ()
+    indices: Shaped[np.ndarray, " sample"] | None = None
+    """Which observations of the dataset these are."""
+    prior_mean: Float[np.ndarray, "..."] | None = None
+    """Mean of the prior, ``(latent,)`` or ``(sample, latent)`` when it is conditional; None is 0."""
+    prior_variance: Float[np.ndarray, "..."] | None = None
+    """Variance of the prior, shaped like ``prior_mean``; None is 1."""
+    rate: Float[np.ndarray, "sample latent"] | None = None
+    """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
+    covariance: Float[np.ndarray, "sample latent latent"] | None = None
+    """Posterior covariance Σ(x) where latents are correlated given x; None: they are independent."""
+    prior_is_factorised: bool = False
+    """Whether the prior's latents are known to be independent; a Gaussian's always are."""
+    sampled_was_drawn: bool = False
+    """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
+    meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.mean)
+        if len(shape) != 2 or 0 in shape:
+            raise InputError(f"mean must have shape (sample, latent) with at least one of each, got {shape}.")
+        for name in ("variance", "sampled", "rate"):
+            array = getattr(self, name)
+            if array is not None and np.shape(array) != shape:
+                raise InputError(
+                    f"mean and {name} must have the same shape, got {shape} and {np.shape(array)}; "
+                    "encode both with the same model."
+                )
+        if self.covariance is not None and np.shape(self.covariance) != (*shape, shape[1]):
+            raise InputError(
+                f"covariance must have shape (sample, latent, latent), that is {(*shape, shape[1])}, "
+                f"got {np.shape(self.covariance)}."
+            )
+        for name in ("prior_mean", "prior_variance"):
+            array = getattr(self, name)
+            if array is not None and np.shape(array) not in (shape, shape[1:]):
+                raise InputError(
+                    f"{name} must have shape (latent,) or (sample, latent), that is {shape[1:]} or {shape}, "
+                    f"got {np.shape(array)}."
+                )
+        for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate", "covariance"):
+            array = getattr(self, name)
+            if array is not None and not np.isfinite(array).all():
+                count = int(np.size(array) - np.isfinite(array).sum())
+                raise InputError(
+                    f"{name} must be finite, got {count} NaN or infinite of {np.size(array)} values; "
+                    "the model may have diverged."
+                )
+        if self.covariance is not None and not np.allclose(
+            np.diagonal(self.covariance, axis1=1, axis2=2), self.variance, rtol=1e-3, atol=0
+        ):
+            raise InputError("variance must be the diagonal of covariance; encode both with the same model.")
+        if self.variance.min() < 0:
+            raise InputError(
+                f"variance must not be negative, got a minimum of {self.variance.min():.3g}; "
+                "this looks like a log-variance: pass np.exp(log_variance)."
+            )
+        if self.prior_variance is not None and np.min(self.prior_variance) <= 0:
+            raise InputError(
+                f"prior_variance must be positive, got a minimum of {np.min(self.prior_variance):.3g}."
+            )
+        if self.factors is not None and len(self.factors) != shape[0]:
+            raise InputError(
+                f"factors must have a row for each of the {shape[0]} samples, got {len(self.factors)}."
+            )
+        if self.factors is not None and self.factor_names and self.factors.shape[1] != len(self.factor_names):
+            raise InputError(
+                f"factor_names must have a name for each of the {self.factors.shape[1]} factors, "
+                f"got {len(self.factor_names)}."
+            )
+
+    @property
+    def n_samples(self) -> int:
+        return self.mean.shape[0]
+
+    @property
+    def n_latents(self) -> int:
+        return self.mean.shape[1]
+
+
+def draw_sampled(
+    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"], seed: int
+) -> Float[np.ndarray, "sample latent"]:
+    """One draw z ~ N(mean, variance) per sample, for codes that come without one."""
+    noise = generator(seed, "sampled").standard_normal(mean.shape)
+    return (mean + np.sqrt(variance) * noise).astype(mean.dtype)

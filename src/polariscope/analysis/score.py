@@ -1,0 +1,337 @@
+"""All metrics of a representation in one pass: what several need is computed once."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from polariscope import __version__
+from polariscope.analysis.metrics import Score, _not_stored, family
+from polariscope.analysis.metrics.support.checks import FactorKind, check_factors, named
+from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.regime.posterior import relative_posterior
+from polariscope.analysis.regime.rule import moments, types_of
+from polariscope.analysis.representation import Representation
+from polariscope.core import files
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.options import check_options
+
+ALPHA = 0.1  # of the rule that names variable types
+Source = Literal["mean", "sampled"]
+Progress = Callable[[str, int, int], None]
+"""Called before each metric: its name, how many are done, how many there are."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
+
+    scores: dict[str, Score]
+    not_applicable: dict[str, str]
+    """Metrics that were asked for and do not apply, with the reason."""
+    source: str
+    """Which representation was scored."""
+    n_samples: int
+    n_latents: int
+    factor_names: tuple[str, ...]
+    """Of the factors that were used."""
+    seed: int
+    notes: tuple[str, ...] = ()
+    factor_kinds: tuple[str, ...] = ()
+    """Of the factors that were used."""
+    fingerprint: str = ""
+    """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
+    version: str = __version__
+
+    def __getitem__(self, name: str) -> Score:
+        if name in self.not_applicable:
+            raise InputError(f"metric {name!r} does not apply here: {self.not_applicable[name]}")
+        if name not in self.scores:
+            raise InputError(unknown("score", name, self.scores))
+        return self.scores[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            **plain,
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            **{name: list(plain[name]) for name in ("factor_names", "factor_kinds", "notes")},
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Scores:
+        """What :meth:`to_dict` wrote; anything else is refused."""
+        try:
+            scores = {str(word): Score.from_dict(record) for word, record in stored["scores"].items()}
+            for word, found in scores.items():
+                if word.partition(":")[0] != found.metric:
+                    raise ValueError(f"{word!r} is a score of {found.metric}")
+            return cls(
+                scores=scores,
+                not_applicable={str(word): str(reason) for word, reason in stored["not_applicable"].items()},
+                source=str(stored["source"]),
+                n_samples=int(stored["n_samples"]),
+                n_latents=int(stored["n_latents"]),
+                factor_names=tuple(map(str, stored["factor_names"])),
+                seed=int(stored["seed"]),
+                notes=tuple(map(str, stored["notes"])),
+                # Before these were kept, there was nothing to read.
+                factor_kinds=tuple(map(str, stored.get("factor_kinds", ()))),
+                fingerprint=str(stored.get("fingerprint", "")),
+                version=str(stored.get("version", "")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _not_stored("set of scores", error) from None
+
+    def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
+        """Every note once, behind the names of the scores that share it; none for one about all of them."""
+        found: dict[str, list[str]] = {}
+        for word, score in self.scores.items():
+            for note in score.notes:
+                found.setdefault(note, []).append(word)
+        return [
+            *(((), note) for note in self.notes),
+            *((tuple(words), note) for note, words in found.items()),
+        ]
+
+    def differences(self, other: Scores) -> list[str]:
+        """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
+        settings = ("version", "source", "seed", "n_samples", "n_latents", "factor_names", "factor_kinds")
+        pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
+        found = [
+            f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
+            for name, theirs, ours in pairs
+            if theirs != ours
+        ]
+        return found or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
+
+    def joined(self, earlier: Scores) -> Scores:
+        """These scores and those of an earlier call with the same settings, which has to be so."""
+        changed = self.differences(earlier)
+        if changed:
+            raise InputError(f"earlier must have the same settings, but differs: {'; '.join(changed)}.")
+        refused = {**earlier.not_applicable, **self.not_applicable}
+        scores = {**earlier.scores, **self.scores}
+        return dataclasses.replace(
+            self,
+            scores=scores,
+            not_applicable={word: reason for word, reason in refused.items() if word not in scores},
+        )
+
+    def __str__(self) -> str:
+        lines = [str(score) for score in self.scores.values()]
+        lines += [f"{name}: does not apply. {reason}" for name, reason in self.not_applicable.items()]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+
+def _in_words(value: Any) -> str:
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "none"
+
+
+def score(
+    representation: Any,
+    metrics: str | Sequence[str] = "all",
+    seed: int = 0,
+    *,
+    source: str = "mean",
+    factors: Any = None,
+    factor_names: Sequence[str] = (),
+    factor_kinds: Sequence[FactorKind] | None = None,
+    progress: Progress | None = None,
+) -> Scores:
+    """Every metric asked for, of one representation; tables, splits and resamples they share are made once.
+
+    ``representation`` is one, or an array (sample, latent) of codes with ``factors`` and ``factor_names`` beside it:
+    only what looks at posteriors needs their variances, which a Representation has.
+
+    ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
+    the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored, or
+    which of them an array holds. A factor that is measured must be declared in ``factor_kinds``. Factors with a
+    single value are left out, with a note: nothing can be learnt about them; factors that are wrong, of another number
+    of samples or undeclared, are refused, unless a Representation has them and no metric asks for them. A metric that
+    does not apply, for want of factors, of variances or of several models, is listed with the reason and does not stop
+    the others.
+
+    >>> rng = np.random.default_rng(0)
+    >>> factors = rng.integers(3, size=(500, 2))
+    >>> codes = factors + 0.01 * rng.normal(size=(500, 2))
+    >>> rep = Representation(codes, np.full((500, 2), 0.01), codes, factors)
+    >>> score(rep, "modularity,dci:lasso").scores.keys()
+    dict_keys(['modularity', 'dci:lasso'])
+    >>> score(codes, "modularity,mig:chen", factors=factors).not_applicable.keys()
+    dict_keys(['mig:chen'])
+    """
+    if source not in get_args(Source):
+        raise InputError(unknown("source", source, get_args(Source)))
+    plan = _plan(metrics)
+    needs_factors = any("factors" in family.traits(name)["needs"] for name, _ in plan.values())
+    arrays = _arrays(representation, source, factors, factor_names)
+    table = _Table(arrays, source, factor_kinds, needs_factors, seed)
+    found: dict[str, Score] = {}
+    refused: dict[str, str] = {}
+    for number, (word, (name, options)) in enumerate(plan.items()):
+        if progress is not None:
+            progress(word, number, len(plan))
+        try:
+            found[word] = table.score(name, options)
+        except InputError as error:
+            refused[word] = str(error)
+    return Scores(
+        scores=found,
+        not_applicable=refused,
+        source=source,
+        n_samples=table.without_factors.n_samples,
+        n_latents=table.without_factors.n_latents,
+        factor_names=table.names,
+        seed=seed,
+        notes=table.notes,
+        factor_kinds=() if table.shared is None else table.shared.factor_kinds,
+        fingerprint=table.fingerprint,
+    )
+
+
+def _plan(metrics: str | Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The metric and options behind each word; every word is checked before anything is computed."""
+    words = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    words = [name for word in words if word for name in (family if word == "all" else [word])]
+    plan = {}
+    for word in words:
+        name, colon, variant = word.partition(":")
+        given = {"variant": variant} if colon else {}
+        plan[word] = name, check_options(f"metric {name!r}", family[name], given)
+    if not plan:
+        raise InputError("metrics must name at least one metric, or be 'all', got none.")
+    return plan
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Arrays:
+    """What is scored."""
+
+    codes: Any
+    variance: Any
+    factors: Any
+    factor_names: tuple[str, ...]
+    representation: Representation | None
+    """Where the arrays come from, if not from the caller."""
+
+
+def _arrays(given: Any, source: str, factors: Any, factor_names: Sequence[str]) -> _Arrays:
+    if not isinstance(given, Representation):
+        if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__array__"):
+            raise InputError(
+                f"representation must be a Representation or an array (sample, latent), got {type(given).__name__}; "
+                "encode a run with polariscope.encode(run)."
+            )
+        return _Arrays(given, None, factors, tuple(factor_names), None)
+    if factors is not None or factor_names:
+        raise InputError("factors must be left out with a Representation, which has its own; set them there.")
+    codes = given.mean if source == "mean" else given.sampled
+    return _Arrays(codes, given.variance, given.factors, given.factor_names, given)
+
+
+class _Table:
+    """Arrays, checked once, and the metrics called with them."""
+
+    def __init__(
+        self,
+        arrays: _Arrays,
+        source: str,
+        factor_kinds: Sequence[FactorKind] | None,
+        needs_factors: bool,
+        seed: int,
+    ) -> None:
+        self.arrays, self.seed, self.source = arrays, seed, source
+        self.names: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.without_factors = Shared(arrays.codes, variance=arrays.variance, seed=seed)
+        try:
+            self.shared, self.reason = self._with_factors(factor_kinds)
+        except InputError as error:
+            if needs_factors or arrays.representation is None:  # the caller gave them
+                raise
+            self.shared, self.reason = None, str(error)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything a score can depend on, but for the settings."""
+        rep = self.arrays.representation
+        found = {
+            "codes": self.without_factors.codes,
+            "variance": self.arrays.variance,
+            "factors": None if self.shared is None else self.shared.factors,
+            "prior_mean": None if rep is None else rep.prior_mean,
+            "prior_variance": None if rep is None else rep.prior_variance,
+        }
+        return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
+
+    def _with_factors(self, factor_kinds: Sequence[FactorKind] | None) -> tuple[Shared | None, str]:
+        """What metrics with factors start from, or why there is none."""
+        if self.arrays.factors is None:
+            return None, "it needs factors, and these samples have none; encode a dataset with known factors."
+        factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
+        names = named(self.arrays.factor_names, factors.shape[1])
+        if len(names) != factors.shape[1]:
+            raise InputError(
+                f"factor_names must name each of the {factors.shape[1]} factors, got {len(names)} names."
+            )
+        varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
+        if not varies.any():
+            return None, f"no factor varies in these {len(factors)} samples; draw more samples."
+        kinds = None
+        if factor_kinds is not None:
+            if len(factor_kinds) != len(names):
+                raise InputError(
+                    f"factor_kinds must name a kind for each of the {len(names)} factors, got {len(factor_kinds)}."
+                )
+            kinds = [kind for kind, kept in zip(factor_kinds, varies, strict=True) if kept]
+        self.names = tuple(name for name, kept in zip(names, varies, strict=True) if kept)
+        for name, kept in zip(names, varies, strict=True):
+            if not kept:
+                self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
+        arrays = (self.arrays.codes, factors[:, varies], self.arrays.variance)
+        return Shared(*arrays, factor_names=self.names, factor_kinds=kinds, seed=self.seed), ""
+
+    def score(self, name: str, options: Mapping[str, Any]) -> Score:
+        needs = family.traits(name)["needs"]
+        if "models" in needs:
+            raise InputError(
+                f"it compares several models, and this is one; in Python, polariscope.metrics[{name!r}] takes a list "
+                "of the codes of each."
+            )
+        self._check_posterior(name, options)
+        offered = {"variance": self.arrays.variance, "types": None}
+        signature = inspect.signature(family[name]).parameters
+        if "types" in signature and self.arrays.representation is not None:
+            posterior = relative_posterior(self.arrays.representation)
+            offered["types"] = types_of(moments(posterior), ALPHA).tolist()
+        given = {key: value for key, value in offered.items() if key in signature}
+        if "factors" not in needs:
+            shared = self.without_factors
+            return family[name](shared.codes, shared=shared, seed=self.seed, **given, **options)
+        if self.shared is None:
+            raise InputError(self.reason)
+        shared = self.shared
+        return family[name](shared.codes, shared.factors, shared=shared, seed=self.seed, **given, **options)
+
+    def _check_posterior(self, name: str, options: Mapping[str, Any]) -> None:
+        """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
+        is_about_posteriors = name == "active-units" or (name, options.get("variant")) in (
+            ("tc", "noise-free"),
+            ("mig", "chen"),
+        )
+        if is_about_posteriors and self.source != "mean":
+            raise InputError("it is defined by posterior means and variances; score the mean representation.")
+        rep = self.arrays.representation
+        if name == "active-units" and rep is not None:
+            mean, variance = rep.prior_mean, rep.prior_variance
+            if (mean is not None and np.any(mean != 0)) or (variance is not None and np.any(variance != 1)):
+                raise InputError(
+                    "its rules compare posteriors with the prior N(0, I), and this model has another; "
+                    "diagnose counts its latents against its own prior."
+                )

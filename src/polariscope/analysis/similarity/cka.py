@@ -1,0 +1,66 @@
+"""Centred kernel alignment with a linear kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.similarity import similarity
+from polariscope.analysis.similarity.support.arrays import (
+    centred,
+    check,
+    check_pair,
+    gram,
+    gram_product,
+    upper_triangle,
+)
+from polariscope.analysis.similarity.support.forms import VectorForm, unit
+
+
+def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
+    """The Gram matrix of the centred features as a vector of length 1: entries off the diagonal count twice.
+
+    Of activations in float32, products are taken in float32 too: their rounding is no more than that of the
+    activations, and all of it moves a score by about 1e-8.
+    """
+    x = check(x)
+    kernel = gram(x, products_in=np.float32 if x.dtype == np.float32 else np.float64)
+    diagonal = np.diagonal(kernel) / math.sqrt(2)
+    np.fill_diagonal(kernel, diagonal)
+    return unit(upper_triangle(kernel, diagonal=True))
+
+
+@similarity(
+    "cka",
+    symmetric=True,
+    bounds=(0, 1),
+    invariant_to={"rotation", "scale", "shift", "sample_order"},
+    varies_with={"linear_map"},
+    form=VectorForm(compress),
+)
+def cka(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
+    r"""Linear centred kernel alignment: share of structure common to two representations of the same samples.
+
+    With centred columns,
+
+    .. math:: \mathrm{CKA}(X, Y) = \|X^\top Y\|_F^2 / (\|X^\top X\|_F \, \|Y^\top Y\|_F)
+
+    Equal to 1 when Y is a rotated, rescaled, shifted X; 0 when no feature of X is correlated with one of Y.
+    For orthonormal bases sharing r of p and q directions it is r / sqrt(pq). Large directions decide: small ones may
+    change with little effect (bonheme2023 §7.2.2). With fewer samples than features it is too high, for noise about
+    p / (n + p): see ``cka-debiased``. A representation that never varies is refused.
+
+    For many layers, ⟨XXᵀ, YYᵀ⟩ is the same as ‖XᵀY‖²: each layer is kept as its Gram matrix.
+
+    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
+    https://arxiv.org/abs/1905.00414; bonheme2023 Eq. 2.2. Ours: no debiasing.
+
+    >>> round(cka(np.eye(3), 2 * np.eye(3) + 1), 6)
+    1.0
+    """
+    x, y = check_pair(x, y)
+    x, y = centred(x), centred(y)
+    value = gram_product(x, y) / math.sqrt(gram_product(x, x) * gram_product(y, y))
+    return float(np.minimum(value, 1.0))  # rounding

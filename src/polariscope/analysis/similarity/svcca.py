@@ -1,0 +1,61 @@
+"""Canonical correlations of the principal components."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.similarity import similarity
+from polariscope.analysis.similarity.support.arrays import centred, check, check_pair, gram
+from polariscope.analysis.similarity.support.forms import FactorForm
+from polariscope.core.errors import InputError
+
+SMALLEST = 1e-12  # of the largest variance: below, a direction is rounding
+
+
+def compress(x: Float[np.ndarray, "sample p"], *, variance: float = 0.99) -> Float[np.ndarray, "sample rank"]:
+    """An orthonormal basis of the principal components that hold ``variance`` of the variance."""
+    if not 0 < variance <= 1:
+        raise InputError(f"variance must be a share between 0 and 1, got {variance}; 0.99 is usual.")
+    x = check(x)
+    wide = x.shape[1] > len(x)
+    deviations = np.empty((len(x), 0)) if wide else centred(x)
+    values, vectors = np.linalg.eigh(gram(x) if wide else deviations.T @ deviations)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    real = values > SMALLEST * values[0]
+    enough = int(np.searchsorted(np.cumsum(values[real]), variance * values[real].sum() * (1 - 1e-12))) + 1
+    kept = vectors[:, : min(enough, int(real.sum()))]
+    # Directions of little variance come out a little askew; QR makes them orthonormal again.
+    return np.linalg.qr(kept if wide else deviations @ kept)[0]
+
+
+FORM = FactorForm(compress, of_smaller=True)
+
+
+@similarity(
+    "svcca",
+    symmetric=True,
+    bounds=(0, 1),
+    invariant_to={"rotation", "scale", "shift", "sample_order"},
+    varies_with={"linear_map"},
+    form=FORM,
+)
+def svcca(
+    x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], *, variance: float = 0.99
+) -> float:
+    r"""Mean canonical correlation of the principal components that matter.
+
+    .. math:: \frac{1}{\min(r, s)} \|U_x^\top U_y\|_*
+
+    with U_x an orthonormal basis of the r first principal components of X, those that hold the share ``variance`` of
+    its variance, and likewise U_y of s. 1 when the smaller space lies in the larger one, whatever the weights of the
+    directions; 0 when no component of X is correlated with one of Y. With ``variance=1`` it is the mean of all
+    canonical correlations, which no invertible linear map changes; below, such a map changes which components are
+    kept. With r + s components on n samples noise alone gives about √(max(r, s)/n), and 1 when r or s reaches n − 1.
+
+    Reference: Raghu et al., SVCCA, 2017, https://arxiv.org/abs/1706.05806.
+
+    >>> round(svcca(np.eye(4)[:, :2], np.eye(4)[:, :2] @ np.array([[2.0, 1.0], [0.0, 1.0]]), variance=1.0), 6)
+    1.0
+    """
+    return FORM.measure(*check_pair(x, y), variance=variance)

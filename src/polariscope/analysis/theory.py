@@ -1,0 +1,249 @@
+r"""Linear variational autoencoders, solved: the polarised regime in closed form.
+
+Decoder :math:`p(x|z) = \mathcal{N}(Wz + b, \gamma I_m)`, posterior :math:`\mathcal{N}(\mu(x), \Sigma)`, loss
+:math:`-\mathbb{E} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))` in nats. :func:`linear_vae` gives the optimum
+over everything, :func:`linear_posterior` the best posterior for a given W and prior, and :func:`conditional_prior`
+the best prior p(z|u) of an iVAE for given posteriors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from polariscope.core.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """Optimum of a linear β-VAE: one entry per latent, by eigenvalue, largest first; surplus latents last."""
+
+    loss: float
+    """Expected loss in nats per sample."""
+    active: Bool[np.ndarray, " latent"]
+    singular_values: Float[np.ndarray, " latent"]
+    """Of the decoder: W = UΛPᵀ, with principal directions U and a signed permutation P."""
+    variances: Float[np.ndarray, " latent"]
+    """Posterior variance, the same for every input."""
+    mean_variances: Float[np.ndarray, " latent"]
+    """Variance of the posterior mean over the data; with the posterior variance it makes 1."""
+    kls: Float[np.ndarray, " latent"]
+    """Mean KL from the prior, nats."""
+    beta: float
+    gamma: float
+    """Variance of the decoder, as given or as learned."""
+
+    @property
+    def n_active(self) -> int:
+        return int(self.active.sum())
+
+    @property
+    def trace(self) -> float:
+        """FONDUE's statistic Tr Var[z] − Tr Var[μ] = Σ_j E[σ_j²]; a passive latent adds 1."""
+        return float(self.variances.sum())
+
+    @property
+    def rate(self) -> float:
+        """KL from the prior, summed over latents, nats."""
+        return float(self.kls.sum())
+
+    @property
+    def distortion(self) -> float:
+        """Expected −log p(x|z), nats."""
+        return self.loss - self.beta * self.rate
+
+
+def linear_vae(
+    eigenvalues: Float[np.ndarray, " feature"],
+    n_latents: int,
+    *,
+    beta: float = 1.0,
+    gamma: float | None = 1.0,
+) -> LinearSolution:
+    r"""What a linear β-VAE with a diagonal posterior and prior N(0, I) converges to.
+
+    ``eigenvalues`` λ_i of the data's covariance, all m of them, in any order; ``gamma`` the decoder's variance γ,
+    None for the learned one (β = 1 only). With λ_1 ≥ λ_2 ≥ …, component i ≤ n is active if and only if λ_i > βγ,
+    and then
+
+    .. math:: \Lambda_{ii}^2 = \lambda_i - \beta\gamma, \quad \sigma_i^2 = \beta\gamma/\lambda_i, \quad
+        \mathrm{Var}[\mu_i] = 1 - \beta\gamma/\lambda_i, \quad \mathrm{KL}_i = \tfrac12 \log(\lambda_i/\beta\gamma);
+
+    otherwise 0, 1, 0 and 0: passive. The loss is
+
+    .. math:: \tfrac12 \Bigl( m \log 2\pi\gamma + \frac1\gamma \Bigl[ \sum_{i \le n} \min(\lambda_i, \beta\gamma)
+        + \sum_{i > n} \lambda_i \Bigr] \Bigr) + \beta \sum_{i \le n} \mathrm{KL}_i
+
+    γ → 0 makes every direction that varies active, without noise; β → ∞ makes all latents passive. A learned γ
+    is, for β = 1, the mean of the discarded eigenvalues, as in probabilistic PCA; it would be 0, and the loss
+    minus infinity, if nothing that varies were discarded: that is refused. Eigenvalues are taken to be distinct;
+    within an eigenspace the directions are arbitrary (zietlow2022 Prop. 1), and all the above still holds.
+
+    Reference: bonheme2023 §4.2–4.3 for the posterior given W; Tipping & Bishop, Probabilistic principal component
+    analysis, 1999, for γ; the optimum of W with β is derived in our reference (objectives §12.2).
+
+    >>> found = linear_vae(np.array([4.0, 1.0, 0.5]), 2, beta=2.0, gamma=1.0)
+    >>> found.active, found.variances
+    (array([ True, False]), array([0.5, 1. ]))
+    """
+    values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+    _check(n_latents, values, beta, gamma)
+    kept, rest = values[:n_latents], values[n_latents:]
+    if gamma is None:
+        gamma = _learned(values, rest)
+    noise = beta * gamma
+    kept = np.pad(kept, (0, n_latents - len(kept)))
+    active = kept > noise
+    ratios = np.divide(kept, noise, out=np.ones_like(kept), where=active)  # λ/βγ, or 1
+    kls = 0.5 * np.log(ratios)
+    error = np.minimum(kept, noise).sum() + rest.sum()
+    distortion = 0.5 * (len(values) * math.log(2 * math.pi * gamma) + error / gamma)
+    return LinearSolution(
+        loss=float(distortion + beta * kls.sum()),
+        active=active,
+        singular_values=np.sqrt(np.maximum(0.0, kept - noise)),
+        variances=1 / ratios,
+        mean_variances=1 - 1 / ratios,
+        kls=kls,
+        beta=beta,
+        gamma=gamma,
+    )
+
+
+def _check(n_latents: int, values: Float[np.ndarray, " feature"], beta: float, gamma: float | None) -> None:
+    if n_latents < 1:
+        raise InputError(f"n_latents must be at least 1, got {n_latents}.")
+    if len(values) == 0 or not np.isfinite(values).all() or values[-1] < 0:
+        raise InputError(
+            f"eigenvalues must be finite and not negative, one for each feature, got {values.tolist()}; they are "
+            "the eigenvalues of a covariance: np.linalg.eigvalsh(np.cov(x.T))."
+        )
+    _check_noise(beta, gamma)
+
+
+def _check_noise(beta: float, gamma: float | None) -> None:
+    if not (beta > 0 and math.isfinite(beta)):
+        raise InputError(f"beta must be positive, got {beta}; 1 is the VAE.")
+    if gamma is None:
+        if beta != 1:
+            raise InputError(
+                f"gamma is learned in closed form for beta = 1 only, got beta = {beta}; give gamma."
+            )
+    elif not (gamma > 0 and math.isfinite(gamma)):
+        raise InputError(f"gamma must be positive, got {gamma}; it is the variance of the decoder.")
+
+
+def _learned(values: Float[np.ndarray, " feature"], rest: Float[np.ndarray, " rest"]) -> float:
+    if len(rest) == 0 or rest.sum() == 0:
+        raise InputError(
+            f"a learned gamma goes to 0 when nothing that varies is discarded, got {len(values)} eigenvalues, of "
+            f"which {int((values > 0).sum())} are positive, and {len(values) - len(rest)} kept; give gamma or fewer "
+            "latents."
+        )
+    return float(rest.mean())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearPosterior:
+    """Best posterior for a decoder: N(mean_map (x − b) + prior_map μ†, covariance)."""
+
+    covariance: Float[np.ndarray, "latent latent"]
+    mean_map: Float[np.ndarray, "latent feature"]
+    prior_map: Float[np.ndarray, "latent latent"]
+    """How the prior's mean μ† enters; without effect where that is 0."""
+
+    def mean(
+        self,
+        centred: Float[np.ndarray, "sample feature"],
+        prior_mean: Float[np.ndarray, "*sample latent"] | float = 0.0,
+    ) -> Float[np.ndarray, "sample latent"]:
+        """Posterior means of observations x − b, with prior means μ† of each or of all."""
+        shift = np.broadcast_to(prior_mean, (len(centred), len(self.mean_map)))
+        return centred @ self.mean_map.T + shift @ self.prior_map.T
+
+
+def linear_posterior(
+    W: Float[np.ndarray, "feature latent"],
+    *,
+    beta: float = 1.0,
+    gamma: float = 1.0,
+    prior_variance: Float[np.ndarray, "..."] | None = None,
+    covariance: Literal["diagonal", "full"] = "diagonal",
+) -> LinearPosterior:
+    r"""The posterior that minimises the loss for a decoder N(Wz + b, γI) and a prior N(μ†, diag Σ†).
+
+    .. math:: \Sigma = \Bigl( \frac{W^\top W}{\beta\gamma} + \Sigma^{\dagger -1} \Bigr)^{-1}, \qquad
+        \mu = \bigl( W^\top W + \beta\gamma\, \Sigma^{\dagger -1} \bigr)^{-1} W^\top (x - b)
+        + \Bigl( \frac{\Sigma^\dagger W^\top W}{\beta\gamma} + I \Bigr)^{-1} \mu^\dagger
+
+    for a full covariance; for a diagonal one WᵀW is replaced by its diagonal in Σ, and the mean is the same.
+    ``prior_variance`` is diag Σ†, None for the standard normal, with which μ = Wᵀ(WWᵀ + βγI)⁻¹(x − b).
+    A latent that the decoder does not use (a column of W that is 0) has the prior's variance; γ → 0 takes the
+    variance of the others to 0.
+
+    Reference: bonheme2023 Eqs 4.6–4.16 (β = 1), 4.23–4.24 (β) for N(0, I), 5.7 and 5.9 for a conditional prior
+    (a linear iVAE, β = 1). The thesis prints WWᵀ in the derivative above Eq. 5.7; WᵀW is meant.
+
+    >>> W = np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> linear_posterior(W, gamma=0.1).covariance.diagonal().round(4)
+    array([0.0244, 0.0909])
+    """
+    if W.ndim != 2 or 0 in W.shape:
+        raise InputError(f"W must have shape (feature, latent) with at least one of each, got {W.shape}.")
+    _check_noise(beta, gamma)
+    W = W.astype(np.float64)
+    n_latents = W.shape[1]
+    prior = np.ones(n_latents) if prior_variance is None else prior_variance.astype(np.float64)
+    if prior.shape != (n_latents,) or not (np.isfinite(prior).all() and prior.min() > 0):
+        raise InputError(
+            f"prior_variance must be positive, one number for each of the {n_latents} latents, got {prior.tolist()}."
+        )
+    if covariance not in ("diagonal", "full"):
+        raise InputError(f"covariance must be 'diagonal' or 'full', got {covariance!r}.")
+    used = W.T @ W / (beta * gamma)
+    precision = used + np.diag(1 / prior)
+    return LinearPosterior(
+        covariance=np.linalg.inv(precision) if covariance == "full" else np.diag(1 / precision.diagonal()),
+        mean_map=np.linalg.solve(precision, W.T / (beta * gamma)),
+        prior_map=np.linalg.solve(prior[:, None] * used + np.eye(n_latents), np.eye(n_latents)),
+    )
+
+
+def conditional_prior(
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    auxiliary: Shaped[np.ndarray, "row auxiliary"],
+    *,
+    learned_mean: bool = True,
+) -> tuple[Float[np.ndarray, "sample latent"], Float[np.ndarray, "sample latent"]]:
+    r"""The prior p(z|u) = N(μ†(u), diag Σ†(u)) that minimises the mean KL of given posteriors, for every sample.
+
+    .. math:: \mu^\dagger(u) = \mathrm{E}[\mu \mid u], \qquad
+        \Sigma^\dagger_{jj}(u) = \mathrm{E}[\Sigma_{jj} + (\mu_j - \mu_j^\dagger(u))^2 \mid u]
+
+    With ``learned_mean=False``, μ† = 0 and the same Σ†. Samples with equal rows of ``auxiliary`` share a prior.
+    Where u tells every sample apart, prior and posterior coincide and the KL is 0, whether the decoder uses the
+    latent or not; with a mean fixed at 0 an active latent has Σ† ≈ μ² instead.
+
+    Reference: bonheme2023 Eqs 5.4–5.6 have the optimum for each sample, Σ† = Σ + (μ† − μ)(μ† − μ)ᵀ; since the
+    prior sees u alone, it is the conditional moment, which coincides with theirs when u identifies x.
+    """
+    if not len(mean) == len(variance) == len(auxiliary) or mean.shape != variance.shape:
+        raise InputError(
+            "mean, variance and auxiliary must describe the same samples, got shapes "
+            f"{mean.shape}, {variance.shape} and {auxiliary.shape}."
+        )
+    _, group, counts = np.unique(auxiliary, axis=0, return_inverse=True, return_counts=True)
+    group = group.ravel()
+
+    def given_u(values: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
+        sums = np.zeros((len(counts), values.shape[1]))
+        np.add.at(sums, group, values)
+        return (sums / counts[:, None])[group]
+
+    prior_mean = given_u(mean) if learned_mean else np.zeros(mean.shape)
+    return prior_mean, given_u(variance + (mean - prior_mean) ** 2)

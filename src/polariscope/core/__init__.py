@@ -1,0 +1,1 @@
+"""What everything rests on: errors, registry, options, records, files, seeds."""

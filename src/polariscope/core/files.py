@@ -1,0 +1,189 @@
+"""Writing and reading files so that a killed process never leaves one that looks whole and is not."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polariscope.core.errors import InputError, PolariscopeError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make a rename inside ``folder`` last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o666 & ~_umask())
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+        fsync_folder(path.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        yield part
+        part.chmod(0o777 & ~_umask())
+        for file in part.iterdir():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+        fsync_folder(part)
+        old = part.with_name(f"{part.stem}.old.part")
+        if path.exists():
+            path.rename(old)  # deleting it in place could be cut short and leave half a folder under its name
+        part.rename(path)
+        fsync_folder(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` atomically."""
+    with atomic(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write readable JSON atomically; NaN and infinity are refused, since they are not JSON."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a damaged one is named."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PolariscopeError(f"{path} is damaged: it is not JSON ({error}).") from None
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, whatever the order of its keys.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def digest_array(array: np.ndarray) -> str:
+    """SHA-256 of an array: its bytes, type and shape."""
+    import numpy as np
+
+    array = np.ascontiguousarray(array)
+    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    sha.update(array.view(np.uint8).data if array.size else b"")
+    return sha.hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused."""
+    import numpy as np
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; give the path of an .npz file.")
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return (
+                {"": loaded}
+                if isinstance(loaded, np.ndarray)
+                else {name: loaded[name] for name in loaded.files}
+            )
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        # NumPy's own words would advise to load it unsafely.
+        raise InputError(
+            f"{path} must be an npz file of plain arrays; write it with numpy.savez and no object arrays."
+        ) from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+    """Write a safetensors file atomically, with a hash of the tensors and of ``metadata`` (a JSON value)."""
+    from safetensors.torch import save
+
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(metadata, allow_nan=False)
+    record = {"metadata": text, "sha256": digest([text, digest_tensors(stored)])}
+    with atomic(path) as part:
+        # One key only: safetensors writes several in an order that changes from process to process. And bytes:
+        # its save_file writes through a temporary file of its own, which would be left behind by a kill.
+        part.write_bytes(save(stored, metadata={"polariscope": json.dumps(record)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
+    """Read what :func:`write_tensors` wrote, and check it. Loading never runs code from the file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError:
+        raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
+    if "polariscope" not in header:
+        raise PolariscopeError(f"{path} was not written by polariscope: its header has no hash.")
+    try:
+        record = json.loads(header["polariscope"])
+        whole = record["sha256"] == digest([record["metadata"], digest_tensors(tensors)])
+    except (ValueError, KeyError, TypeError):  # the header itself is damaged
+        whole = False
+    if not whole:
+        raise PolariscopeError(f"{path} is damaged: its hash does not match its contents.")
+    return tensors, json.loads(record["metadata"])
+
+
+def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 over the names, types, shapes and bytes of named tensors."""
+    import torch
+
+    sha = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        sha.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)};".encode())
+        if tensor.numel():
+            sha.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()

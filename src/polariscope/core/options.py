@@ -1,0 +1,176 @@
+"""The options of a concept: read from its signature, checked at the door.
+
+A concept's options are the fields of its frozen dataclass or the keyword-only arguments of its function; their
+defaults are the paper's. Command-line flags, study files and ``train(**options)`` are derived from them.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.registry import Family
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One option of a concept."""
+
+    name: str
+    annotation: Any
+    default: Any  # dataclasses.MISSING when it must be given
+    help: str
+
+    @property
+    def required(self) -> bool:
+        return self.default is dataclasses.MISSING
+
+
+@functools.cache
+def options_of(concept: Any) -> dict[str, Option]:
+    """The options of a dataclass (its fields) or a function (its keyword-only arguments), in order."""
+    if dataclasses.is_dataclass(concept):
+        hints = get_type_hints(concept, include_extras=True)
+        helps = _field_docstrings(concept)
+        return {
+            field.name: Option(field.name, hints[field.name], _default(field), helps.get(field.name, ""))
+            for field in dataclasses.fields(concept)
+            if field.init
+        }
+    hints = get_type_hints(concept, include_extras=True)
+    return {
+        parameter.name: Option(
+            parameter.name,
+            hints.get(parameter.name, Any),
+            dataclasses.MISSING if parameter.default is inspect.Parameter.empty else parameter.default,
+            "",
+        )
+        for parameter in inspect.signature(concept).parameters.values()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+
+
+def _field_docstrings(concept: Any) -> dict[str, str]:
+    """The string literal under each field of a dataclass and of the dataclasses it inherits from."""
+    found: dict[str, str] = {}
+    for kind in reversed(inspect.getmro(concept)):
+        if not dataclasses.is_dataclass(kind):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+                and isinstance(text.value.value, str)
+            ):
+                found[field.target.id] = " ".join(text.value.value.split())
+    return found
+
+
+def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
+
+    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    options = options_of(concept)
+    for name in given:
+        if name not in options:
+            raise InputError(unknown(f"option of {owner}", name, options))
+    missing = [name for name, option in options.items() if option.required and name not in given]
+    if missing:
+        raise InputError(f"{owner} needs {', '.join(missing)}; give a value for each.")
+    checked = {}
+    for name, value in given.items():
+        adapter = TypeAdapter(options[name].annotation, config=ConfigDict(arbitrary_types_allowed=True))
+        try:
+            checked[name] = adapter.validate_python(_split(value, options[name].annotation))
+        except ValidationError:
+            wanted = describe(options[name].annotation)
+            raise InputError(f"option {name} of {owner} must be {wanted}, got {value!r}.") from None
+    return checked
+
+
+def _split(value: Any, annotation: Any) -> Any:
+    """Text from a command line: ``"60,40,20"`` for a tuple, ``"0,1;1,0"`` for a tuple of tuples, ``"none"`` for
+    None, ``"4"`` for the choice 4.
+    """
+    text = str(annotation)
+    if isinstance(value, str) and value.lower() == "none" and "None" in text:
+        return None
+    if isinstance(value, str) and "tuple[tuple[" in text:
+        return [[part for part in row.split(",") if part] for row in value.split(";") if row]
+    if isinstance(value, str) and "tuple[" in text:
+        return [part for part in value.split(",") if part]
+    if isinstance(value, str) and get_origin(annotation) is Literal:
+        return {str(choice): choice for choice in get_args(annotation)}.get(value, value)
+    return value
+
+
+def describe(annotation: Any) -> str:
+    """A type in words.
+
+    >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
+    ('a number', 'a list of integers', 'true or false or none')
+    """
+    words = {float: "a number", int: "an integer", str: "a word", bool: "true or false", type(None): "none"}
+    if annotation in words:
+        return words[annotation]
+    origin = getattr(annotation, "__origin__", None)
+    arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument is not Ellipsis]
+    if origin is tuple:
+        noun, of, rest = describe(arguments[0]).split(" ", 1)[-1].partition(" of ")
+        return f"a list of {noun}s{of}{rest}"
+    if origin is not None and "Literal" in str(origin):
+        return "one of " + ", ".join(str(argument) for argument in arguments)
+    if arguments:
+        return " or ".join(dict.fromkeys(describe(argument) for argument in arguments))
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
+    given = dict(options or {})
+    if isinstance(chosen, Mapping):
+        given = {**{key: value for key, value in chosen.items() if key != "name"}, **given}
+        if "name" not in chosen:
+            raise InputError(f"a {family.noun} given as a mapping needs a 'name', got {sorted(chosen)}.")
+        chosen = chosen["name"]
+    if isinstance(chosen, str):
+        concept = family[chosen]
+        return concept(**check_options(f"{family.noun} {chosen!r}", concept, given))
+    family.name_of(chosen)
+    if given:
+        raise InputError(
+            f"{family.noun} was given as an object, so it takes no further options, got {', '.join(given)}; "
+            "set them when you make it."
+        )
+    return chosen
+
+
+def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
+    """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
+    return {"name": family.name_of(concept), **plain(dataclasses.asdict(concept))}
+
+
+def plain(value: Any) -> Any:
+    """Settings as JSON has them: tuples become lists, NumPy's numbers Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,156 @@
+"""Names to concepts: a family's folder is its list.
+
+A family is a folder whose modules each register one concept (an objective, a metric, a dataset …) with the
+family's decorator. Nothing else lists them. A file is named after its concept, so asking for one name imports one
+file; the command line, the docs, the contract tests and the error messages import them all and read what they found.
+``polariscope.metrics.mig``, ``polariscope.metrics["mig"]`` and an import from the file give the same thing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from polariscope.core.errors import InputError, unknown
+
+Concept = TypeVar("Concept", bound=Callable[..., Any])
+SUPPORT = "support"
+"""Folder of what members share."""
+NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
+
+
+class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str, Any], while it is imported
+    """The concepts of one folder, by name.
+
+    Used as a decorator in a member's file: ``@metric("mig", higher_is_better=True)``. What is given beside
+    the name are the member's *traits*: properties it declares and the contract tests check. ``traits`` lists
+    those that every member has to declare.
+    """
+
+    def __init__(self, folders: tuple[str, ...], noun: str, traits: tuple[str, ...] = ()) -> None:
+        self.folders = folders
+        self.noun = noun
+        self.required_traits = traits
+        self._members: dict[str, Any] = {}
+        self._traits: dict[str, dict[str, Any]] = {}
+        self._read = False
+
+    def __call__(self, name: str, **traits: Any) -> Callable[[Concept], Concept]:
+        if not re.fullmatch(NAME, name):
+            raise InputError(f"a {self.noun}'s name must be lower-case words joined by '-', got {name!r}.")
+        missing = [trait for trait in self.required_traits if trait not in traits]
+        if missing:
+            raise InputError(
+                f"{self.noun} {name!r} must declare {', '.join(missing)} in its decorator; "
+                "the contract tests check what is declared."
+            )
+
+        def register(concept: Concept) -> Concept:
+            known = self._members.get(name)
+            if known is not None and _home(known) != _home(concept):
+                raise InputError(
+                    f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}."
+                )
+            self._members[name] = concept
+            self._traits[name] = traits
+            return concept
+
+        return register
+
+    def read(self) -> None:
+        """Import every module of the folders, once; packages (what members share) are not members."""
+        if self._read:
+            return
+        for folder in self.folders:
+            for module in pkgutil.iter_modules(importlib.import_module(folder).__path__):
+                if not module.ispkg:
+                    importlib.import_module(f"{folder}.{module.name}")
+        self._read = True
+
+    def _find(self, name: str) -> bool:
+        """Whether there is such a member; imports only the file of its name, unless it is not there."""
+        if name not in self._members and re.fullmatch(NAME, name):
+            for folder in self.folders:
+                file = f"{folder}.{name.replace('-', '_')}"
+                if importlib.util.find_spec(file) is not None:
+                    importlib.import_module(file)
+        if name not in self._members:
+            self.read()
+        return name in self._members
+
+    def __getitem__(self, name: str) -> Any:
+        if not self._find(name):
+            raise InputError(unknown(self.noun, name, self._members))
+        return self._members[name]
+
+    def __getattr__(self, name: str) -> Any:
+        """A member as an attribute, with ``_`` for ``-``: ``polariscope.metrics.beta_vae``."""
+        for folder in self.folders if name == SUPPORT else ():  # for tools that walk dotted names
+            if f"{folder}.{SUPPORT}" in sys.modules:
+                return sys.modules[f"{folder}.{SUPPORT}"]
+        if name.startswith("_") or not self._find(name.replace("_", "-")):
+            raise AttributeError(
+                f"{unknown(self.noun, name, (member.replace('-', '_') for member in self._members))}"
+            )
+        return self._members[name.replace("_", "-")]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name.replace("-", "_") for name in self)]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read()
+        return iter(sorted(self._members))
+
+    def __len__(self) -> int:
+        self.read()
+        return len(self._members)
+
+    def traits(self, name: str) -> Mapping[str, Any]:
+        """What the member declared in its decorator."""
+        self[name]
+        return dict(self._traits[name])
+
+    def name_of(self, concept: Any) -> str:
+        """The name under which a class, a function or an instance of a registered class is listed."""
+        kind = concept if inspect.isclass(concept) or inspect.isfunction(concept) else type(concept)
+        for name, member in self._members.items():  # a concept that exists was imported, so it is listed
+            if member is kind:
+                return name
+        raise InputError(
+            f"{kind.__module__}.{kind.__qualname__} is not a registered {self.noun}; there are {', '.join(self)}."
+        )
+
+    def summary(self, name: str) -> str:
+        """First line of the member's docstring, without markup."""
+        line = (inspect.getdoc(self[name]) or "").split("\n", 1)[0]
+        return re.sub(r":\w+:`([^`]*)`|``([^`]*)``", r"\1\2", line)
+
+    def __repr__(self) -> str:
+        return f"<{self.noun}s: {', '.join(self)}>"
+
+
+def _home(concept: Any) -> tuple[str, str]:
+    """Where a concept is written; importing its file a second time does not make it another one."""
+    return inspect.getfile(inspect.unwrap(concept)), concept.__qualname__
+
+
+def open_family(
+    package: str, noun: str, traits: tuple[str, ...] = (), folders: tuple[str, ...] = ()
+) -> Family:
+    """The family whose members are the files of ``package`` (its ``__name__``), or of several ``folders``.
+
+    In the package's ``__init__``: ``metric = family = open_family(__name__, "metric")``. Its docstring becomes the
+    family's.
+    """
+    family = Family(folders or (package,), noun, traits)
+    family.__doc__ = sys.modules[package].__doc__
+    return family

@@ -1,0 +1,135 @@
+"""Datasets: observations by index, with their ground-truth factors where these are known.
+
+A dataset is a frozen dataclass whose fields are its options. It answers for any indices, in any order, with
+the same values every time, and never needs the whole of itself in memory.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped, UInt8
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import plain
+from polariscope.core.registry import open_family
+
+FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
+
+
+class AbstractDataset(abc.ABC):
+    """Observations by index. A member gives ``shape``, ``__len__`` and one of ``images`` and ``values``.
+
+    ``shape`` of one observation is ``(channel, height, width)`` for images, ``(feature,)`` for flat arrays.
+    """
+
+    factor_names: tuple[str, ...] = ()
+    factor_sizes: tuple[int, ...] = ()
+    """Number of values of each factor; 0 for a continuous one."""
+    factor_kinds: tuple[FactorKind, ...] = ()
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]: ...
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+        """Images as bytes 0–255. Flat data have none."""
+        if len(self.shape) != 3:
+            raise InputError(
+                f"{self.name} holds flat rows of {self.shape[0]} features, no images; use values()."
+            )
+        return np.round(self.values(indices) * 255).astype(np.uint8)
+
+    def values(self, indices: Any) -> Float[np.ndarray, "sample *shape"]:
+        """What a network is fed: float32; images scaled to [0, 1], flat rows as they are."""
+        return self.images(indices).astype(np.float32) / np.float32(255)
+
+    def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
+        """Ground-truth factors: integers, or floats when a factor is continuous."""
+        raise InputError(f"{self.name} has no known factors; pass factors= when you make it.")
+
+    def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
+        """Where observations with these factor values are."""
+        raise InputError(f"{self.name} is not a full grid of factors, so factors do not give an index.")
+
+    def check_indices(self, indices: Any) -> Int[np.ndarray, " sample"]:
+        """Indices as an integer array within range; anything else is refused."""
+        array = np.atleast_1d(np.asarray(indices))
+        if array.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise InputError(
+                f"indices must be a flat list of integers, got {array.dtype} of shape {array.shape}."
+            )
+        if array.min() < 0 or array.max() >= len(self):
+            raise InputError(
+                f"indices must lie in 0 … {len(self) - 1} for {self.name}, got {array.min()} … {array.max()}."
+            )
+        return array.astype(np.int64, copy=False)
+
+    @property
+    def name(self) -> str:
+        return family.name_of(self)
+
+    @property
+    def n_features(self) -> int:
+        """Number of values in one observation."""
+        return math.prod(self.shape)
+
+    @property
+    def is_unit_interval(self) -> bool:
+        """Whether every value lies in [0, 1], as a Bernoulli likelihood needs."""
+        return len(self.shape) == 3
+
+    def describe(self) -> dict[str, Any]:
+        """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
+        assert dataclasses.is_dataclass(self)
+        return {"name": self.name, **plain(dataclasses.asdict(self))}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what the dataset holds: equal fingerprints, equal observations."""
+        return files.digest(self.describe())
+
+
+class AbstractGridDataset(AbstractDataset):
+    """Every combination of discrete factors once, the last factor varying fastest."""
+
+    def __len__(self) -> int:
+        return math.prod(self.factor_sizes)
+
+    def factors(self, indices: Any) -> Int[np.ndarray, "sample factor"]:
+        indices = self.check_indices(indices)
+        return np.stack(np.unravel_index(indices, self.factor_sizes), axis=1).astype(np.int64)
+
+    def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
+        array = np.atleast_2d(np.asarray(factors))
+        if (
+            array.ndim != 2
+            or array.shape[1] != len(self.factor_sizes)
+            or not np.issubdtype(array.dtype, np.integer)
+        ):
+            raise InputError(
+                f"factors must be integers of shape (sample, {len(self.factor_sizes)}) for "
+                f"{', '.join(self.factor_names)}, got {array.dtype} of shape {array.shape}."
+            )
+        for column, (name, size) in enumerate(zip(self.factor_names, self.factor_sizes, strict=True)):
+            if array.size and (array[:, column].min() < 0 or array[:, column].max() >= size):
+                raise InputError(
+                    f"factor {name!r} must lie in 0 … {size - 1}, "
+                    f"got {array[:, column].min()} … {array[:, column].max()}."
+                )
+        return np.ravel_multi_index(tuple(array.T), self.factor_sizes).astype(np.int64)
+
+
+dataset = family = open_family(
+    __name__, "dataset", folders=("polariscope.data.rendered", "polariscope.data.own")
+)

@@ -1,0 +1,1 @@
+"""Data of the user: arrays and folders of images."""

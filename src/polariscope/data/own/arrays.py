@@ -1,0 +1,291 @@
+"""Arrays as a dataset: flat rows or images of your own, with factors where you know them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Shaped, UInt8
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
+
+Layout = Literal["channels-first", "channels-last"]
+_CHANNELS = (1, 3)
+_BESIDES = ("factors", "factor_names", "factor_kinds")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Contents:
+    """What an array dataset is made from, as it was given."""
+
+    array: Any
+    factors: Any = None
+    factor_names: Sequence[str] | None = None
+    factor_kinds: Sequence[str] | None = None
+
+
+@dataset("arrays")
+@dataclasses.dataclass(frozen=True, eq=False)
+class ArraysDataset(AbstractDataset):
+    """Rows or images from an array in a file or in memory.
+
+    The file is an ``.npz`` whose observations are called ``X``, ``images`` or ``values`` (or are its only
+    array), beside optional ``factors``, ``factor_names`` and ``factor_kinds``; an ``.npy`` works too. What
+    the arrays may be is said at :func:`from_arrays`, which makes the same dataset from memory. Loading never
+    runs code from the file. The fingerprint is a hash of the contents.
+    """
+
+    path: str | None
+    """The .npz file; none for arrays in memory."""
+    layout: Layout | None = None
+    """Where the channels of four-dimensional arrays are; none: where the size is 1 or 3."""
+    unit_interval: bool = False
+    """Flat values lie in [0, 1] and may be given to a Bernoulli likelihood. Images always may."""
+    contents: dataclasses.InitVar[Contents | None] = None
+    _array: Shaped[np.ndarray, "sample ..."] = dataclasses.field(init=False, repr=False)
+    _factors: Shaped[np.ndarray, "sample factor"] | None = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self, contents: Contents | None) -> None:
+        if contents is None:
+            if self.path is None:
+                raise InputError(
+                    "dataset 'arrays' needs path, an .npz file; for arrays in memory use from_arrays."
+                )
+            object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+            contents = _read(Path(self.path))
+        array = _numbers(contents.array, "X")
+        images = array if array.ndim == 2 else _as_images(array, self.layout)
+        if self.unit_interval and array.ndim == 2 and (array.min() < 0 or array.max() > 1):
+            raise InputError(
+                f"unit_interval=True needs values in [0, 1], got {array.min()} … {array.max()}; rescale X."
+            )
+        factors, names, sizes, kinds = _known_factors(contents, len(array))
+        for name, value in (
+            ("_array", images),
+            ("_factors", factors),
+            ("factor_names", names),
+            ("factor_sizes", sizes),
+            ("factor_kinds", kinds),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._array.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    @property
+    def is_unit_interval(self) -> bool:
+        return self.unit_interval or len(self.shape) == 3
+
+    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+        if len(self.shape) == 3 and self._array.dtype == np.uint8:
+            return np.ascontiguousarray(self._array[self.check_indices(indices)])
+        return super().images(indices)
+
+    def values(self, indices: Any) -> Float[np.ndarray, "sample ..."]:
+        chosen = self._array[self.check_indices(indices)].astype(np.float32, order="C")
+        return chosen / np.float32(255) if len(self.shape) == 3 and self._array.dtype == np.uint8 else chosen
+
+    def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
+        return (
+            super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
+        )
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hash of the observations and factors."""
+        factors = None if self._factors is None else files.digest_array(self._factors)
+        record = [
+            files.digest_array(self._array),
+            factors,
+            self.factor_names,
+            self.factor_kinds,
+            self.unit_interval,
+        ]
+        return files.digest(record)
+
+    def describe(self) -> dict[str, Any]:
+        """Where the arrays are, their shape and hash. Arrays in memory cannot be loaded again from it."""
+        return {
+            "name": self.name,
+            "path": self.path,
+            "layout": self.layout,
+            "unit_interval": self.unit_interval,
+            "shape": [len(self), *self.shape],
+            "fingerprint": self.fingerprint,
+        }
+
+
+def from_arrays(
+    X: Any,
+    factors: Any = None,
+    *,
+    factor_names: Sequence[str] | None = None,
+    factor_kinds: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    unit_interval: bool = False,
+) -> ArraysDataset:
+    """Make a dataset of arrays in memory: NumPy, torch, pandas, or nested lists.
+
+    ``X`` is flat, ``(sample, feature)``, of any numbers; or images, ``(sample, height, width)``,
+    ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels (or any
+    number, where ``layout`` says where they are), of
+    bytes or of floats in [0, 1]. It is kept as it is (bytes stay bytes) and not copied: do not change it
+    afterwards. Flat values count as lying in [0, 1] only when ``unit_interval`` says so, never because they
+    happen to.
+
+    ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
+    unless ``factor_kinds`` says otherwise.
+
+    >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
+    >>> data.shape, data.factor_names, data.factor_sizes
+    ((1, 28, 28), ('digit',), (3,))
+    """
+    return ArraysDataset(
+        path=None,
+        layout=layout,
+        unit_interval=unit_interval,
+        contents=Contents(X, factors, factor_names, factor_kinds),
+    )
+
+
+def _numbers(given: Any, name: str) -> Shaped[np.ndarray, " ..."]:
+    """A finite, non-empty array of numbers with a sample axis."""
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"{name} must be one array, got rows that do not fit together ({error}).") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must hold numbers, got dtype {array.dtype}; convert it, e.g. with astype(float)."
+        )
+    if array.ndim == 0 or array.size == 0:
+        raise InputError(f"{name} must hold at least one sample with one value, got shape {array.shape}.")
+    # minimum and maximum pass NaN on, without a temporary array as large as the data
+    low, high = float(array.min()), float(array.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        count = int(array.size - np.isfinite(array).sum())
+        raise InputError(
+            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; "
+            "drop or fill those samples."
+        )
+    if max(-low, high) > float(np.finfo(np.float32).max):
+        raise InputError(f"{name} must fit float32, got values {low:.3g} … {high:.3g}; rescale it.")
+    return array
+
+
+def _as_images(
+    array: Shaped[np.ndarray, " ..."], layout: Layout | None
+) -> Shaped[np.ndarray, "sample channel height width"]:
+    """Images with their channels first (a view), checked to be bytes or floats in [0, 1]."""
+    shape = array.shape
+    if array.ndim not in (3, 4):
+        raise InputError(
+            "X must be (sample, feature), (sample, height, width), (sample, channel, height, width) or "
+            f"(sample, height, width, channel), got shape {shape}; reshape it, e.g. X.reshape(len(X), -1)."
+        )
+    if array.dtype.kind in "iu" and array.dtype != np.uint8:
+        raise InputError(
+            f"images must be uint8 or floats in [0, 1], got {array.dtype}; "
+            "convert values 0 … 255 with X.astype(np.uint8)."
+        )
+    if array.dtype.kind == "f" and (array.min() < 0 or array.max() > 1):
+        raise InputError(
+            f"images of floats must lie in [0, 1], got {array.min()} … {array.max()}; "
+            "divide by 255 or rescale them, or pass flat rows: X.reshape(len(X), -1)."
+        )
+    if array.ndim == 3:
+        return array[:, np.newaxis]
+    possible = {"channels-first": shape[1] in _CHANNELS, "channels-last": shape[3] in _CHANNELS}
+    if layout is None:
+        if all(possible.values()):
+            raise InputError(
+                f"X of shape {shape} may have its channels first or last; "
+                'say which with layout="channels-first" or layout="channels-last".'
+            )
+        if not any(possible.values()):
+            raise InputError(
+                f"X of shape {shape} has neither 1 nor 3 channels first or last; if it is meant so, "
+                'say where they are with layout="channels-first" or layout="channels-last".'
+            )
+        layout = "channels-first" if possible["channels-first"] else "channels-last"
+    if layout not in possible:
+        raise InputError(f"layout must be 'channels-first' or 'channels-last', got {layout!r}.")
+    return array if layout == "channels-first" else np.moveaxis(array, 3, 1)
+
+
+def _known_factors(
+    contents: Contents, n_samples: int
+) -> tuple[Any, tuple[str, ...], tuple[int, ...], tuple[FactorKind, ...]]:
+    """Factors, their names, their numbers of values and their kinds."""
+    if contents.factors is None:
+        if contents.factor_names is not None or contents.factor_kinds is not None:
+            raise InputError(
+                "factor_names and factor_kinds describe factors, but none were given; pass factors=."
+            )
+        return None, (), (), ()
+    factors = _numbers(contents.factors, "factors")
+    factors = factors[:, np.newaxis] if factors.ndim == 1 else factors
+    if factors.ndim != 2 or len(factors) != n_samples:
+        raise InputError(
+            f"factors must have shape (sample, factor) with a row for each of the {n_samples} samples, "
+            f"got {factors.shape}."
+        )
+    count = factors.shape[1]
+    whole = factors.dtype.kind in "biu"
+    names: Any = contents.factor_names
+    kinds: Any = contents.factor_kinds
+    names = tuple(f"factor-{i + 1}" for i in range(count)) if names is None else tuple(map(str, names))
+    if (
+        kinds is None
+    ):  # column by column, since one array holds them all: a measured one makes every column floats
+        integral = (factors == np.rint(factors)).all(axis=0)
+        kinds = tuple("categorical" if each else "continuous" for each in integral)
+    kinds = tuple(map(str, kinds))
+    for argument, given in (("factor_names", names), ("factor_kinds", kinds)):
+        if len(given) != count:
+            raise InputError(
+                f"{argument} must have one entry for each of the {count} factors, got {len(given)}."
+            )
+    if len(set(names)) != count:
+        raise InputError(f"factor_names must differ from one another, got {', '.join(names)}.")
+    for name, kind, column in zip(names, kinds, factors.T, strict=True):
+        if kind not in get_args(FactorKind):
+            raise InputError(f"factor_kinds must be among {', '.join(get_args(FactorKind))}, got {kind!r}.")
+        if kind != "continuous" and not whole and (column != np.rint(column)).any():
+            raise InputError(f"factor {name!r} is {kind}, so its values must be whole numbers; number them.")
+    factors = factors.astype(np.float64 if "continuous" in kinds else np.int64)
+    sizes = tuple(
+        0 if kind == "continuous" else len(np.unique(column))
+        for kind, column in zip(kinds, factors.T, strict=True)
+    )
+    return factors, names, sizes, kinds
+
+
+def _read(path: Path) -> Contents:
+    """The arrays of an .npz or .npy file."""
+    found = files.read_arrays(path)
+    if "" in found:
+        return Contents(found[""])
+    candidates = [name for name in found if name not in _BESIDES]
+    named = [name for name in ("X", "images", "values") if name in found]
+    if len(named or candidates) != 1:
+        raise InputError(
+            f"{path} must name its observations X (or images, or values), or hold one array beside "
+            f"{', '.join(_BESIDES)}; got {', '.join(found) or 'no arrays'}."
+        )
+    words = {
+        name: [str(word) for word in np.atleast_1d(found[name])] for name in _BESIDES[1:] if name in found
+    }
+    return Contents(found[(named or candidates)[0]], found.get("factors"), **words)

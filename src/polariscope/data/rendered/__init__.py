@@ -1,0 +1,1 @@
+"""Data drawn from their factors, with nothing to download."""

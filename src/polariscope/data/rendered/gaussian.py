@@ -1,0 +1,108 @@
+"""Gaussian rows with chosen covariance eigenvalues: the closed-form test of everything that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset, dataset
+
+
+@dataset("gaussian")
+@dataclasses.dataclass(frozen=True)
+class GaussianDataset(AbstractDataset):
+    r"""Rows of a centred normal whose covariance has chosen eigenvalues.
+
+    .. math:: x = V \,\mathrm{diag}(\sqrt\lambda)\, s, \qquad s \sim N(0, I)
+
+    with V the principal directions (columns, ``principal_directions``) and the coordinates √λᵢ sᵢ along them
+    the continuous factors. With ``exact`` the draws s are centred and whitened by their own covariance, so
+    that the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
+    in expectation but up to the rounding of float32. A linear β-VAE with decoder variance γ then ends with
+    posterior variances min(1, βγ/λᵢ).
+
+    >>> data = GaussianDataset(eigenvalues=(4.0, 1.0), width=3, n_samples=100)
+    >>> np.linalg.eigvalsh(np.cov(data.values(range(100)).T, bias=True)).round(5).tolist()
+    [0.0, 1.0, 4.0]
+    """
+
+    eigenvalues: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.25)
+    """Variances along the principal directions; none may be negative."""
+    width: int | None = None
+    """Number of features; those beyond the eigenvalues add directions of variance 0. None: one each."""
+    n_samples: int = 10_000
+    """Number of rows."""
+    exact: bool = True
+    """Give the sample itself the chosen covariance, not only the distribution it is drawn from."""
+    rotate: bool = True
+    """Principal directions uniform over the rotations, instead of the coordinate axes."""
+    seed: int = 0
+    """Seed of the rows and the rotation."""
+
+    def __post_init__(self) -> None:
+        count = len(self.eigenvalues)
+        if count == 0 or not np.isfinite(self.eigenvalues).all() or min(self.eigenvalues) < 0:
+            raise InputError(
+                f"eigenvalues must be one or more finite numbers ≥ 0, "
+                f"got {self.eigenvalues}; they are variances."
+            )
+        if self.width is not None and self.width < count:
+            raise InputError(
+                f"width must be at least the number of eigenvalues, {count}, got {self.width}; "
+                "give fewer eigenvalues or a larger width."
+            )
+        least = count + 1 if self.exact else 1
+        if self.n_samples < least:
+            raise InputError(
+                f"n_samples must be at least {least} for {count} eigenvalues with exact={self.exact}, "
+                f"got {self.n_samples}; draw more samples."
+            )
+        object.__setattr__(self, "factor_names", tuple(f"direction-{i + 1}" for i in range(count)))
+        object.__setattr__(self, "factor_sizes", (0,) * count)
+        object.__setattr__(self, "factor_kinds", ("continuous",) * count)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.eigenvalues) if self.width is None else self.width,)
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    @functools.cached_property
+    def principal_directions(self) -> Float[np.ndarray, "feature factor"]:
+        """Orthonormal columns, in the order of ``eigenvalues``."""
+        (width,), count = self.shape, len(self.eigenvalues)
+        if not self.rotate:
+            return np.eye(width)[:, :count]
+        basis, triangle = np.linalg.qr(
+            generator(self.seed, "gaussian", "rotation").standard_normal((width, width))
+        )
+        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (Mezzadri 2007)
+        return (basis * np.sign(np.diag(triangle)))[:, :count]
+
+    @functools.cached_property
+    def _coordinates(self) -> Float[np.ndarray, "sample factor"]:
+        draws = generator(self.seed, "gaussian", "rows").standard_normal(
+            (self.n_samples, len(self.eigenvalues))
+        )
+        if self.exact:
+            left, _, right = np.linalg.svd(draws - draws.mean(axis=0), full_matrices=False)
+            draws = np.sqrt(self.n_samples) * left @ right  # the nearest matrix of covariance I
+        return draws * np.sqrt(self.eigenvalues)
+
+    @functools.cached_property
+    def _rows(self) -> Float[np.ndarray, "sample feature"]:
+        return (self._coordinates @ self.principal_directions.T).astype(np.float32)
+
+    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+        return self._rows[self.check_indices(indices)]
+
+    def factors(self, indices: Any) -> Float[np.ndarray, "sample factor"]:
+        """Coordinates along the principal directions."""
+        return self._coordinates[self.check_indices(indices)]

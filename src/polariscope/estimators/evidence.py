@@ -1,0 +1,51 @@
+"""How probable a model finds an observation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import derive
+from polariscope.models.model import Model
+
+
+def log_evidence(
+    model: Model, x: Float[Tensor, "sample *shape"], n_draws: Any, seed: int
+) -> Float[Tensor, " sample"]:
+    r"""Importance-weighted estimate of log p(x) in nats, for each observation.
+
+    .. math:: \log \frac1K \sum_{k=1}^K \frac{p(x|z_k)\, p(z_k)}{q(z_k|x)}, \qquad z_k = \mu(x) + L(x)\, \varepsilon_k
+
+    with K draws from the posterior q(z|x) of mean μ and covariance LLᵀ. Before the logarithm it is unbiased;
+    after it, it is log p(x) at most in expectation, and closer with every draw: K = 1 is the evidence lower
+    bound, and where q(z|x) is the true posterior every K gives log p(x) exactly.
+
+    The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so that the estimate of
+    one does not depend on which others are asked for with it. The errors of different observations are therefore
+    not independent, and their mean is not much surer than each of them: what helps is a larger K.
+
+    Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
+    """
+    if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
+        raise InputError(f"n_draws must be an integer from 1, got {n_draws!r}; a hundred or more are usual.")
+    if not model.blueprint.posterior.has_density:
+        raise InputError(
+            "a deterministic encoder has no density, so there is nothing to weight; use posterior='diagonal'."
+        )
+    generator = torch.Generator(x.device).manual_seed(derive(seed, "evidence"))
+    noise = torch.randn((int(n_draws), model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
+    q, prior = model.encode(x), model.prior.given(None)
+    diagonal = model.blueprint.posterior.is_diagonal
+    scale = torch.exp(0.5 * q.log_variance) if diagonal else torch.linalg.cholesky(q.covariance)
+    weights = []
+    for epsilon in noise:
+        z = q.mean + (scale * epsilon if diagonal else scale @ epsilon)
+        rate = (q.log_density(z) - prior.log_density(z)).sum(1)
+        weights.append(model.decode(z).log_density(x) - rate)
+    return torch.logsumexp(torch.stack(weights), dim=0) - math.log(n_draws)

@@ -1,0 +1,108 @@
+"""A fitted estimator on disk, without pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from polariscope import __version__
+from polariscope.analysis.regime.regime import Regime
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.options import describe_concept, plain
+from polariscope.estimators.units import Units
+from polariscope.models.model import load_model
+from polariscope.sizing.support.answer import Size
+from polariscope.training.train import FAMILIES
+
+if TYPE_CHECKING:
+    from polariscope.estimators.vae import VAE
+
+FORMAT = 1
+"""Of the files in the folder; a change that old readers cannot read raises it."""
+MODEL, REST = "model.safetensors", "estimator.safetensors"
+
+
+def save(vae: VAE, folder: Path) -> None:
+    """Two files: the model, which ``polariscope.load_model`` reads too, and the rest, which names the model's hash.
+
+    Parameters given as objects are written as mappings, and a random_state that is a generator as the seed that
+    was drawn from it: fitting what was loaded gives the same again.
+    """
+    if folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, REST}):
+        raise InputError(
+            f"folder must be a new folder or an earlier estimator's, got {folder}, which holds other things."
+        )
+    units = vae.units_
+    record = {
+        "format": FORMAT,
+        "polariscope": __version__,
+        "parameters": _parameters(vae),
+        "model": vae.model_.digest,
+        "regime": vae.regime_.to_dict(),
+        "size": None if vae.size_ is None else vae.size_.to_dict(),
+        "kept": vae.kept_,
+        "history": vae.history_,
+        "seed": vae.seed_,
+        "units": {"kind": units.kind, "shape": units.shape}
+        | {"is_bytes": units.is_bytes, "is_unit_interval": units.is_unit_interval},
+        "n_features_in": vae.n_features_in_,
+        "feature_names_in": [str(name) for name in getattr(vae, "feature_names_in_", ())],
+    }
+    arrays = {"offset": units.offset, "scale": units.scale}
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
+    with files.atomic_folder(folder) as part:
+        vae.model_.save(part / MODEL)
+        files.write_tensors(part / REST, tensors, record)
+
+
+def load(folder: Path, device: str) -> VAE:
+    """What :func:`save` wrote; both files are checked, and that they belong together."""
+    import numpy as np
+
+    from polariscope.estimators.vae import VAE
+
+    if not (folder / REST).exists():
+        raise InputError(f"{folder} is not a saved estimator: it has no {REST}; make one with VAE.save.")
+    tensors, record = files.read_tensors(folder / REST)
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise PolariscopeError(
+            f"{folder / REST} has another format than {FORMAT}, which this polariscope reads; "
+            "use the version that wrote it."
+        )
+    model = load_model(folder / MODEL, device)
+    if model.digest != record["model"]:
+        raise PolariscopeError(
+            f"{folder / MODEL} is not the model that {REST} was saved with; the files were mixed."
+        )
+    shape = tuple(record["units"].pop("shape"))
+    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
+    vae = VAE(**record["parameters"])
+    vae._settle(
+        model=model,
+        regime=Regime.from_dict(record["regime"]),
+        size=None if record["size"] is None else Size.from_dict(record["size"]),
+        units=Units(shape=shape, **record["units"], **arrays),
+        kept=record["kept"],
+        history=record["history"],
+        seed=record["seed"],
+    )
+    vae.n_features_in_ = record["n_features_in"]
+    if record["feature_names_in"]:
+        vae.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
+    return vae
+
+
+def _parameters(vae: VAE) -> dict[str, Any]:
+    """The parameters as JSON has them."""
+    parameters = vae.get_params(deep=False)
+    for kind, family in FAMILIES.items():
+        if dataclasses.is_dataclass(parameters[kind]):
+            parameters[kind] = describe_concept(family, parameters[kind])
+    parameters["device"] = str(parameters["device"])
+    if parameters["random_state"] is not None:
+        parameters["random_state"] = vae.seed_
+    return plain(parameters)

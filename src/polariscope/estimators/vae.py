@@ -1,0 +1,455 @@
+"""A variational autoencoder as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.regime import Regime
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.own.arrays import Layout
+from polariscope.data.splits import Split
+from polariscope.estimators.evidence import log_evidence
+from polariscope.estimators.units import Units
+from polariscope.models.model import Model
+from polariscope.runs.encode import encode
+from polariscope.sizing.support.answer import Size
+from polariscope.training.loop import fit
+from polariscope.training.memory import keep_freed_memory
+from polariscope.training.train import choose, choose_device, concept_of, plan
+
+BATCH = 1024  # observations that are looked at together; changes no result
+FLOATS = (np.float64, np.float32)
+LIKELIHOOD = {"name": "gaussian", "learned": "shared", "variance": 0.1}
+SMALL_BATCH = 2**16  # values
+LEAST = 400  # steps of a candidate, below which sizing can see no trend
+OWN = ("steps", "learning_rate", "batch_size", "seed")
+
+
+class VAE(TransformerMixin, BaseEstimator):
+    r"""Embed a table or images by the latent variables that a variational autoencoder really uses.
+
+    ``fit`` chooses the number of latents, trains a model on all of ``X`` and names its latents active, mixed or
+    passive; ``transform`` gives the posterior mean μ(x) of those that are not passive. A passive latent is noise
+    around the prior whatever the input: a column that would only confuse what comes next.
+
+    ``X`` is a table (sample, feature), or images (sample, height, width), (sample, channel, height, width) or
+    (sample, height, width, channel), of bytes or of floats in [0, 1].
+
+    **Noise of a table.** A latent earns its keep when it explains more than the decoder takes for noise: in a
+    linear model direction i of the data, with variance λ_i, is active if and only if λ_i > γ, the decoder's
+    variance (β = 1). So γ decides what "passive" means. With the customary γ = 1 on standardised features every
+    direction that carries less than one feature's worth of variance would be dropped. Ours is learned, one number
+    for all features, from a tenth of their mean variance: it settles where the error of the reconstruction is, as
+    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!, 2019,
+    https://arxiv.org/abs/1911.02469), and a latent is passive when it explains no more than this noise. It also
+    makes p(x) a density one can compare. Choose γ yourself with ``options={"learned": "no", "variance": 0.05}``,
+    in units of the mean variance of the features. Images have a Bernoulli likelihood.
+
+    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so that
+    learning rate and γ do not depend on units; what is given back is in the units of ``X``.
+
+    Parameters
+    ----------
+    n_latents:
+        A number, or how to find it: "fondue" (:func:`polariscope.size`).
+    objective, net, posterior, prior, likelihood:
+        As in :func:`polariscope.train`, by name, as a mapping or as an object; not those that need factors or
+        labels. net "auto" is a convolutional network for images whose sides are multiples of 16, else two hidden
+        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above; "bernoulli" for a
+        table needs values in [0, 1], which are then used as they are.
+    variables:
+        Which latents ``transform`` keeps: "active+mixed", "active" or "all". Where none is of that kind, the one
+        with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
+    steps, learning_rate, batch_size:
+        Of the training; the learning rate falls to 0 along a cosine. A batch is at most the whole of ``X``.
+    standardise:
+        Divide each feature of a table by its own standard deviation.
+    threshold:
+        Of FONDUE: how much posterior variance, Σ E[σ²], the latents may have together.
+    n_draws:
+        Draws behind each log-density of ``score_samples``.
+    layout:
+        "channels-first" or "channels-last", where the shape of the images leaves it open.
+    random_state:
+        A number gives the same bytes every time, and so does the default; None takes a seed from NumPy's global
+        generator, and a RandomState gives one.
+    device:
+        "auto", "cpu", "cuda" or "mps".
+    options:
+        Further options of the parts and of the training by name, as :func:`polariscope.train` takes them:
+        ``{"beta": 4.0}``.
+
+    Attributes
+    ----------
+    model_, regime_, size_:
+        The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
+    n_latents_, types_, kept_:
+        Number of latents, the type of each, and the numbers of those that ``transform`` keeps.
+    loss_curve_, history_:
+        The loss while training, in nats, and the lines of the log it is taken from.
+    units_, seed_, n_features_in_, feature_names_in_:
+        Scale and shape of the observations; the seed used; the number of values in one observation, and their
+        names where ``X`` had any.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) @ np.ones((2, 8))
+    >>> vae = VAE(n_latents=3, steps=300).fit(X)
+    >>> Z = vae.transform(X)
+    >>> Z.shape == (200, len(vae.kept_)), vae.inverse_transform(Z).shape
+    (True, (200, 8))
+    """
+
+    def __init__(
+        self,
+        n_latents: Any = "fondue",
+        *,
+        objective: Any = "vae",
+        variables: Any = "active+mixed",
+        net: Any = "auto",
+        posterior: Any = "auto",
+        prior: Any = "auto",
+        likelihood: Any = "auto",
+        steps: Any = 2000,
+        learning_rate: Any = 3e-3,
+        batch_size: Any = 128,
+        standardise: Any = False,
+        threshold: Any = 1.0,
+        n_draws: Any = 128,
+        layout: Any = None,
+        random_state: Any = 0,
+        device: Any = "auto",
+        options: Any = None,
+    ) -> None:
+        self.n_latents = n_latents
+        self.objective = objective
+        self.variables = variables
+        self.net = net
+        self.posterior = posterior
+        self.prior = prior
+        self.likelihood = likelihood
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.standardise = standardise
+        self.threshold = threshold
+        self.n_draws = n_draws
+        self.layout = layout
+        self.random_state = random_state
+        self.device = device
+        self.options = options
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> VAE:
+        """Choose the number of latents, train, and name each latent's type; ``y`` is not used."""
+        X = self._checked(X, reset=True)
+        if not isinstance(self.standardise, bool | np.bool_):
+            raise InputError(f"standardise must be True or False, got {self.standardise!r}.")
+        if self.layout is not None and self.layout not in get_args(Layout):
+            raise InputError(
+                f"layout must be None or one of {', '.join(get_args(Layout))}, got {self.layout!r}."
+            )
+        seed = _seed(self.random_state)
+        units = Units.learn(
+            X,
+            standardise=bool(self.standardise),
+            unit_interval=not _is_auto(self.likelihood)
+            and concept_of("likelihood", self.likelihood).needs_unit_interval,
+            layout=self.layout,
+        )
+        data = units.dataset(X)
+        recipe = self._recipe(data, seed)
+        size, n_latents = None, self.n_latents
+        with _threads_for(data, recipe):
+            if isinstance(n_latents, str):
+                size = _size(data, n_latents, self.threshold, recipe, self.device)
+                n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
+            model, history = _train(data, n_latents, recipe, self.device)
+        regime = diagnose(encode(model, data, seed=seed), seed=seed)
+        kept = kept_latents(regime, self.variables)
+        self._settle(model, regime, size, units, kept, history, seed)
+        return self
+
+    def _settle(
+        self,
+        model: Model,
+        regime: Regime,
+        size: Size | None,
+        units: Units,
+        kept: list[int],
+        history: list[dict[str, Any]],
+        seed: int,
+    ) -> None:
+        """What fitting, or loading, leaves behind."""
+        self.model_ = model
+        self.regime_ = regime
+        self.size_ = size
+        self.units_ = units
+        self.kept_ = kept
+        self.history_ = history
+        self.seed_ = seed
+        self.n_latents_ = model.n_latents
+        self.types_ = regime.types
+        self.loss_curve_ = np.array([line["loss"] for line in history])
+
+    def transform(self, X: Any) -> Float[np.ndarray, "sample kept"]:
+        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        model = self._model(_precision(X))
+        with torch.inference_mode():
+            means = [model.encode(x).mean[:, self.kept_].cpu().numpy() for x in self._batches(model, X)]
+        return np.concatenate(means).astype(_precision(X), copy=False)
+
+    def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
+        """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
+
+        Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes.
+        """
+        check_is_fitted(self)
+        Z = check_array(Z, dtype=FLOATS, input_name="Z")
+        if Z.shape[1] != len(self.kept_):
+            raise InputError(
+                f"Z must have a column for each of the {len(self.kept_)} latents that transform keeps, "
+                f"got {Z.shape[1]}."
+            )
+        model = self._model(Z.dtype)
+        latents = np.tile(model.prior.passive_shape()[0].detach().cpu().numpy(), (len(Z), 1))
+        latents[:, self.kept_] = Z
+        return self._decoded(model, torch.from_numpy(latents).to(model.device, model.dtype), None, Z.dtype)
+
+    def sample(
+        self, n_samples: Any = 1, *, seed: int = 0, noise: bool = True
+    ) -> Shaped[np.ndarray, "sample ..."]:
+        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False."""
+        check_is_fitted(self)
+        if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise InputError(f"n_samples must be an integer from 1, got {n_samples!r}.")
+        generator = torch.Generator(self.model_.device).manual_seed(derive(seed, "draw"))
+        with torch.inference_mode():
+            z = self.model_.prior.given(None).sample(int(n_samples), generator)
+        return self._decoded(self.model_, z, generator if noise else None, np.float64)
+
+    def score_samples(self, X: Any) -> Float[np.ndarray, " sample"]:
+        """log p(x) of each observation in nats, estimated with ``n_draws`` importance-weighted draws.
+
+        A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
+        likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
+        is estimated: :func:`polariscope.estimators.evidence.log_evidence`.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        model = self._model(np.dtype(np.float64))
+        with torch.inference_mode():
+            parts = [
+                log_evidence(model, x, self.n_draws, self.seed_).double().cpu().numpy()
+                for x in self._batches(model, X)
+            ]
+        return np.concatenate(parts) - self.units_.log_scale
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-density of the observations, nats; higher is better. ``y`` is not used."""
+        return float(self.score_samples(X).mean())
+
+    def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " kept"]:
+        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used."""
+        check_is_fitted(self)
+        return np.array([f"vae{latent}" for latent in self.kept_], dtype=object)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted estimator to a folder that :meth:`load` reads, without pickle."""
+        from polariscope.estimators.store import save
+
+        check_is_fitted(self)
+        save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "cpu") -> VAE:
+        """What :meth:`save` wrote, checked; loading never runs code from the files."""
+        from polariscope.estimators.store import load
+
+        return load(Path(folder), device)
+
+    def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
+        """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
+        n_least = 3 if reset else 1  # what training asks of a dataset
+        if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
+            return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
+        X = check_array(X, dtype="numeric", allow_nd=True, ensure_min_samples=n_least, input_name="X")
+        if reset:
+            self.n_features_in_ = int(np.prod(X.shape[1:]))
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        return X
+
+    def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
+        """The parts and the training, as :func:`polariscope.train` takes them."""
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1:
+            raise InputError(f"steps must be an integer from 1, got {self.steps!r}.")
+        options = {} if self.options is None else self.options
+        if not isinstance(options, Mapping):
+            raise InputError(f"options must be a mapping of names to values, got {self.options!r}.")
+        for name in OWN:
+            if name in options:
+                own = "random_state" if name == "seed" else name
+                raise InputError(f"options must not hold {name!r}; set the parameter {own} of VAE instead.")
+        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
+        if _is_auto(self.likelihood) and chosen["likelihood"] == "gaussian":
+            chosen["likelihood"] = LIKELIHOOD
+        if (
+            concept_of("objective", self.objective).needs
+            or concept_of("prior", chosen["prior"]).is_conditional
+        ):
+            raise InputError(
+                f"objective {self.objective!r} needs factors, labels or pairs beside X, which a transformer is not "
+                "given; use polariscope.train."
+            )
+        return {
+            **chosen,
+            "schedule": "cosine",
+            "steps": int(self.steps),
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "seed": seed,
+            **options,
+        }
+
+    def _model(self, precision: np.dtype) -> Model:
+        """The model with weights in the precision asked for, where the device has it."""
+        wanted = torch.float64 if precision == np.float64 else torch.float32
+        if wanted == self.model_.dtype or self.model_.device.type == "mps":
+            return self.model_
+        return copy.deepcopy(self.model_).to(wanted)
+
+    def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
+        for start in range(0, len(X), BATCH):
+            values = np.ascontiguousarray(self.units_.values(X[start : start + BATCH]))
+            yield model.place(torch.from_numpy(values))
+
+    def _decoded(
+        self, model: Model, z: torch.Tensor, generator: torch.Generator | None, dtype: Any
+    ) -> Shaped[np.ndarray, "sample ..."]:
+        """Observations for latents: means, or draws with the noise of ``generator``."""
+        parts = []
+        with torch.inference_mode():
+            for rows in z.split(BATCH):
+                x = model.decode(rows)
+                values = x.mean if generator is None else x.sample(generator)
+                parts.append(self.units_.restore(values.cpu().numpy(), dtype))
+        return np.concatenate(parts)
+
+
+@contextlib.contextmanager
+def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[None]:
+    """One thread where a step is so small that threads would only wait for one another.
+
+    Then the result does not depend on their number either, and a search over many fits can use the other cores.
+    """
+    before = torch.get_num_threads()
+    batch_size = recipe["batch_size"]
+    is_small = isinstance(batch_size, int | np.integer) and batch_size * data.n_features <= SMALL_BATCH
+    torch.set_num_threads(1 if is_small else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
+    """How many latents the data need, by models that are made and trained as the final one will be."""
+    from polariscope.sizing.support.checks import heeded
+    from polariscope.sizing.support.size import size
+
+    # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
+    asked = {name: value for name, value in recipe.items() if name != "schedule"}
+    asked["steps"] = max(LEAST, asked["steps"])
+    asked |= {"threshold": threshold, "device": device}
+    return size(data, method=method, **heeded(method, asked))
+
+
+def _train(
+    data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any
+) -> tuple[Model, list[dict[str, Any]]]:
+    """A model of all of the data, and the lines of its log."""
+    job = plan(data, n_latents=n_latents, **{**_logging(recipe), **recipe})
+    place = choose_device(device)
+    if place.type == "cpu":
+        keep_freed_memory()
+    everything = np.arange(len(data))
+    model = job.blueprint.build(job.settings.seed, data).settle(place)
+    history: list[dict[str, Any]] = []
+
+    def listen(_: int, line: dict[str, Any] | None) -> None:
+        if line is not None:
+            history.append(line)
+
+    fit(
+        model,
+        job.objective,
+        data,
+        Split(everything, everything, everything[:0]),
+        job.settings,
+        None,
+        (listen,),
+    )
+    return model, history
+
+
+def kept_latents(regime: Regime, variables: Any) -> list[int]:
+    """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
+    if not isinstance(variables, str):
+        raise InputError(f'variables must be "active+mixed", "active" or "all", got {variables!r}.')
+    kept = regime.select("full" if variables == "all" else variables)
+    if kept:
+        return kept
+    first = regime.order[0]
+    warnings.warn(
+        f"none of the {regime.n_latents} latents is {variables.replace('+', ' or ')}; transform keeps latent {first}, "
+        "whose KL is the largest. The data may be noise to this model: try more steps, a smaller likelihood "
+        "variance, or a smaller beta.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return [first]
+
+
+def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Fifty lines of log, and the loss on further samples only at the end: there are none to validate on."""
+    every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
+    return {"log_every": every, "validate_every": every * 10**6}
+
+
+def _is_auto(choice: Any) -> bool:
+    return isinstance(choice, str) and choice == "auto"
+
+
+def _precision(X: Shaped[np.ndarray, "sample ..."]) -> np.dtype:
+    """Of results: that of the floats given, and float32 for anything else (bytes)."""
+    return X.dtype if X.dtype in FLOATS else np.dtype(np.float32)
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number as it is; otherwise one drawn from NumPy's global generator or the one given."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

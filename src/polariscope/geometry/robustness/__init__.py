@@ -1,0 +1,1 @@
+"""What becomes of codes under corruption and domain shift."""

@@ -1,0 +1,68 @@
+"""Observations through encoder and decoder, for probes that compare two sets of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
+from polariscope.geometry.decoder import BATCH, decoder_function, evaluating
+from polariscope.geometry.observations import auxiliary_of
+from polariscope.models.model import Model
+from polariscope.models.posteriors import kl
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ObservedCodes:
+    """What a model makes of observations."""
+
+    mean: Float[np.ndarray, "sample latent"]
+    rate: Float[np.ndarray, " latent"] | None
+    outputs: Float[np.ndarray, "sample *shape"]
+    distributions: list[Any]
+
+
+def encode_values(
+    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"], x: np.ndarray, seed: int
+) -> ObservedCodes:
+    """Codes and outputs of ``x``, which stand in for the observations at ``indices``."""
+    decoder = decoder_function(model)
+    noise = torch.Generator(model.device).manual_seed(derive(seed, "geometry", "robustness"))
+    means, rates, outputs, distributions = [], [], [], []
+    with torch.inference_mode(), evaluating(model):
+        for first in range(0, len(x), BATCH):
+            u = auxiliary_of(model, dataset, indices[first : first + BATCH])
+            q = model.encode(model.place(torch.from_numpy(x[first : first + BATCH])), u)
+            means.append(q.mean.double().cpu().numpy())
+            if model.blueprint.posterior.has_density:
+                rates.append(kl(q, model.prior.given(u), q.sample(noise)).double().cpu().numpy())
+            outputs.append(decoder(q.mean).float().cpu().numpy())
+            distributions.append(q)
+    mean = np.concatenate(means)
+    if not np.isfinite(mean).all():
+        raise InputError("the encoder returned codes that are not finite; the model may have diverged.")
+    rate = np.concatenate(rates).mean(axis=0) if rates else None
+    return ObservedCodes(mean, rate, np.concatenate(outputs), distributions)
+
+
+def spread_ratio(
+    codes: Float[np.ndarray, "sample latent"], known: Float[np.ndarray, "known latent"]
+) -> float:
+    """Tr Var of codes over that of the known ones."""
+    spread = float(known.var(axis=0).sum())
+    if spread == 0:
+        raise InputError(
+            "the known codes never vary: all latents are passive, and there is no spread to compare."
+        )
+    return float(codes.var(axis=0).sum()) / spread
+
+
+def square_error(outputs: Float[np.ndarray, "sample *shape"], x: Float[np.ndarray, "sample *shape"]) -> float:
+    """Square error summed over values, averaged over observations."""
+    return float(((outputs - x) ** 2).sum(dtype=np.float64) / len(x))

@@ -1,0 +1,212 @@
+"""Layers of models against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.similarity import similarity
+from polariscope.analysis.similarity.support.arrays import check_table, is_constant
+from polariscope.analysis.similarity.support.forms import AbstractForm
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import check_options
+from polariscope.core.seeds import generator
+from polariscope.layers.comparison import Comparison
+from polariscope.layers.scratch import Scratch, scratch
+from polariscope.layers.sources import Layers, Source, encode_layers, find_data, find_sources
+
+PARTS = 5
+SMALLEST_PART = 20  # samples; below, spread over parts says nothing about the whole
+
+
+def compare(
+    models: Any,
+    data: Any = None,
+    measure: str = "cka",
+    n_samples: Any = 5000,
+    seed: int = 0,
+    *,
+    checkpoints: Any = False,
+    folder: str | Path | None = None,
+    memory: float | int = 4.0,
+    progress: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Similarity of every layer of every model with every other, on the same observations.
+
+    ``models`` are models, run folders, or mappings from layer names to arrays ``(sample, feature)`` of activations
+    from any library; one or a list of them, or a mapping from a group's name to its members (the seeds of one
+    setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
+    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self, step against
+    step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`; it must have kept them
+    (``keep_checkpoints="all"``). ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
+    member of :mod:`polariscope.analysis.similarity`, with its ``options``.
+
+    Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
+    Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
+    has its own bias, for fewer samples score higher; only the spread is used.) What does not fit in ``memory``,
+    gigabytes, goes to temporary files in ``folder`` (None: the system's place for those). ``progress`` is told what is
+    being done.
+
+    Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
+    changes only, and where measures disagree trust the smaller score (§7.2.2).
+
+    Reference: bonheme2023 §7.3, with 5 000 observations.
+    """
+    concept = similarity[measure]
+    options = check_options(f"similarity {measure!r}", concept, options)
+    form: AbstractForm = similarity.traits(measure)["form"]
+    sources = find_sources(models, checkpoints)
+    tell = progress or _say_nothing
+    with scratch(folder, memory * 1e9 / 2) as kept:
+        bank = _Bank(form, options, kept)
+        layers: list[tuple[str, ...]] = []
+        digests: list[str] = []
+        notes: list[str] = []
+        widest = 0
+        for source, digest, found in _layers_of(sources, data, n_samples, seed, folder, memory * 1e9 / 2):
+            tell(f"{source.label}: {len(found)} layers, model {len(layers) + 1} of {len(sources)}")
+            varying = {name: array for name, array in found.items() if not _is_still(array, source, name)}
+            notes += [_left_out(source, name) for name in found if name not in varying]
+            if not varying:
+                raise InputError(
+                    f"no layer of {source.label} varies over these samples; it cannot be compared."
+                )
+            for name, array in varying.items():
+                bank.add(array, f"layer {name} of {source.label}", seed)
+            widest = max(widest, *(array.shape[1] for array in varying.values()))
+            layers.append(tuple(varying))
+            digests += [] if digest is None else [digest]
+        tell(f"scoring {len(bank.order)} layers, each with each")
+        scores, parts = bank.scores()
+        n = bank.n_samples
+        notes += bank.notes
+    if widest > n and measure in ("cka", "procrustes", "svcca"):
+        notes.append(
+            f"The widest layer has {widest} features for {n} samples; {measure} is too high for such layers. "
+            "Compare changes, not levels, or use measure 'cka-debiased'."
+        )
+    return Comparison(
+        measure=measure,
+        options=options,
+        models=tuple(source.label for source in sources),
+        groups=tuple(source.group for source in sources),
+        layers_of=tuple(layers),
+        matrix=scores,
+        parts=parts,
+        n_samples=n,
+        seed=seed,
+        notes=tuple(notes),
+        checkpoints=tuple(source.checkpoint for source in sources if source.checkpoint is not None),
+        digests=tuple(digests),
+    )
+
+
+def _say_nothing(message: str) -> None:
+    del message
+
+
+def _layers_of(
+    sources: list[Source], data: Any, n_samples: Any, seed: int, folder: Any, budget: float
+) -> Iterator[tuple[Source, str | None, Layers]]:
+    """One source after the other, its model's digest if it has one, and its layers, in memory or on disk."""
+    given = [source for source in sources if source.layers is not None]
+    if given:
+        if len(given) < len(sources):
+            raise InputError(
+                "models must be all models or all mappings of arrays: which observations arrays hold is not known."
+            )
+        if data is not None:
+            raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
+        for source in given:
+            assert source.layers is not None
+            yield source, None, source.layers
+        return
+    dataset = find_data(sources, data)
+    if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 2):
+        raise InputError(
+            f"n_samples must be an integer from 2, or None for all of the data, got {n_samples}."
+        )
+    n = len(dataset) if n_samples is None else min(int(n_samples), len(dataset))
+    indices = generator(seed, "encode").choice(len(dataset), size=n, replace=False)
+    for number, source in enumerate(sources):
+        with scratch(folder, budget) as place:
+            yield source, *encode_layers(source, number, dataset, indices, seed, place)
+
+
+def _is_still(array: np.ndarray, source: Source, name: str) -> bool:
+    return is_constant(check_table(array, f"layer {name} of {source.label}"))
+
+
+def _left_out(source: Source, name: str) -> str:
+    return f"Layer {name} of {source.label} is the same for every sample and was left out."
+
+
+class _Bank:
+    """Compressed layers, of all samples and of disjoint fifths of them; equal layers share a place."""
+
+    def __init__(self, form: AbstractForm, options: dict[str, Any], place: Scratch) -> None:
+        self.form, self.options, self.place = form, options, place
+        self.n_samples = 0
+        self.notes: list[str] = []
+        self.order: list[int] = []
+        """For each layer, where its compressed form is."""
+        self._known: dict[str, int] = {}
+        self._rows: list[np.ndarray] = []
+        self._compressed: list[list[np.ndarray]] = []
+
+    def add(self, array: Float[np.ndarray, "sample feature"], name: str, seed: int) -> None:
+        """Compress a layer, unless an equal one is there."""
+        if not self.n_samples:
+            self.n_samples = len(array)
+            if self.n_samples >= PARTS * SMALLEST_PART:
+                shuffled = generator(seed, "compare", "parts").permutation(self.n_samples)
+                self._rows = [np.sort(rows) for rows in np.array_split(shuffled, PARTS)]
+                least = min(map(len, self._rows))
+                self._rows = [rows[:least] for rows in self._rows]  # equal, so that their spreads are
+            self._compressed = [[] for _ in range(1 + len(self._rows))]
+        if len(array) != self.n_samples:
+            raise InputError(
+                f"layers must have a row for each of the same samples, got {self.n_samples} rows first and "
+                f"{len(array)} in {name}."
+            )
+        key = files.digest_array(array)
+        if key not in self._known:
+            self._known[key] = len(self._known)
+            try:
+                self._compressed[0].append(self._compress(array))
+            except InputError as error:
+                raise InputError(f"{name} cannot be compared: {error}") from None
+            self._compress_parts(array, name)
+        self.order.append(self._known[key])
+
+    def _compress_parts(self, array: np.ndarray, name: str) -> None:
+        try:
+            for compressed, rows in zip(self._compressed[1:], self._rows, strict=True):
+                compressed.append(self._compress(array[rows]))
+        except InputError as error:
+            self.notes.append(
+                f"There are no errors: {name} cannot be compared on a fifth of the samples ({error})"
+            )
+            self._rows, self._compressed = [], self._compressed[:1]
+
+    def _compress(self, array: np.ndarray) -> np.ndarray:
+        small = self.form.compress(array, **self.options)
+        kept = self.place.array(small.shape, self.form.kept_as)
+        kept[...] = small
+        return kept
+
+    def scores(
+        self,
+    ) -> tuple[Float[np.ndarray, "layer other_layer"], Float[np.ndarray, "part layer other_layer"]]:
+        """Every layer with every other, on all samples and on each part."""
+        tables = [
+            self.form.score_all(compressed)[np.ix_(self.order, self.order)] for compressed in self._compressed
+        ]
+        whole, *parts = tables
+        return whole, np.array(parts).reshape(-1, *whole.shape)

@@ -1,0 +1,355 @@
+"""The result of a comparison: every layer of every model with every other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError, unknown
+from polariscope.layers import printing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
+LATENT = ("mean", "variance", "sampled")
+FEWEST_STEPS = 3  # of two, all layers of one are shown with all of the other
+MOST_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
+
+
+def block_of(layer: str) -> Block:
+    """Which part of a network a layer belongs to; the input goes with the encoder, a step with the steps.
+
+    >>> block_of("input"), block_of("sampled"), block_of("decoder/2"), block_of("conv1"), block_of("step 4")
+    ('encoder', 'latent', 'decoder', 'layers', 'steps')
+    """
+    if layer.startswith("step "):
+        return "steps"
+    if layer == "input" or layer.startswith("encoder/"):
+        return "encoder"
+    return "latent" if layer in LATENT else "decoder" if layer.startswith("decoder/") else "layers"
+
+
+def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
+    """First place and the one after the last of each block of neighbouring layers."""
+    found: dict[Block, tuple[int, int]] = {}
+    for place, layer in enumerate(layers):
+        block = block_of(layer)
+        found[block] = (found.get(block, (place, place))[0], place + 1)
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Layers of one model, or of a group of them on average, with those of another; or a run's steps."""
+
+    values: Float[np.ndarray, "row column"]
+    errors: Float[np.ndarray, "row column"] | None
+    """Standard error from the draw of the samples; None without parts of them, see :class:`Comparison`."""
+    spread: Float[np.ndarray, "row column"] | None
+    """Standard deviation over the pairs of models; None for a single pair."""
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_label: str
+    column_label: str
+    n_pairs: int
+    measure: str
+    n_samples: int
+    about: str = ""
+    """What is compared with what, where rows and columns do not say it."""
+
+    def matching(self) -> dict[str, tuple[float, float | None]]:
+        """Score and error of each layer with the one of the same name."""
+        return {
+            layer: (
+                float(self.values[row, self.columns.index(layer)]),
+                None if self.errors is None else float(self.errors[row, self.columns.index(layer)]),
+            )
+            for row, layer in enumerate(self.rows)
+            if layer in self.columns
+        }
+
+    def figure(self) -> Figure:
+        """The heat map with encoder, latent and decoder marked."""
+        from polariscope.layers.figure import draw_heat_map
+
+        return draw_heat_map(self)
+
+    def __str__(self) -> str:
+        return printing.heat_map_as_text(self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Comparison:
+    """Every layer of every model with every other; models in the order given, layers in network order."""
+
+    measure: str
+    options: Mapping[str, Any]
+    models: tuple[str, ...]
+    groups: tuple[str, ...]
+    """The group of each model, for averages."""
+    layers_of: tuple[tuple[str, ...], ...]
+    """The layers of each model."""
+    matrix: Float[np.ndarray, "layer other_layer"]
+    """All scores: the layers of the first model, then of the second …, by the same."""
+    parts: Float[np.ndarray, "part layer other_layer"]
+    """The same on disjoint fifths of the samples; none when there were too few, or when read back of many layers."""
+    n_samples: int
+    seed: int
+    notes: tuple[str, ...]
+    """Where the comparison should be read with care."""
+    checkpoints: tuple[tuple[int, int], ...] = ()
+    """Of checkpoints: the run each model belongs to, from 0, and its step; empty when they are none."""
+    digests: tuple[str, ...] = ()
+    """The hash of each model's architecture and weights; empty when activations were given."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of which all runs have a checkpoint, in order; none when no checkpoints were compared."""
+        runs = {run for run, _ in self.checkpoints}
+        steps = sorted({step for _, step in self.checkpoints})
+        return tuple(step for step in steps if all((run, step) in self.checkpoints for run in runs))
+
+    @property
+    def is_course(self) -> bool:
+        """Whether these are checkpoints of enough steps to be shown step against step."""
+        return len(self.steps) >= FEWEST_STEPS
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that all models have."""
+        return tuple(layer for layer in self.layers_of[0] if all(layer in own for own in self.layers_of[1:]))
+
+    @property
+    def blocks(self) -> dict[Block, tuple[int, int]]:
+        """Where encoder, latent and decoder begin and end in :attr:`layers`."""
+        return blocks_of(self.layers)
+
+    @property
+    def scores(self) -> Float[np.ndarray, "model layer other_model other_layer"]:
+        """Scores of the layers that all models have."""
+        return self._four(self.matrix)
+
+    @property
+    def errors(self) -> Float[np.ndarray, "model layer other_model other_layer"] | None:
+        """Standard errors of :attr:`scores` from the draw of the samples; None without :attr:`parts`."""
+        errors = _error(self.parts)
+        return None if errors is None else self._four(errors)
+
+    def _four(self, matrix: np.ndarray) -> np.ndarray:
+        places = [self._place(model, layer) for model in range(len(self.models)) for layer in self.layers]
+        shape = (len(self.models), len(self.layers))
+        return matrix[np.ix_(places, places)].reshape(*shape, *shape)
+
+    def _place(self, model: int, layer: str) -> int:
+        return sum(map(len, self.layers_of[:model])) + self.layers_of[model].index(layer)
+
+    def average(self, one: str | None = None, other: str | None = None) -> HeatMap:
+        r"""Heat map of two groups (or models), averaged over the pairs of their models.
+
+        .. math:: \frac{1}{|A||B|} \sum_{i, l} \mathrm{sim}(M_j^{A_i}, M_k^{B_l})
+
+        By default the first group with the second, or the only one with itself. A model is not paired with itself,
+        where it would score 1, unless there is no other. With layers that not all models have, those they share.
+
+        Reference: bonheme2023 Eq. 7.9.
+        """
+        names = list(dict.fromkeys(self.groups))
+        one = names[0] if one is None else one
+        other = (names[min(1, len(names) - 1)]) if other is None else other
+        pairs = [(a, b) for a in self._members(one) for b in self._members(other)]
+        pairs = [pair for pair in pairs if pair[0] != pair[1]] or pairs
+        rows, columns = self._shared([a for a, _ in pairs]), self._shared([b for _, b in pairs])
+
+        def tables(matrix: np.ndarray) -> np.ndarray:
+            return np.stack(
+                [
+                    matrix[np.ix_([self._place(a, x) for x in rows], [self._place(b, y) for y in columns])]
+                    for a, b in pairs
+                ]
+            )
+
+        found = tables(self.matrix)
+        parts = np.array([tables(part).mean(axis=0) for part in self.parts])
+        return self._heat_map(found, parts, rows=rows, columns=columns, row_label=one, column_label=other)
+
+    def course(self, reference: int | None = None) -> HeatMap:
+        r"""Every layer at every step (rows) with the same layer at a step of reference, by default the last.
+
+        .. math:: \frac1R \sum_{r=1}^{R} \mathrm{sim}(M_l^{r, t}, M_l^{r, T})
+
+        for layer l at step t of run r, with T the reference: each run is compared with itself only. A layer that
+        reaches 1 early has found its representation early. 1 in the row of the reference. Each step draws noise of
+        its own, so that the sampled layer and the decoder stay low while the codes are mostly noise.
+
+        Reference: bonheme2023 §7.3, which compares epochs with each other.
+        """
+        steps, layers = self._check_steps(reference), self.layers
+        last = steps[-1] if reference is None else reference
+        pairs = [[(layer, t, last) for layer in layers] for t in steps]
+        about = f"each layer of {self._who()} at each step with itself at step {last}"
+        return self._of_runs(pairs, _step_names(steps), layers, f"layer, with itself at step {last}", about)
+
+    def between_steps(self, layer: str = "mean") -> HeatMap:
+        """One layer at every step with itself at every other, averaged over runs as in :meth:`course`."""
+        steps = self._check_steps(None)
+        if layer not in self.layers:
+            raise InputError(unknown("layer of all models", layer, self.layers))
+        pairs = [[(layer, t, other) for other in steps] for t in steps]
+        names = _step_names(steps)
+        return self._of_runs(pairs, names, names, "step", f"{layer} of {self._who()}, step against step")
+
+    def _check_steps(self, reference: int | None) -> tuple[int, ...]:
+        steps = self.steps
+        if not steps:
+            raise InputError(
+                "only checkpoints have steps in common; compare runs with checkpoints=True, on the command line "
+                "--checkpoints."
+            )
+        if reference is not None and reference not in steps:
+            raise InputError(
+                f"reference must be one of the steps {', '.join(map(str, steps))}, got {reference}."
+            )
+        return steps
+
+    def _who(self) -> str:
+        names = dict.fromkeys(model.partition(" at ")[0] for model in self.models)
+        return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
+
+    def _of_runs(
+        self,
+        pairs: list[list[tuple[str, int, int]]],
+        rows: tuple[str, ...],
+        columns: tuple[str, ...],
+        column_label: str,
+        about: str,
+    ) -> HeatMap:
+        """The scores of a layer at two steps, for each cell, averaged over runs."""
+
+        def place(run: int, layer: str, step: int) -> int:
+            return self._place(self.checkpoints.index((run, step)), layer)
+
+        runs = sorted({run for run, _ in self.checkpoints})
+        one = np.array([[[place(run, layer, a) for layer, a, _ in row] for row in pairs] for run in runs])
+        other = np.array([[[place(run, layer, b) for layer, _, b in row] for row in pairs] for run in runs])
+        parts = np.array([part[one, other].mean(axis=0) for part in self.parts])
+        return self._heat_map(
+            self.matrix[one, other],
+            parts,
+            rows=rows,
+            columns=columns,
+            row_label="step",
+            column_label=column_label,
+            about=about,
+        )
+
+    def _heat_map(self, found: np.ndarray, parts: np.ndarray, **names: Any) -> HeatMap:
+        """The mean of the tables found for several pairs of models, and of those of each part of the samples."""
+        return HeatMap(
+            values=found.mean(axis=0),
+            errors=_error(parts),
+            spread=found.std(axis=0, ddof=1) if len(found) > 1 else None,
+            n_pairs=len(found),
+            measure=self.measure,
+            n_samples=self.n_samples,
+            **names,
+        )
+
+    def overall(self) -> HeatMap:
+        """Heat map averaged over all pairs of different models, whatever their group."""
+        joined = dataclasses.replace(self, groups=tuple(f"{len(self.models)} models" for _ in self.models))
+        return joined.average()
+
+    def _members(self, name: str) -> list[int]:
+        found = [place for place, group in enumerate(self.groups) if group == name]
+        found = found or [place for place, model in enumerate(self.models) if model == name]
+        if not found:
+            raise InputError(unknown("group or model", name, {*self.groups, *self.models}))
+        return found
+
+    def _shared(self, models: list[int]) -> tuple[str, ...]:
+        first, *rest = (self.layers_of[model] for model in dict.fromkeys(models))
+        return tuple(layer for layer in first if all(layer in own for own in rest))
+
+    def maps(self) -> list[HeatMap]:
+        """What is shown in words: the headline, and of checkpoints the codes step against step."""
+        if not self.is_course:
+            return [self.headline()]
+        return [self.headline(), self.between_steps("mean" if "mean" in self.layers else self.layers[-1])]
+
+    def figure(self, one: str | None = None, other: str | None = None) -> Figure:
+        """The averaged heat map, drawn."""
+        return self.average(one, other).figure()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: everything; but of more than 100 layers in all only the scores, not those on parts of the samples.
+
+        Every layer is scored with every other, and on each part again, so that the parts are most of a large file. They
+        give the standard errors, which a comparison of many layers has no more once it is read back.
+        """
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if len(self.matrix) > MOST_WITH_PARTS:
+            record["parts"] = []
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
+        """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept."""
+        try:
+            size = len(stored["matrix"])
+            arrays = {
+                "matrix": np.array(stored["matrix"], dtype=np.float64),
+                "parts": np.array(stored["parts"], dtype=np.float64).reshape(-1, size, size),
+            }
+            words = {name: tuple(stored[name]) for name in ("models", "groups", "notes")}
+            # Before digests were kept, there was nothing to read.
+            words["digests"] = tuple(stored.get("digests", ()))
+            layers = tuple(map(tuple, stored["layers_of"]))
+            steps = tuple((int(run), int(step)) for run, step in stored.get("checkpoints", ()))
+            return cls(**{**stored, **arrays, **words, "layers_of": layers, "checkpoints": steps})
+        except (KeyError, TypeError, ValueError) as error:
+            raise PolariscopeError(
+                f"this is not a stored comparison ({error}); compare the models again."
+            ) from None
+
+    def save(self, folder: str | Path) -> tuple[Path, Path]:
+        """Write ``similarity.json`` and ``similarity.png``, the averaged heat map; returns their paths.
+
+        The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
+        """
+        record, picture = Path(folder) / "similarity.json", Path(folder) / "similarity.png"
+        figure = printing.thinned(self.headline()).figure()
+        files.write_json(record, self.to_dict())
+        with files.atomic(picture) as part:
+            # Without its usual date and version the same comparison has the same bytes.
+            figure.savefig(part, format="png", dpi=160, metadata={"Software": None})
+        return record, picture
+
+    def headline(self) -> HeatMap:
+        """The heat map to show first: the course of checkpoints, of two groups, else of all pairs of models."""
+        if self.is_course:
+            return self.course()
+        return self.average() if len(set(self.groups)) <= 2 else self.overall()
+
+    def __str__(self) -> str:
+        return printing.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return printing.as_html(self)
+
+
+def _step_names(steps: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"step {step}" for step in steps)
+
+
+def _error(parts: np.ndarray) -> np.ndarray | None:
+    """Standard error of the whole from disjoint parts of equal size: their standard deviation by √(number)."""
+    return parts.std(axis=0, ddof=1) / np.sqrt(len(parts)) if len(parts) > 1 else None

@@ -1,0 +1,149 @@
+"""The heat map of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from polariscope.analysis.similarity import similarity
+from polariscope.core.errors import InputError
+from polariscope.layers.comparison import block_of, blocks_of
+from polariscope.layers.printing import NOTHING_SHARED, cell, mean_of, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+
+    from polariscope.layers.comparison import HeatMap
+
+INK, QUIET = "#1f2933", "#5b6570"
+BLOCKS = {"encoder": "#44546a", "latent": "#e08e0b", "decoder": "#0f8b8d", "layers": QUIET, "steps": QUIET}
+STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.5, "axes.titlelocation": "left"}
+NUMBERS_UP_TO = 20  # layers; in more cells numbers would not be legible
+MOST_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
+ACROSS = 6  # small heat maps beside each other
+NAMES = {"cka": "CKA", "cka-debiased": "Debiased CKA", "cka-rbf": "RBF CKA", "procrustes": "Procrustes"}
+
+
+def draw_heat_map(found: HeatMap) -> Figure:
+    """Scores of layers with layers; bars beside it mark encoder, latent and decoder, white lines part them."""
+    n_rows, n_columns = found.values.shape
+    if not found.values.size:
+        raise InputError(f"there is no heat map to draw. {NOTHING_SHARED}")
+    with rc_context(STYLE):
+        figure = Figure(figsize=(2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows), layout="constrained")
+        axes = figure.add_subplot()
+        low = _lowest([found])
+        mesh = _draw_cells(axes, found, low, as_pixels=found.values.size > MOST_SHAPES)
+        axes.set_xticks([i + 0.5 for i in range(n_columns)], [short(layer) for layer in found.columns])
+        axes.set_yticks([i + 0.5 for i in range(n_rows)], [short(layer) for layer in found.rows])
+        axes.tick_params(length=0, labelcolor=INK, pad=11)
+        axes.xaxis.tick_top()
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        if max(n_rows, n_columns) <= NUMBERS_UP_TO:
+            _write_numbers(axes, found, low)
+        _mark_blocks(axes, found)
+        axes.set_ylabel(found.row_label, color=INK, fontweight="bold", parse_math=False)
+        axes.set_xlabel(found.column_label, color=INK, fontweight="bold", parse_math=False)
+        pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
+        name = NAMES.get(found.measure, found.measure)
+        title = f"{name}{pairs}, {found.n_samples:,} samples"
+        figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11, color=INK)
+        _draw_bar(figure, mesh, axes, low)
+    return figure
+
+
+def draw_steps(maps: dict[str, HeatMap]) -> Figure:
+    """A small heat map for each layer, step against step; the first step is at the top left."""
+    n_columns = min(ACROSS, len(maps))
+    n_rows = -(-len(maps) // n_columns)
+    with rc_context(STYLE):
+        size = (0.9 + 1.15 * n_columns, 0.5 + 1.3 * n_rows)
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(n_rows, n_columns, squeeze=False)
+        low = _lowest(maps.values())
+        as_pixels = sum(found.values.size for found in maps.values()) > MOST_SHAPES
+        for axes in grid.flat:
+            axes.set_axis_off()
+        for number, (axes, (layer, found)) in enumerate(zip(grid.flat, maps.items(), strict=False)):
+            axes.set_axis_on()
+            mesh = _draw_cells(axes, found, low, as_pixels=as_pixels)
+            axes.set_title(
+                layer, color=BLOCKS[block_of(layer)], fontsize=8, fontweight="bold", parse_math=False
+            )
+            ends = [0.5, len(found.rows) - 0.5]
+            steps = [short(found.rows[0]), short(found.rows[-1])]
+            axes.set_xticks(ends, steps if number == 0 else ["", ""])
+            axes.set_yticks(ends, steps if number == 0 else ["", ""])
+            axes.tick_params(length=0, labelcolor=QUIET, labelsize=7)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+        _draw_bar(figure, mesh, grid, low)
+    return figure
+
+
+def _lowest(maps: Iterable[HeatMap]) -> float:
+    """Where the colours start: −1 where a measure can be negative and is, else 0."""
+    negative = any(
+        similarity.traits(found.measure)["bounds"][0] < 0 and found.values.min() < -0.05 for found in maps
+    )
+    return -1.0 if negative else 0.0
+
+
+def _draw_cells(axes: Axes, found: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:
+    colours = "magma" if low == 0 else "RdBu_r"
+    mesh = axes.pcolormesh(
+        found.values, cmap=colours, vmin=low, vmax=1, edgecolors="face", lw=0.2, rasterized=as_pixels
+    )
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
+    return mesh
+
+
+def _draw_bar(figure: Figure, mesh: QuadMesh, axes: Any, low: float) -> None:
+    bar = figure.colorbar(mesh, ax=axes, shrink=0.7, ticks=[low, 0, 0.5, 1] if low else [0, 0.5, 1])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelcolor=QUIET)
+
+
+def _write_numbers(axes: Axes, found: HeatMap, low: float) -> None:
+    for row, values in enumerate(found.values.tolist()):
+        for column, value in enumerate(values):
+            dark = value < 0.62 if low == 0 else abs(value) > 0.6
+            axes.text(
+                column + 0.5,
+                row + 0.5,
+                cell(value).replace("-", "−"),
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color="white" if dark else INK,
+            )
+
+
+def _mark_blocks(axes: Axes, found: HeatMap) -> None:
+    """A coloured bar along each block of rows and columns, its name on top, and lines through the map."""
+    n_rows, n_columns = found.values.shape
+    for block, (start, stop) in blocks_of(found.columns).items():
+        axes.plot(
+            [start + 0.08, stop - 0.08], [-0.22, -0.22], color=BLOCKS[block], lw=4, clip_on=False,
+            solid_capstyle="butt",
+        )  # fmt: skip
+        axes.text(
+            (start + stop) / 2, -1.05, block, ha="center", va="bottom", color=BLOCKS[block], fontweight="bold"
+        )
+        if start:
+            axes.axvline(start, color="white", lw=1.6)
+    for block, (start, stop) in blocks_of(found.rows).items():
+        axes.plot(
+            [-0.22, -0.22], [start + 0.08, stop - 0.08], color=BLOCKS[block], lw=4, clip_on=False,
+            solid_capstyle="butt",
+        )  # fmt: skip
+        if start:
+            axes.axhline(start, color="white", lw=1.6)
+    axes.set_xlim(0, n_columns)
+    axes.set_ylim(n_rows, 0)

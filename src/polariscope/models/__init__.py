@@ -1,0 +1,1 @@
+"""Models: encoder, decoder and prior, and the families they are made of."""

@@ -1,0 +1,247 @@
+"""A model: encoder, decoder and prior, made from a blueprint and kept with it on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.options import build, describe_concept
+from polariscope.core.seeds import derive
+from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
+from polariscope.models.nets import AbstractNet, Initialisation, Trunk, initialise, net
+from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
+from polariscope.models.priors import AbstractPrior, prior
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+
+@dataclasses.dataclass(frozen=True)
+class Blueprint:
+    """Everything needed to build a model of the right shape; its weights are separate."""
+
+    net: AbstractNet
+    posterior: AbstractPosterior
+    prior: AbstractPrior
+    likelihood: AbstractLikelihood
+    n_latents: int
+    shape: tuple[int, ...]
+    initialisation: Initialisation = "glorot"
+    n_auxiliary: int = 0
+    """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
+    decodes: bool = True
+    """Whether there is a decoder; contrastive models and classifiers have none."""
+
+    def __post_init__(self) -> None:
+        if self.n_latents < 1:
+            raise InputError(f"n_latents must be at least 1, got {self.n_latents}.")
+        self.net.check(self.shape)
+        self.prior.check(self.n_latents)
+
+    def describe(self) -> dict[str, Any]:
+        """JSON record; :meth:`from_record` is its inverse."""
+        return {
+            "net": describe_concept(net, self.net),
+            "posterior": describe_concept(posterior, self.posterior),
+            "prior": describe_concept(prior, self.prior),
+            "likelihood": describe_concept(likelihood, self.likelihood),
+            "n_latents": self.n_latents,
+            "shape": list(self.shape),
+            "initialisation": self.initialisation,
+            "n_auxiliary": self.n_auxiliary,
+            "decodes": self.decodes,
+        }
+
+    @staticmethod
+    def from_record(record: dict[str, Any]) -> Blueprint:
+        return Blueprint(
+            net=build(net, record["net"]),
+            posterior=build(posterior, record["posterior"]),
+            prior=build(prior, record["prior"]),
+            likelihood=build(likelihood, record["likelihood"]),
+            n_latents=record["n_latents"],
+            shape=tuple(record["shape"]),
+            initialisation=record["initialisation"],
+            n_auxiliary=record["n_auxiliary"],
+            decodes=record["decodes"],
+        )
+
+    def build(self, seed: int, data: AbstractDataset | None = None) -> Model:
+        """A model with fresh weights drawn from ``seed``; ``data`` for priors that start from it."""
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
+            model = Model(self, data, torch.Generator().manual_seed(derive(seed, "prior")))
+        weights = torch.Generator().manual_seed(derive(seed, "weights"))
+        for part in (model.encoder, model.decoder):
+            if part is not None:
+                initialise(part, self.initialisation, weights)
+        return model
+
+
+class Encoder(nn.Module):
+    """q(z|x): a trunk and a posterior head."""
+
+    def __init__(self, trunk: Trunk, head: nn.Module) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
+
+    def forward(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> AbstractPosteriorDistribution:
+        return self.head(self.trunk(x, auxiliary))
+
+
+class Decoder(nn.Module):
+    """p(x|z): a trunk and a likelihood head."""
+
+    def __init__(self, trunk: Trunk, head: nn.Module) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
+
+    def forward(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
+        return self.head(self.trunk(z))
+
+
+class Model(nn.Module):
+    """A variational autoencoder: ``encode`` gives q(z|x), ``decode`` gives p(x|z), ``prior`` is p(z)."""
+
+    def __init__(
+        self, blueprint: Blueprint, data: AbstractDataset | None, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.blueprint = blueprint
+        self.folder: Path | None = None  # the run it belongs to, where its representation is kept
+        b = blueprint
+        encoder = b.net.encoder(b.shape, b.n_auxiliary)
+        self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
+        self.decoder = (
+            Decoder(b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters), b.likelihood.head())
+            if b.decodes
+            else None
+        )
+        self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
+        # Moves with the weights: to ask these for device and type walks through all modules, several times a step.
+        self.anchor: Tensor
+        self.register_buffer("anchor", torch.empty(0), persistent=False)
+
+    @property
+    def n_latents(self) -> int:
+        return self.blueprint.n_latents
+
+    @property
+    def device(self) -> torch.device:
+        return self.anchor.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.anchor.dtype
+
+    def encode(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> AbstractPosteriorDistribution:
+        """q(z|x), or q(z|x, u) with an auxiliary variable, for observations scaled as ``values`` are."""
+        given = 0 if auxiliary is None else auxiliary.shape[1]
+        if given != self.blueprint.n_auxiliary:
+            raise InputError(
+                f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample, got {given}."
+            )
+        if tuple(x.shape[1:]) != self.blueprint.shape:
+            raise InputError(
+                f"the model takes observations of shape {self.blueprint.shape}, got {tuple(x.shape[1:])}."
+            )
+        return self.encoder(x, auxiliary)
+
+    def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
+        """p(x|z) for a batch of latents."""
+        if self.decoder is None:
+            raise InputError("this model has no decoder: its objective trains an encoder only.")
+        return self.decoder(z)
+
+    def settle(self, device: str | torch.device) -> Model:
+        """Move to ``device``, with weights in the memory layout in which convolutions are fastest."""
+        self.to(device)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return self
+
+    def place(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
+        """A batch on the model's device, in its type and in the memory layout its convolutions prefer."""
+        layout = torch.channels_last if x.ndim == 4 else torch.contiguous_format
+        return x.to(device=self.device, dtype=self.dtype, memory_format=layout)
+
+    def activations(
+        self,
+        x: Float[Tensor, "sample *shape"],
+        generator: torch.Generator,
+        auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
+    ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
+        """Name and activation of every layer in network order.
+
+        ``input``, ``encoder/1`` …, ``mean``, ``variance``, ``sampled``, ``decoder/1`` …; the last decoder layer
+        is the raw output (logits for a Bernoulli likelihood). The names are :attr:`layer_names`.
+        """
+        yield "input", x
+        features = x
+        for number, activation in enumerate(self.encoder.trunk.activations(x, auxiliary), start=1):
+            features = activation
+            yield f"encoder/{number}", activation
+        q = self.encoder.head(features)
+        z = q.sample(generator)
+        yield "mean", q.mean
+        yield "variance", q.variance
+        yield "sampled", z
+        if self.decoder is not None:
+            for number, activation in enumerate(self.decoder.trunk.activations(z), start=1):
+                yield f"decoder/{number}", activation
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """Names of the layers in network order, as :meth:`activations` yields them."""
+        encoder = [f"encoder/{number + 1}" for number in range(len(self.encoder.trunk.layers))]
+        n_decoder = len(self.decoder.trunk.layers) if self.decoder is not None else 0
+        decoder = [f"decoder/{number + 1}" for number in range(n_decoder)]
+        return ("input", *encoder, "mean", "variance", "sampled", *decoder)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the architecture and the weights: equal digests, equal functions."""
+        return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
+
+    def save(self, path: str | Path, step: int | None = None) -> None:
+        """Write a safetensors file that :func:`load_model` reads; ``step`` is how long it was trained."""
+        metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__}
+        files.write_tensors(Path(path), self.state_dict(), metadata)
+
+
+def load_model(path: str | Path, device: str = "cpu") -> Model:
+    """A finished model from its run folder or its ``model.safetensors``; loading never runs code from the file."""
+    path = Path(path)
+    file = path / "model.safetensors" if path.is_dir() else path
+    if not file.exists():
+        unfinished = (path / "settings.json").exists()
+        raise InputError(
+            f"{path} has no finished model: the run was interrupted; run the same train command again to resume it."
+            if unfinished
+            else f"{path} is not a run folder or a model file; train one with 'polariscope train DATA --out {path}'."
+        )
+    tensors, metadata = files.read_tensors(file)
+    try:
+        model = Blueprint.from_record(metadata["blueprint"]).build(seed=0)
+        model.to(
+            next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32)
+        )
+        model.load_state_dict(tensors)
+    except (InputError, KeyError, RuntimeError, TypeError) as error:
+        raise PolariscopeError(
+            f"{file} was written by another version of polariscope or is not a model ({error})."
+        ) from error
+    if path.is_dir():
+        model.folder = path
+    return model.settle(device).eval()

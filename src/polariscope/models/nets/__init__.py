@@ -1,0 +1,107 @@
+"""Networks: a trunk that reads observations and a trunk that writes them.
+
+An encoder trunk turns observations into features, from which a posterior head makes a distribution; a decoder
+trunk turns latents into raw outputs, from which a likelihood head makes one. Each child of a trunk is one
+layer with its non-linearity, so its output is the activation that the literature compares.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.registry import open_family
+
+Initialisation = Literal["glorot", "kaiming", "torch"]
+
+
+class Trunk(nn.Module):
+    """Layers in order; ``forward`` runs them, ``activations`` yields the output of each."""
+
+    def __init__(self, layers: list[nn.Module], out_features: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.out_features = out_features
+
+    def forward(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> Float[Tensor, "sample ..."]:
+        for activation in self.activations(x, auxiliary):
+            x = activation
+        return x
+
+    def activations(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> Iterator[Float[Tensor, "sample ..."]]:
+        """Output of each layer. An auxiliary variable joins the features where they are flattened."""
+        for layer in self.layers:
+            x = layer(x)
+            if auxiliary is not None and isinstance(layer, nn.Flatten):
+                x = torch.cat([x, auxiliary], dim=1)
+            yield x
+
+
+class AbstractNet(abc.ABC):
+    """A recipe for the two trunks; its dataclass fields are the architecture's options."""
+
+    def check(self, shape: tuple[int, ...]) -> None:  # noqa: B027 (most take any shape)
+        """Refuse observations of a shape that the architecture cannot take."""
+
+    @abc.abstractmethod
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        """Trunk from observations of ``shape`` to a flat vector of ``out_features``.
+
+        The layer after the flattening one is wider by ``n_auxiliary``, for an auxiliary variable that joins there.
+        """
+
+    @abc.abstractmethod
+    def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
+        """Trunk from latents to raw outputs of shape ``(n_parameters · channel, …)``.
+
+        ``n_parameters`` is how many numbers per value the likelihood needs (two for a mean and a scale).
+        """
+
+
+def output_layer(n_in: int, shape: tuple[int, ...], n_parameters: int) -> nn.Module:
+    """Affine map to raw outputs of the observation's shape, without non-linearity."""
+    out = (n_parameters * shape[0], *shape[1:])
+    return nn.Sequential(nn.Linear(n_in, math.prod(out)), nn.Unflatten(1, out))
+
+
+def initialise(module: nn.Module, how: Initialisation, generator: torch.Generator) -> None:
+    """Draw every weight of ``module`` from ``generator``, in the order of its modules.
+
+    * ``glorot``: uniform on ±√(6 / (fan_in + fan_out)), biases 0: the default of the TensorFlow layers with
+      which the published models (Locatello et al., bonheme2023) were trained, and ours.
+    * ``kaiming``: normal with std √(2 / fan_in), biases 0 (mushom2020).
+    * ``torch``: uniform on ±1/√fan_in, biases too: PyTorch's own default.
+
+    fan_in is inputs · kernel area; for a transposed convolution PyTorch takes outputs · kernel area.
+    """
+    for layer in module.modules():
+        if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            continue
+        if how == "glorot":
+            nn.init.xavier_uniform_(layer.weight, generator=generator)
+        elif how == "kaiming":
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+        elif how == "torch":
+            nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)
+        else:
+            raise InputError(unknown("initialisation", how, get_args(Initialisation)))
+        if layer.bias is not None:
+            if how == "torch":
+                fan_in, _ = nn.init._calculate_fan_in_and_fan_out(layer.weight)
+                nn.init.uniform_(layer.bias, -(fan_in**-0.5), fan_in**-0.5, generator=generator)
+            else:
+                nn.init.zeros_(layer.bias)
+
+
+net = family = open_family(__name__, "net")

@@ -1,0 +1,27 @@
+"""Linear encoder and decoder: there for the theory."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from torch import nn
+
+from polariscope.models.nets import AbstractNet, Trunk, net, output_layer
+
+
+@net("linear")
+@dataclasses.dataclass(frozen=True)
+class LinearNet(AbstractNet):
+    """One affine map each way; the polarised regime it ends in is known in closed form.
+
+    The encoder trunk only flattens, so that the posterior head is the affine map. With decoder noise γ, data
+    covariance with eigenvalues λ_i and weight β on the KL, component i is active if and only if λ_i > βγ
+    (bonheme2023 §4.2; reference, objectives §12.2).
+    """
+
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        return Trunk([nn.Flatten()], math.prod(shape) + n_auxiliary)
+
+    def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
+        return Trunk([output_layer(n_latents, shape, n_parameters)], n_parameters * math.prod(shape))

@@ -1,0 +1,69 @@
+"""Fully connected network of chosen widths."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from itertools import pairwise
+from typing import Any, Literal
+
+from torch import nn
+
+from polariscope.core.errors import InputError
+from polariscope.models.nets import AbstractNet, Trunk, net, output_layer
+
+Activation = Literal["relu", "tanh", "leaky-relu", "softplus"]
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "leaky-relu": nn.LeakyReLU,
+    "softplus": nn.Softplus,
+}
+
+
+def dense_layers(n_in: int, widths: tuple[int, ...], activation: Activation) -> list[nn.Module]:
+    """Affine maps of the given widths, each followed by the non-linearity."""
+    sizes = [n_in, *widths]
+    return [nn.Sequential(nn.Linear(a, b), ACTIVATIONS[activation]()) for a, b in pairwise(sizes)]
+
+
+@net("mlp")
+@dataclasses.dataclass(frozen=True)
+class MlpNet(AbstractNet):
+    """Hidden layers of given widths, biases everywhere, non-linearities on hidden layers only (zietlow2022)."""
+
+    encoder_widths: tuple[int, ...] = (60, 40, 20)
+    """Widths of the encoder's hidden layers, from the data to the latents."""
+    decoder_widths: tuple[int, ...] = (60, 40, 20)
+    """Widths of the decoder's hidden layers, from the latents to the data (printed so in zietlow2022 Tab. 3.1)."""
+    activation: Activation = "tanh"
+    """Non-linearity of the hidden layers."""
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_widths", "decoder_widths"):
+            if any(width < 1 for width in getattr(self, name)):
+                raise InputError(f"{name} must be positive integers, got {getattr(self, name)}.")
+
+    def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
+        n_in = math.prod(shape) + n_auxiliary
+        layers = dense_layers(n_in, self.encoder_widths, self.activation)
+        return Trunk([nn.Flatten(), *layers], self.encoder_widths[-1] if self.encoder_widths else n_in)
+
+    def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
+        layers = dense_layers(n_latents, self.decoder_widths, self.activation)
+        last = self.decoder_widths[-1] if self.decoder_widths else n_latents
+        return Trunk([*layers, output_layer(last, shape, n_parameters)], n_parameters * math.prod(shape))
+
+
+def for_table(n_samples: int) -> dict[str, Any]:
+    """Two hidden layers with one unit for every 16 samples, from 16 to 128: small tables are soon learnt by heart.
+
+    Chosen by the held-out log-density of five of scikit-learn's tables, where it is never below that of
+    probabilistic PCA with as many latents; two layers of 128 are below it on the three with few hundred samples.
+    The printed decoder ends in 20 units, which ten directions need twice over (a rectifier passes one sign).
+
+    >>> for_table(1000)["decoder_widths"]
+    (62, 62)
+    """
+    widths = (min(128, max(16, n_samples // 16)),) * 2
+    return {"name": "mlp", "encoder_widths": widths, "decoder_widths": widths, "activation": "relu"}

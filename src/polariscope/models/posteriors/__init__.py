@@ -1,0 +1,80 @@
+"""Posteriors q(z|x): sample, log-density, and KL to the prior per latent."""
+
+from __future__ import annotations
+
+import abc
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.core.registry import open_family
+from polariscope.models.priors import AbstractPriorDistribution
+
+
+class AbstractPosteriorDistribution(abc.ABC):
+    """q(z|x) for a batch of samples."""
+
+    mean: Float[Tensor, "sample latent"]
+    log_variance: Float[Tensor, "sample latent"]
+    """Logarithm of the marginal variance of each latent."""
+
+    @property
+    def variance(self) -> Float[Tensor, "sample latent"]:
+        return torch.exp(self.log_variance)
+
+    @property
+    @abc.abstractmethod
+    def covariance(self) -> Float[Tensor, "sample latent latent"]:
+        """Covariance matrix Σ of q(z|x), with the marginal variances on its diagonal."""
+
+    @property
+    @abc.abstractmethod
+    def log_determinant(self) -> Float[Tensor, " sample"]:
+        """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); a point has none."""
+
+    @abc.abstractmethod
+    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+        """One draw per sample, differentiable in the parameters."""
+
+    @abc.abstractmethod
+    def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
+        """log q(z_j | …, x), one column per latent; a row sums to log q(z|x)."""
+
+    @abc.abstractmethod
+    def kl_to_normal(
+        self, mean: Float[Tensor, "... latent"], log_variance: Float[Tensor, "... latent"]
+    ) -> Float[Tensor, "sample latent"]:
+        """KL(q ‖ N(mean, diag exp log_variance)) in nats, split over latents, in closed form."""
+
+
+def kl(
+    posterior: AbstractPosteriorDistribution,
+    prior: AbstractPriorDistribution,
+    z: Float[Tensor, "sample latent"],
+) -> Float[Tensor, "sample latent"]:
+    """KL(q(z|x) ‖ p(z)) in nats, per sample and latent.
+
+    Exact where the prior is a Gaussian with independent latents; otherwise its single-sample estimate
+    log q(z|x) − log p(z) at the draw ``z`` ~ q(z|x), which is unbiased and may be negative.
+    """
+    normal = prior.normal()
+    if normal is not None:
+        return posterior.kl_to_normal(*normal)
+    return posterior.log_density(z) - prior.log_density(z)
+
+
+class AbstractPosterior(abc.ABC):
+    """A recipe for the head that turns the encoder's features into q(z|x)."""
+
+    has_density: bool = True
+    """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
+    is_diagonal: bool = True
+    """Whether latents are independent given x, so that the marginal variances are all there is to know."""
+
+    @abc.abstractmethod
+    def head(self, n_features: int, n_latents: int) -> nn.Module:
+        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`."""
+
+
+posterior = family = open_family(__name__, "posterior")

@@ -1,0 +1,54 @@
+"""The isotropic normal prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from polariscope.core.errors import InputError
+from polariscope.models.priors import AbstractPrior, prior
+from polariscope.models.priors.support.normal import AbstractNormalPriorModule
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+
+class IsotropicPriorModule(AbstractNormalPriorModule):
+    """p(z) = N(0, s² I)."""
+
+    log_variance: Tensor
+
+    def __init__(self, n_latents: int, scale: float) -> None:
+        super().__init__()
+        self.n_latents = n_latents
+        self.meaning_of_passive = f"its posterior is the prior N(0, {scale**2:g}) for every input"
+        self.register_buffer("log_variance", torch.full((n_latents,), 2 * math.log(scale)), persistent=False)
+
+
+@prior("isotropic")
+@dataclasses.dataclass(frozen=True)
+class IsotropicPrior(AbstractPrior):
+    """N(0, s² I), the usual prior: the same in every direction, so rotating the latents costs nothing.
+
+    Reference: mathieu2019 Thm 2, which holds for posteriors that can be rotated too; the diagonal one cannot.
+    """
+
+    scale: float = 1.0
+    """Standard deviation s of every latent."""
+
+    def __post_init__(self) -> None:
+        if not (self.scale > 0 and math.isfinite(self.scale)):
+            raise InputError(f"scale must be positive, got {self.scale}; 1 is the standard normal.")
+
+    def build(
+        self,
+        n_latents: int,
+        data: AbstractDataset | None,
+        n_auxiliary: int,
+        generator: torch.Generator,
+    ) -> IsotropicPriorModule:
+        return IsotropicPriorModule(n_latents, self.scale)

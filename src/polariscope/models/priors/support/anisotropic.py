@@ -1,0 +1,126 @@
+"""A normal prior with a variance for each latent: what the fixed and the learned one share."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.core.errors import InputError
+from polariscope.models.priors import AbstractPrior
+from polariscope.models.priors.support.normal import AbstractNormalPriorModule
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+MOST_SAMPLES = 10_000
+MOST_VALUES = 2**25  # 256 MiB of float64, whatever the size of an observation
+SMALLEST_SHARE = 1e-3
+OVERSAMPLING, ITERATIONS = 10, 6
+
+
+class AnisotropicPriorModule(AbstractNormalPriorModule):
+    """p(z) = N(0, diag s²) with variances T · softmax(logits), so that they sum to T whatever is learned."""
+
+    logits: Tensor
+    log_total: Tensor
+
+    def __init__(self, log_variances: Float[Tensor, " latent"], total: float, learned: bool) -> None:
+        super().__init__()
+        self.n_latents = len(log_variances)
+        logits = torch.log_softmax(log_variances.double(), dim=0).to(torch.get_default_dtype())
+        if learned:
+            self.logits = nn.Parameter(logits)
+        else:
+            self.register_buffer("logits", logits)
+        self.register_buffer("log_total", torch.tensor(math.log(total)), persistent=False)
+
+    @property
+    def log_variance(self) -> Float[Tensor, " latent"]:  # type: ignore[override]
+        return self.log_total + torch.log_softmax(self.logits, dim=0)
+
+    @property
+    def meaning_of_passive(self) -> str:  # type: ignore[override]
+        variance = self.passive_shape()[1].detach()
+        return (
+            "its posterior is its own prior N(0, s²) for every input, with a variance s² that differs between "
+            f"latents, from {float(variance.min()):.3g} to {float(variance.max()):.3g}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractAnisotropicPrior(AbstractPrior):
+    """Options of the anisotropic priors, and how their variances start."""
+
+    scale: float = 1.0
+    """Root mean square s of the latents' standard deviations: the variances sum to as much as N(0, s² I) has."""
+    variances: tuple[float, ...] | None = None
+    """Variances as they are, one per latent, instead of the data's; none: from the data."""
+
+    learned: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        if not (self.scale > 0 and math.isfinite(self.scale)):
+            raise InputError(f"scale must be positive, got {self.scale}; 1 has the total of N(0, I).")
+        if self.variances is None:
+            return
+        if not self.variances or not all(value > 0 and math.isfinite(value) for value in self.variances):
+            raise InputError(f"variances must be positive numbers, one per latent, got {self.variances}.")
+        if self.scale != 1:
+            raise InputError(
+                f"scale must stay 1 when variances are given, got {self.scale}; scale the variances."
+            )
+
+    def check(self, n_latents: int) -> None:
+        if self.variances is not None and len(self.variances) != n_latents:
+            raise InputError(
+                f"variances must be one per latent, got {len(self.variances)} for {n_latents} latents; "
+                f"set n_latents={len(self.variances)} or give {n_latents} variances."
+            )
+
+    def build(
+        self,
+        n_latents: int,
+        data: AbstractDataset | None,
+        n_auxiliary: int,
+        generator: torch.Generator,
+    ) -> AnisotropicPriorModule:
+        self.check(n_latents)
+        if self.variances is not None:
+            log_variances = torch.tensor(self.variances, dtype=torch.float64).log()
+            return AnisotropicPriorModule(log_variances, math.fsum(self.variances), self.learned)
+        # Without data, weights are about to be loaded over these equal variances.
+        start = torch.ones(n_latents) if data is None else principal_shares(data, n_latents, generator)
+        return AnisotropicPriorModule(start.log(), n_latents * self.scale**2, self.learned)
+
+
+def principal_shares(
+    data: AbstractDataset, n_latents: int, generator: torch.Generator
+) -> Float[Tensor, " latent"]:
+    """Squared singular values of the centred data over the largest, descending, none below 10⁻³.
+
+    From at most 10,000 observations drawn with ``generator`` (fewer when they are large), in float64, by a
+    randomised range finder with six power iterations, which is exact when an observation has no more values
+    than there are latents and ten.
+    """
+    n_samples = min(len(data), MOST_SAMPLES, max(MOST_VALUES // data.n_features, n_latents + OVERSAMPLING))
+    indices = torch.randperm(len(data), generator=generator)[:n_samples].sort().values.numpy()
+    x = torch.from_numpy(data.values(indices)).flatten(1).double()
+    rounding = 1e-12 * x.abs().max()  # more than centring a constant leaves, less than float32 data can vary
+    x -= x.mean(0)
+    width = min(n_latents + OVERSAMPLING, *x.shape)
+    basis = torch.randn((x.shape[1], width), generator=generator, dtype=torch.float64)
+    for _ in range(ITERATIONS):
+        basis = torch.linalg.qr(x.T @ (x @ basis)).Q
+    squares = torch.linalg.svdvals(x @ basis)[:n_latents] ** 2
+    if not squares[0] > rounding**2 * x.numel():
+        raise InputError(
+            f"{data.name} never varies in {n_samples} observations, so it has no principal variances; "
+            "check the data, or give variances."
+        )
+    squares = torch.nn.functional.pad(squares, (0, n_latents - len(squares)))
+    return (squares / squares[0]).clamp(min=SMALLEST_SHARE)

@@ -1,0 +1,1 @@
+"""Mathematics of arrays with no variational autoencoder in it."""

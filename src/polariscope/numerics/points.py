@@ -1,0 +1,99 @@
+"""Samples made fit for distances: numbers, finite, different from each other, with features that vary."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from polariscope.core.arrays import real_numbers
+from polariscope.core.errors import InputError
+
+LARGEST = 1e150  # squares of distances stay finite
+NEGLIGIBLE = 1e-130  # of the largest value; what is left differs by enough for its square not to be 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Points:
+    """Different samples, scaled by a power of two so that the largest value is between 1/2 and 1."""
+
+    values: Float[np.ndarray, "point varying"]
+    exponent: int
+    """Distances of the samples are 2^exponent times those of ``values``."""
+    rows: Int[np.ndarray, " point"]
+    """Where each point stands among the samples."""
+    n_samples: int
+    n_features: int
+
+    @property
+    def n_duplicates(self) -> int:
+        return self.n_samples - len(self.rows)
+
+    @property
+    def n_constant(self) -> int:
+        return self.n_features - self.values.shape[1]
+
+
+def points_of(x: Any) -> Points:
+    """Check samples at the door; drop features that never vary and samples seen before.
+
+    Scaling by a power of two rounds nothing. Differences of 1e-130 of the largest value are taken for 0: any two
+    points left have a distance whose square float64 can hold, so that no distance is 0.
+    """
+    array = _as_floats(x)
+    n_samples, n_features = array.shape
+    exponent = _exponent(array)
+    array = np.ldexp(array, -exponent)
+    array[np.abs(array) < NEGLIGIBLE] = 0.0  # also makes -0.0 the same as 0.0
+    varying = ~(array == array[0]).all(axis=0)
+    if not varying.any():
+        raise InputError(
+            f"x must vary, but its {n_samples} samples are all the same; a single point has no dimension."
+        )
+    array = np.ascontiguousarray(array[:, varying])
+    rows = _first_of_its_kind(array)
+    values = array if len(rows) == n_samples else array[rows]
+    return Points(values, exponent, rows, n_samples, n_features)
+
+
+def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
+    """A copy in float32 if that holds the numbers exactly, else in float64."""
+    array = real_numbers(x, "x")
+    if array.ndim != 2:
+        raise InputError(
+            f"x must have two axes, (sample, feature), got shape {array.shape}; "
+            "flatten images with x.reshape(len(x), -1), make a single feature a column with x[:, None]."
+        )
+    if array.shape[0] < 3 or array.shape[1] < 1:
+        raise InputError(
+            f"x must have at least 3 samples and a feature, got shape {array.shape}; draw more samples."
+        )
+    narrow = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)
+    floats = array.astype(np.float32 if narrow else np.float64)
+    if not np.isfinite(floats).all():
+        bad = ~np.isfinite(floats)
+        raise InputError(
+            f"x must be finite, got {bad.sum()} values that are not, the first in row {np.argwhere(bad)[0, 0]}; "
+            "drop these samples or find out where they come from."
+        )
+    return floats
+
+
+def _exponent(array: Float[np.ndarray, "sample feature"]) -> int:
+    largest = float(max(array.max(), -array.min()))
+    if largest and not 1 / LARGEST < largest < LARGEST:
+        raise InputError(
+            f"the largest value of x must lie between {1 / LARGEST:g} and {LARGEST:g}, got {largest:g}; rescale x."
+        )
+    return int(np.frexp(largest)[1])
+
+
+def _first_of_its_kind(array: Float[np.ndarray, "sample feature"]) -> Int[np.ndarray, " point"]:
+    """Rows that no earlier row equals; found by hash, since sorting thousands of columns is slow."""
+    first: dict[bytes, int] = {}
+    for row, values in enumerate(array):
+        first.setdefault(hashlib.sha256(values.data).digest(), row)
+    return np.fromiter(first.values(), dtype=np.intp)

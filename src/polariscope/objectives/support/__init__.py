@@ -1,0 +1,1 @@
+"""What members of the family share."""

@@ -1,0 +1,1 @@
+"""Pages: first a record is computed, then it is drawn."""

@@ -1,0 +1,124 @@
+"""What scores.json says: metrics and probes of a run, read back and made ready for the page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from polariscope.analysis.metrics import Score, family
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.score import Scores
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+from polariscope.pages import words
+from polariscope.pages.figures.scores import MOST_ROWS, draw_importance, draw_information, draw_probe
+
+
+def scores_file(run: Path, source: str) -> Path:
+    """Where the scores of a run's mean or sampled representation are kept, each apart.
+
+    >>> scores_file(Path("run"), "mean").name, scores_file(Path("run"), "sampled").name
+    ('scores.json', 'scores-sampled.json')
+    """
+    return run / ("scores.json" if source == "mean" else f"scores-{source}.json")
+
+
+def read_scores(file: str | Path, n_latents: int | None = None) -> Scores:
+    """The scores in a file that ``polariscope score`` wrote; one that is damaged or of another model is named.
+
+    ``n_latents`` are those of the model the scores should be about.
+    """
+    stored = files.read_json(Path(file))
+    try:
+        found = Scores.from_dict(stored)
+        _check_shapes(found)
+    except PolariscopeError as error:
+        raise PolariscopeError(
+            f"{file} is damaged or was written by another version ({error}); score the run again."
+        ) from None
+    if n_latents is not None and found.n_latents != n_latents:
+        raise PolariscopeError(
+            f"{file} has scores of {found.n_latents} latents, but the model has {n_latents}: "
+            "they are of another model; score the run again."
+        )
+    return found
+
+
+def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
+    """What the template shows of the scores, with those of the sampled representation beside them."""
+    by_metric = {score.metric: score for score in reversed(scores.scores.values())}
+    names, probe = scores.factor_names, by_metric.get("probe")
+    return {
+        "scores": scores,
+        "sampled": sampled,
+        "rows": [
+            _row(word, score, None if sampled is None else sampled.scores.get(word))
+            for word, score in scores.scores.items()
+        ],
+        "information": draw_information(by_metric["mig"], names, regime) if "mig" in by_metric else None,
+        "importance": draw_importance(by_metric["dci"], names, regime) if "dci" in by_metric else None,
+        "dci": by_metric.get("dci"),
+        "probe": [] if probe is None else draw_probe(probe),
+        "n_hidden": max(0, scores.n_latents - MOST_ROWS),
+        "notes": [f"{', '.join(names)}: {note}" if names else note for names, note in scores.grouped_notes()],
+    }
+
+
+def is_no_better_than_chance(score: Score) -> bool:
+    """Whether a score about factors has an interval that reaches what codes without knowledge get.
+
+    >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", metric="mig")
+    >>> is_no_better_than_chance(score)
+    True
+    """
+    if "factors" not in family.traits(score.metric)["needs"] or score.chance is None:
+        return False
+    low, high = score.interval or (score.value, score.value)
+    return low <= score.chance if score.higher_is_better else high >= score.chance
+
+
+def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
+    low, high = score.bounds
+    place = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
+
+    def percent_of(value: float | None) -> float | None:
+        return (
+            None if place is None or value is None else round(place * (min(max(value, low), high) - low), 1)
+        )
+
+    return {
+        "name": word.partition(":")[0],
+        "score": score,
+        "value": _number(score.value),
+        "interval": _interval(score),
+        "sampled": "–" if sampled is None else f"{_number(sampled.value)} ({_interval(sampled)})",
+        "bar": percent_of(score.value),
+        "tick": percent_of(score.chance),
+        "range": f"{_number(low)} to {_number(high)}",
+        "meaning": family.summary(score.metric),
+        "doubt": is_no_better_than_chance(score),
+    }
+
+
+def _interval(score: Score) -> str:
+    return "–" if score.interval is None else " to ".join(map(_number, score.interval))
+
+
+def _number(value: float) -> str:
+    """A whole number without decimals, as counts are read.
+
+    >>> _number(6.0), _number(0.25), _number(math.inf)
+    ('6', '0.250', '∞')
+    """
+    return f"{value:,.0f}" if value.is_integer() else words.number(value)
+
+
+def _check_shapes(scores: Scores) -> None:
+    """The figures need a row for each latent and a column for each factor."""
+    wanted = scores.n_latents, len(scores.factor_names)
+    for word, score in scores.scores.items():
+        if score.metric in ("mig", "dci"):
+            found = None if score.matrix is None else score.matrix.shape
+            if found != wanted:
+                raise PolariscopeError(f"the matrix of {word} must have shape {wanted}, got {found}.")

@@ -1,0 +1,231 @@
+"""A sizing as a page: the answer, the path that led to it, and what other methods say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.pages import words
+from polariscope.pages.figures.palette import COLOURS
+from polariscope.pages.figures.size import (
+    draw_comparison,
+    draw_path,
+    draw_trainings,
+    has_path,
+    panels_of,
+    place_of,
+    save_figure,
+)
+from polariscope.pages.templating import environment
+from polariscope.sizing import family
+from polariscope.sizing.support.answer import Size, path_table
+from polariscope.sizing.support.size import read_size
+
+PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Disagreement:
+    """One method's answer beside that of the first."""
+
+    size: Size
+    difference: float | int | None
+    """Answer minus that of the first method; None where one of them has no answer."""
+    overlaps: bool
+    """Whether the two intervals have a number in common."""
+
+    @property
+    def in_words(self) -> str:
+        """How it differs.
+
+        >>> first, other = Size(11, (10, 12), "fondue"), Size(8, (7, 9), "elbow")
+        >>> [row.in_words for row in disagreements([first, other])]
+        ['the same', '−3, beyond both intervals']
+        """
+        if self.difference is None:
+            return "not comparable"
+        if self.difference == 0:
+            return "the same"
+        sign = "+" if self.difference > 0 else "−"
+        words = f"{sign}{abs(self.difference):g}"
+        return words if self.overlaps else f"{words}, beyond both intervals"
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeRecord:
+    """What is in a folder of a sizing."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    """The answer first; then, where methods were compared, those of the others."""
+    settings: dict[str, Any]
+    """Of the first."""
+
+
+def disagreements(sizes: Sequence[Size]) -> list[Disagreement]:
+    """Each method beside the first, itself included."""
+    return [_beside(sizes[0], size) for size in sizes]
+
+
+def _beside(first: Size, size: Size) -> Disagreement:
+    if first.value is None or size.value is None or first.interval is None or size.interval is None:
+        return Disagreement(size, None, overlaps=False)
+    overlaps = size.interval[0] <= first.interval[1] and first.interval[0] <= size.interval[1]
+    return Disagreement(size, size.value - first.value, overlaps)
+
+
+def verdict(sizes: Sequence[Size]) -> str:
+    """How far methods are apart, in a sentence.
+
+    >>> verdict([Size(11, (10, 12), "fondue"), Size(8, (7, 9), "elbow"), Size(12, (12, 12), "id")])
+    'The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.'
+    """
+    answered = [size for size in sizes if size.value is not None]
+    values = [size.value for size in answered if size.value is not None]
+    if not values:
+        return f"None of the {len(sizes)} methods has an answer."
+    span = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
+    if len(answered) == 1 < len(sizes):
+        return f"Only {answered[0].method} of the {len(sizes)} methods has an answer: {span} latents."
+    who = f"The {len(sizes)} methods"
+    if len(answered) < len(sizes):
+        who = f"The {len(answered)} of {len(sizes)} methods that have an answer"
+    if sizes[0].value is None:
+        return f"{who} say {span} latents; {sizes[0].method} has none."
+    agree, others = sum(row.overlaps for row in disagreements(sizes)[1:]), len(answered) - 1
+    return (
+        f"{who} say {span} latents; {agree} of the {others} other{'s' if others > 1 else ''} "
+        f"agree{'s' if agree == 1 else ''} with {sizes[0].method} within the intervals."
+    )
+
+
+def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> SizeRecord:
+    """The answer kept in a folder, or with ``compared`` the answers of several methods that were sized in it.
+
+    A method without an answer keeps none, so that those come as they are; the settings are of the first that has.
+    """
+    folder = Path(folder)
+    places = [folder] if compared is None else [folder / size.method for size in compared]
+    kept = [place / "size.json" for place in places if (place / "size.json").is_file()]
+    if not kept:
+        raise InputError(f"{folder} has no size.json; make one with polariscope size DATA --out {folder}.")
+    sizes = tuple(compared) if compared is not None else (read_size(kept[0]),)
+    return SizeRecord(folder.resolve().name, sizes, files.read_json(kept[0])["settings"])
+
+
+def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) -> Path:
+    """Write ``size.html``, one self-contained page, and ``size.png``, its main figure; arguments as above."""
+    record = read_sizes(folder, compared)
+    save_figure(record.sizes, Path(folder) / "size.png")
+    page = Path(folder) / "size.html"
+    files.write_text(page, render_size(record))
+    return page
+
+
+def render_size(record: SizeRecord) -> str:
+    """The page of a record; the same record gives the same bytes."""
+    first, several = record.sizes[0], len(record.sizes) > 1
+    template = environment().get_template("size.html.j2")
+    return template.render(
+        record=record,
+        colours=COLOURS,
+        version=__version__,
+        size=first,
+        summary=summary_of(first),
+        comparison=comparison_view(record.sizes) if several else None,
+        searches=[size_view(size, f"size-{place}") for place, size in enumerate(record.sizes)],
+        cards=_cards(first),
+        groups=_groups(record.settings),
+        repeat=_repeat(record),
+    )
+
+
+def size_view(size: Size, key: str) -> dict[str, Any]:
+    """What the templates show of one answer; columns of the path in which nothing is said are left out."""
+    table = [
+        (*cells, note)
+        for cells, note in zip(path_table(size), ["note", *(t.note for t in size.trials)], strict=True)
+    ]
+    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
+    heading, *rows = zip(*columns, strict=True) if columns else ((),)
+    curved = {place_of(size, trial) for trial in size.trials if trial.curve}
+    return {
+        "size": size,
+        "summary": summary_of(size),
+        "path": draw_path(size, f"{key}-path") if has_path(size) else None,
+        "trainings": draw_trainings(size, f"{key}-trainings") if curved else None,
+        "n_hidden": len(curved) - len(panels_of(size)),
+        "heading": heading,
+        "rows": [(cells, PILLS[trial.decision]) for cells, trial in zip(rows, size.trials, strict=True)],
+    }
+
+
+def summary_of(size: Size) -> str:
+    """What was asked, in a sentence."""
+    if size.target == "beta":
+        return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
+    return family.summary(size.method)
+
+
+def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
+    """What the template shows of several answers."""
+    return {
+        "verdict": verdict(sizes),
+        "chart": draw_comparison(sizes, "comparison"),
+        "rows": [(row, family.summary(row.size.method)) for row in disagreements(sizes)],
+    }
+
+
+def _cards(size: Size) -> list[dict[str, str]]:
+    models = len({(trial.seed, trial.n_latents, trial.beta) for trial in size.trials})
+    seeds = len(size.per_seed)
+    ends = [f"{end:.3g}" for end in dict.fromkeys(size.interval or ())]  # once, when both are the same
+    searched = "β" if size.target == "beta" else "latents"
+    shown = [
+        (searched, "–" if size.value is None else f"{size.value:.4g}", f"by {size.method}"),
+        ("interval", "–".join(ends) or "–", size.meaning_of_interval),
+        ("gradient steps", f"{size.n_steps:,}", "in all"),
+        ("models", f"{models:,}", f"{seeds} seed{'s' if seeds != 1 else ''}"),
+    ]
+    return [dict(zip(("name", "value", "about"), card, strict=True)) for card in shown]
+
+
+def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Settings as titled lists of names and values."""
+    parts = {key: value for key, value in settings.items() if isinstance(value, dict) and value}
+    plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
+    parts["data"] = {key: value for key, value in parts["data"].items() if key != "fingerprint"}
+    return [
+        (title, [(key.replace("_", " "), words.value_of(value)) for key, value in group.items()])
+        for title, group in {"search": plain, **parts}.items()
+    ]
+
+
+def _repeat(record: SizeRecord) -> str:
+    """Python that asks the same again."""
+    settings, first = record.settings, record.sizes[0]
+    compared = len(record.sizes) > 1
+    call, which = (
+        ("compare_sizes", [size.method for size in record.sizes]) if compared else ("size", first.method)
+    )
+    # The recipe holds the learning rate where one was given; the goal's may be the method's own.
+    goal = {
+        key: value for key, value in settings["goal"].items() if value is not None and key != "learning_rate"
+    }
+    arguments = {
+        "methods" if compared else "method": which,
+        "target": settings["target"],
+        **({"n_latents": first.n_latents} if first.target == "beta" else {}),
+        **{key: settings[key] for key in ("seed", "seeds")},
+        **goal,
+        **settings["recipe"],
+        "out": record.name,
+    }
+    lines = [f"    {key}={value!r}," for key, value in arguments.items()]
+    source = words.source_call(settings["data"])
+    return "\n".join(["import polariscope as ps", "", source, f"ps.{call}(", "    data,", *lines, ")"])

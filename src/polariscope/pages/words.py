@@ -1,0 +1,196 @@
+"""What a report says in words: the verdict, the settings, and how to repeat the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from polariscope.analysis.regime.printing import name_latents
+from polariscope.analysis.regime.regime import Regime
+from polariscope.training.settings import TrainSettings
+
+MEANINGS = {
+    "active": "known almost exactly for every input: posterior variance near 0",
+    "mixed": "known for some inputs, or only roughly: posterior variance in between or changing",
+}
+
+
+def number(value: float | None) -> str:
+    r"""A number for people: three decimals when small, fewer when large.
+
+    >>> [number(value) for value in (0.01234, 61.2345, 12345.6, 2e-5, -0.5, math.inf, None)]
+    ['0.012', '61.23', '12,345.6', '<\xa00.001', '−0.500', '∞', '–']
+    """
+    if value is None:
+        return "–"
+    sign, size = ("−" if value < 0 else ""), abs(value)
+    if math.isinf(size):
+        return f"{sign}∞"
+    if size == 0:
+        return "0"
+    if size < 0.0005:
+        return ">\xa0−0.001" if sign else "<\xa00.001"
+    decimals = 3 if size < 10 else 2 if size < 100 else 1
+    return f"{sign}{size:,.{decimals}f}"
+
+
+def percent(share: float | None) -> str:
+    r"""A share of 1.
+
+    >>> percent(0.123), percent(0.996), percent(1.0), percent(0.0004), percent(None)
+    ('12\xa0%', '99.6\xa0%', '100\xa0%', '<\xa00.1\xa0%', '–')
+    """
+    if share is None:
+        return "–"
+    if 0 < share < 0.001:
+        return "<\xa00.1\xa0%"
+    digits = 1 if 0 < abs(share) < 0.1 or 0.99 < share < 1 else 0
+    return f"{100 * share:.{digits}f}\xa0%".replace("-", "−")
+
+
+FAINT = 0.01
+"""Share of the KL below which a latent says next to nothing, whatever its type."""
+
+
+def headline(regime: Regime) -> str:
+    """How many latents of each type.
+
+    "10 latents: 5 active, 1 mixed, 4 passive"
+    """
+    counts = ", ".join(f"{count} {kind}" for kind, count in regime.counts.items() if count)
+    return f"{regime.n_latents} latent{'s' if regime.n_latents > 1 else ''}: {counts}"
+
+
+def explanation(regime: Regime, has_rate: bool = True) -> str:
+    """What the counts mean for the model, in one or two sentences."""
+    n, counts = regime.n_latents, regime.counts
+    if not has_rate:
+        return (
+            "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so that "
+            "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
+            "spread."
+        )
+    in_use = n - counts["passive"]
+    if in_use == 0:
+        return (
+            "No latent says anything about the input: the posterior is the prior for every observation. Where the "
+            "objective has a rate, lower its weight or train longer."
+        )
+    top = [j for j in regime.order if regime.types[j] != "passive"][:3]
+    named = name_latents(top)
+    carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
+    if 0 < regime.kl < math.inf:
+        share = sum(regime.latents[j].kl for j in top) / regime.kl
+        # Only to a Gaussian prior is the KL of a mean that moves; to others it may be the price of their shape.
+        what = "it says about an observation" if regime.has_gaussian_kl else "of KL to the prior"
+        carried += f"{percent(share)} of the {number(regime.kl)} nats {what}."
+    else:
+        carried += "most of what it says about an observation."
+    if in_use == n == 1:
+        return f"The model uses its only latent. {carried}"
+    if in_use == n:
+        faint = [
+            j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl
+        ]
+        named = name_latents(faint)
+        spare = (
+            f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so that more latents "
+            "are unlikely to be of use."
+            if faint
+            else "None is left over, so a model with more latents may find a use for them."
+        )
+        return f"The model uses every one of its {n} latents. {carried} {spare}"
+    rest = "the other one carries" if n - in_use == 1 else f"the other {n - in_use} carry"
+    return f"The model describes its data with {in_use} of {n} latents; {rest} nothing. {carried}"
+
+
+def concept(record: Mapping[str, Any]) -> str:
+    """A named part with its options.
+
+    >>> concept({"name": "beta", "beta": 4.0}), concept({"name": "vae"})
+    ('beta (beta = 4)', 'vae')
+    """
+    options = ", ".join(f"{key} = {value_of(value)}" for key, value in record.items() if key != "name")
+    return f"{record['name']} ({options})" if options else str(record["name"])
+
+
+def value_of(value: Any) -> str:
+    """A setting as it is read."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(value_of, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {value_of(item)}" for key, item in value.items())
+    return str(value)
+
+
+def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Everything in settings.json that decided the run, as titled lists of names and values."""
+    model = settings["model"]
+    parts = {key: value for key, value in model.items() if isinstance(value, Mapping)}
+    plain = {key: value for key, value in model.items() if key not in parts}
+    groups = {
+        "data": {key: value for key, value in settings["data"].items() if key != "fingerprint"},
+        "objective": settings["objective"],
+        **parts,
+        "model": plain,
+        "training": settings["training"],
+        "environment": {"polariscope": settings["polariscope"], **settings["environment"]},
+    }
+    return [
+        (title, [(key.replace("_", " "), value_of(value)) for key, value in group.items()])
+        for title, group in groups.items()
+    ]
+
+
+def source_call(data: Mapping[str, Any]) -> str:
+    """Python that makes a recorded dataset again."""
+    options = {key: value for key, value in data.items() if key not in ("name", "fingerprint", "shape")}
+    if "path" in data and data["path"] is None:
+        options.pop("path")
+        given = "".join(f", {key}={value!r}" for key, value in options.items() if value is not None)
+        return f"data = ps.from_arrays(X{given})  # the same arrays, with their factors"
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    return f"data = ps.load_dataset({data['name']!r}{given})"
+
+
+def repeat_call(settings: Mapping[str, Any], run: str) -> str:
+    """Python that makes the same run again; training options at their defaults are left out."""
+    source = source_call(settings["data"])
+    arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
+    for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
+        del arguments[derived]
+    defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
+    arguments |= {
+        key: value
+        for key, value in settings["training"].items()
+        if value != defaults.get(key) or key in ("steps", "seed")
+    }
+    arguments["out"] = run
+    lines = [f"    {key}={_code(value)}," for key, value in arguments.items()]
+    return "\n".join(["import polariscope as ps", "", source, "model = ps.train(", "    data,", *lines, ")"])
+
+
+def commands(run: str) -> dict[str, str]:
+    """What to type for the parts of the report that are measured apart.
+
+    >>> commands("my run")["score"]
+    "polariscope score 'my run'"
+    """
+    name = shlex.quote(run)
+    return {"score": f"polariscope score {name}", "compare": f"polariscope compare {name} --out {name}"}
+
+
+def _code(value: Any) -> str:
+    is_bare = isinstance(value, Mapping) and set(value) == {"name"}
+    return repr(value["name"] if is_bare else value)

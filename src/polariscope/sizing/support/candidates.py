@@ -1,0 +1,184 @@
+"""Candidates trained by us, each a run on disk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from polariscope.analysis.representation import Representation
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import plain
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.model import Model
+from polariscope.runs.encode import encode
+from polariscope.sizing import AbstractCandidates, Curves
+from polariscope.sizing.support.search import Memo
+from polariscope.storage.checkpoints import saved_steps
+from polariscope.storage.run_folder import RunFolder, read_log
+from polariscope.training.train import RunPlan, plan, train
+
+N_SAMPLES = 10_000
+N_LOOKED_AT = 512
+"""Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
+LOOK_EVERY = 25
+BATCH = 256
+
+Watcher = Callable[[int, int, float], None]
+"""Told at every look the number of latents, the step and Σ E[σ²]."""
+
+
+class TrainedCandidates(AbstractCandidates):
+    """Models trained by :func:`polariscope.train` in ``folder``, where they are found again."""
+
+    def __init__(
+        self,
+        data: AbstractDataset,
+        folder: Path,
+        seed: int,
+        recipe: Mapping[str, Any] = {},
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.data = data
+        self.folder = folder
+        self.seed = seed
+        self.watcher = watcher
+        self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
+        self.device = self.recipe.pop("device", "auto")
+        self._check_folder()
+        self._spent: dict[str, int] = {}
+        self._models: dict[tuple[str, int], Model] = {}
+
+    def _check_folder(self) -> None:
+        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
+        record = {"data": self.data.fingerprint, "recipe": plain(self.recipe)}
+        file = self.folder / "recipe.json"
+        if not file.exists():
+            files.write_json(file, record)
+        elif files.read_json(file) != record:
+            raise InputError(
+                f"{self.folder} holds models of other data or other settings; choose another --out, or give the same "
+                "to go on with it."
+            )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        job = plan(self.data, n_latents=1, **{**self.recipe, "epochs": 1})
+        return job.settings.steps
+
+    @property
+    def n_steps(self) -> int:
+        return sum(self._spent.values())
+
+    def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
+        text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
+                       for key, value in sorted(changes.items()))  # fmt: skip
+        return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
+
+    def model(self, n_latents: int, steps: int, **changes: Any) -> Model:
+        """The model after so many steps, trained from where it stands."""
+        name = self._name(n_latents, changes)
+        if (name, steps) not in self._models:
+            options = {**self.recipe, **changes, "steps": steps}
+
+            def listen(step: int, line: dict[str, Any] | None) -> None:
+                if line is not None and self.watcher is not None:
+                    self.watcher(n_latents, step, line["trace"])
+
+            made = train(
+                self.data,
+                n_latents=n_latents,
+                out=self.folder / name,
+                device=self.device,
+                progress=listen,
+                **options,
+            )
+            self._models = {key: value for key, value in self._models.items() if key[0] != name}
+            self._models[name, steps] = made
+            self._spent[name] = max(steps, self._spent.get(name, 0))
+        return self._models[name, steps]
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        name = self._name(n_latents, changes)
+        if max(saved_steps(self.folder / name / "checkpoints"), default=0) < steps:
+            self.model(n_latents, steps, **changes)
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        lines = [line for line in read_log(self.folder / name) if line["step"] <= steps]
+        return Curves(
+            np.array([line["step"] for line in lines]),
+            np.array([line["variance"] for line in lines], dtype=float),
+        )
+
+    def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
+        name = self._name(n_latents, {})
+        memo = Memo(self.folder / f"{key}.json", key)
+        value = memo.get(n_latents, steps)
+        if value is None:
+            value = memo.put(n_latents, steps, measure())
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        return value
+
+    def representation(self, n_latents: int, steps: int, **changes: Any) -> Representation:
+        return encode(self.model(n_latents, steps, **changes), self.data, self._n_samples, self.seed)
+
+    def reconstruction_loss(self, n_latents: int, steps: int, **changes: Any) -> float:
+        self.model(n_latents, steps, **changes)
+        lines = read_log(self.folder / self._name(n_latents, changes))
+        return float(next(line for line in lines if line["step"] == steps)["validation"]["reconstruction"])
+
+    def reconstructions(
+        self, n_latents: int, steps: int, **changes: Any
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "sample feature"]]:
+        model = self.model(n_latents, steps, **changes)
+        representation = self.representation(n_latents, steps, **changes)
+        assert representation.indices is not None
+        inputs = self.data.values(representation.indices)
+        outputs = []
+        with torch.inference_mode():
+            for first in range(0, len(inputs), BATCH):
+                z = torch.from_numpy(representation.sampled[first : first + BATCH])
+                outputs.append(
+                    model.decode(z.to(device=model.device, dtype=model.dtype)).mean.float().cpu().numpy()
+                )
+        return _rows(inputs), _rows(np.concatenate(outputs))
+
+    def observations(self) -> Float[np.ndarray, "sample feature"]:
+        chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
+        return _rows(self.data.values(chosen))
+
+    @property
+    def _n_samples(self) -> int:
+        return min(N_SAMPLES, len(self.data))
+
+
+def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
+    return array.reshape(len(array), -1).astype(np.float32, copy=False)
+
+
+def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
+    """Begin a new ``run`` with a model of the folder ``sizing`` that was trained as ``job`` says, if there is one.
+
+    It is copied; training then goes on from its last step, which is returned: 0 if there is none, or if something is in
+    ``run`` already.
+    """
+    if run.exists():
+        return 0
+    for file in sorted(sizing.glob("seed-*/n-*/settings.json")):
+        try:
+            RunFolder(file.parent).check(job.describe("cpu"))
+        except InputError:  # another model, or one that has more steps already
+            continue
+        part = run.with_name(f".{run.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(file.parent, part, ignore=shutil.ignore_patterns(".*"))
+        part.rename(run)
+        return max(saved_steps(run / "checkpoints"), default=0)
+    return 0

@@ -1,0 +1,146 @@
+"""What is refused before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from polariscope.core.errors import InputError
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.priors.isotropic import IsotropicPrior
+from polariscope.sizing import Goal, family
+from polariscope.sizing.support.answer import Target
+from polariscope.training.train import plan
+
+CAP = Goal.cap
+LARGEST_SIZE = 25.0
+"""Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
+BOUNDS = {
+    "threshold": Goal.threshold,
+    "n_init": None,
+    "cap": CAP,
+    "steps": None,
+    "epochs": None,
+    "learning_rate": None,
+}
+"""What a goal holds, with the value that says nothing."""
+
+
+def used_by(method: str) -> set[str]:
+    """The bounds that a method heeds."""
+    traits = family.traits(method)
+    used = {*traits["uses"]}
+    used |= {"learning_rate"} if traits["trains"] else set()
+    return used | ({"threshold"} if traits["threshold"] == "goal" else set())
+
+
+def heeded(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those bounds that mean nothing to a method."""
+    used = used_by(method)
+    return {name: value for name, value in options.items() if name not in BOUNDS or name in used}
+
+
+def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
+    """Refuse a bound that would be passed over in silence."""
+    used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
+    who = "target 'beta'" if target == "beta" else f"method {method!r}"
+    for name, value in given.items():
+        if name not in used and value != BOUNDS[name]:
+            raise InputError(f"{name} means nothing to {who}; leave it out.")
+
+
+def make_goal(
+    threshold: float | int,
+    n_init: int | None,
+    cap: int,
+    steps: int | None,
+    epochs: int | None,
+    learning_rate: float | None,
+    images: bool,
+) -> Goal:
+    """The goal with its arguments checked."""
+    for name, value in (("n_init", n_init), ("cap", cap), ("steps", steps), ("epochs", epochs)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+            raise InputError(f"{name} must be an integer from 1, got {value!r}.")
+    if n_init is not None and n_init > cap:
+        raise InputError(f"n_init must be at most cap, got {n_init} and {cap}.")
+    if steps is not None and epochs is not None:
+        raise InputError("steps and epochs both say how long to train; give one of them.")
+    if steps is not None and steps < 400:
+        raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
+    if learning_rate is not None and (not isinstance(learning_rate, Real) or not learning_rate > 0):
+        raise InputError(f"learning_rate must be a positive number, got {learning_rate!r}.")
+    rate = None if learning_rate is None else float(learning_rate)
+    whole = (None if value is None else int(value) for value in (n_init, steps, epochs))
+    first, most, passes = whole
+    return Goal(float(threshold), first, int(cap), most, passes, rate, images)
+
+
+def check_varies(data: AbstractDataset) -> None:
+    """Refuse observations that are all the same: there is nothing to encode."""
+    rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
+    if (rows == rows[0]).all():
+        raise InputError(f"data must vary, but the {len(rows)} observations looked at are all the same.")
+
+
+def check_scale(data: AbstractDataset, method: str) -> None:
+    """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps."""
+    if len(data.shape) == 3 or not family.traits(method)["trains"]:
+        return
+    rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
+    size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))
+    if size > LARGEST_SIZE:
+        raise InputError(
+            f"data must be in units in which values are near 1, got a column whose values are about {size:.3g}, on "
+            "which networks diverge; standardise them, (X - X.mean(axis=0)) / X.std(axis=0), as polariscope.VAE does."
+        )
+
+
+def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> None:
+    """Refuse, before anything is trained, models whose posterior variances do not tell surplus latents."""
+    if not family.traits(method)["trains"]:
+        return
+    job = plan(data, n_latents=1, steps=400, **recipe)
+    if not job.blueprint.posterior.has_density:
+        raise InputError(
+            "sizing needs posterior variances, which a deterministic encoder does not have; use objective='vae' (the "
+            "answer suits autoencoders as well)."
+        )
+    if job.settings.schedule != "constant":
+        raise InputError(
+            f"sizing trains a model on until it is decided, and schedule {job.settings.schedule!r} must know the end "
+            "beforehand; leave schedule out."
+        )
+    if not isinstance(job.blueprint.prior, IsotropicPrior):
+        raise InputError(
+            "sizing measures posterior variances against the prior N(0, I), got another prior; leave prior out."
+        )
+
+
+def check_call(method: str, target: str, n_latents: int | None, seeds: Any, recipe: dict[str, Any]) -> None:
+    if not isinstance(method, str):
+        raise InputError(f"method must be one name, got {method!r}; compare_sizes asks several.")
+    family[method]
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
+        raise InputError(f"seeds must be an integer from 1, got {seeds!r}.")
+    if target not in ("latents", "beta"):
+        raise InputError(f"target must be 'latents' or 'beta', got {target!r}.")
+    if target == "latents" and n_latents is not None:
+        raise InputError("n_latents is what is sought; give it with target='beta' only.")
+    if target == "beta":
+        if (
+            n_latents is None
+            or isinstance(n_latents, bool)
+            or not isinstance(n_latents, int)
+            or n_latents < 1
+        ):
+            raise InputError(f"target='beta' needs n_latents, an integer from 1, got {n_latents!r}.")
+        if method != "fondue":
+            raise InputError(f"target='beta' is searched by method 'fondue' only, got {method!r}.")
+        if "beta" in recipe:
+            raise InputError("beta is what is sought; leave it out with target='beta'.")
+        if recipe.setdefault("objective", "beta") != "beta":
+            raise InputError(f"target='beta' needs objective='beta', got {recipe['objective']!r}.")

@@ -1,0 +1,61 @@
+"""What several methods answer, side by side."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+from polariscope.core.options import plain
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.own.arrays import from_arrays
+from polariscope.sizing import family
+from polariscope.sizing.support.answer import Size
+from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, heeded
+from polariscope.sizing.support.size import size
+from polariscope.training.train import choose_device
+
+COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
+"""What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
+
+
+def compare_sizes(
+    data: Any,
+    methods: Sequence[str] | None = None,
+    *,
+    out: str | Path | None = None,
+    begin: Callable[[str], None] | None = None,
+    **options: Any,
+) -> tuple[Size, ...]:
+    """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
+
+    ``methods`` are by default one of each idea, without those that need factors where the data have none. In
+    ``out`` each method has a folder of its own, so that their costs can be compared, and ``sizes.json`` has all
+    answers. ``begin`` is told the name of each method when its turn comes.
+    """
+    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
+    keys = set(inspect.signature(size).parameters) - {"data", "method"}
+    recipe = {key: value for key, value in options.items() if key not in keys}
+    for name in chosen:  # refuse what is wrong with the call before anything is trained
+        check_recipe(dataset, name, recipe)
+        check_scale(dataset, name)
+    check_varies(dataset)
+    choose_device(options.get("device", "auto"))
+    answers = []
+    for name in chosen:
+        place = None if out is None else Path(out) / name
+        if begin is not None:
+            begin(name)
+        try:
+            answers.append(size(dataset, name, out=place, **heeded(name, options)))
+        except PolariscopeError as error:  # no answer is also a result, beside the others'
+            statistic = family.traits(name)["statistic"]
+            answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))
+    if out is not None:
+        record = {"sizes": [plain(answer.to_dict()) for answer in answers]}
+        files.write_json(Path(out) / "sizes.json", {**record, "hash": files.digest(record)})
+    return tuple(answers)

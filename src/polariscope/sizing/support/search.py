@@ -1,0 +1,336 @@
+"""FONDUE: the largest number of latents of which none is surplus, by training a few models.
+
+The searches of bonheme2023 chapter 8, over any statistic and any trainer: a function ``encode_with(n_latents)``
+that gives a :class:`~polariscope.analysis.representation.Representation`, so that models of any library can be sized.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from polariscope.analysis.representation import Representation
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
+from polariscope.sizing.support.answer import Size, Trial, settle
+
+Algorithm = Literal["grow", "binary"]
+CAP = 1024
+"""Most latents that are tried, unless said otherwise: a search that never finds a surplus must end."""
+
+
+class CapError(PolariscopeError):
+    """A search went up to its cap without finding a model that has too many latents."""
+
+
+def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) -> int:
+    """Double from ``n_init`` until a model no longer fits, then bisect: the largest n that fits.
+
+    bonheme2023 Algorithms 1, 3 and 5. ``fits`` is asked once for each n. 0 when not even one latent fits.
+
+    Ours: a cap, since the published loop never ends when everything fits; hitting it raises :class:`CapError`.
+
+    >>> tried = []
+    >>> grow_and_bisect(lambda n: tried.append(n) or n <= 19, n_init=4)
+    19
+    >>> tried
+    [4, 8, 16, 32, 24, 20, 18, 19]
+    """
+    _check_range(n_init, cap)
+    known: dict[int, bool] = {}
+    low, high, n = 0, math.inf, n_init
+    while n != low:
+        if n not in known:
+            known[n] = fits(n)
+        if known[n]:
+            if n >= cap:
+                raise CapError(
+                    f"{no_surplus(n)}, and cap is {cap}; raise the cap, or check the threshold and "
+                    "whether the models were trained long enough."
+                )
+            low, n = n, int(min(2 * n, high, cap))
+        else:
+            high, n = n, (low + n) // 2
+    return n
+
+
+def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
+    """Binary search between ``low`` and ``high``: the largest n that fits, as bonheme2023 Algorithms 7 and 8.
+
+    ``high`` itself is never tried, so that the answer is at most ``high`` − 1; that answer raises
+    :class:`CapError`, since a larger one was never looked for.
+
+    >>> tried = []
+    >>> bisect(lambda n: tried.append(n) or n <= 19)
+    19
+    >>> tried
+    [100, 50, 25, 13, 19, 22, 21, 20]
+    """
+    _check_range(low, high)
+    cap = high
+    while low < high:
+        n = (low + high) // 2
+        if fits(n):
+            low = n + 1
+        else:
+            high = n
+    if low == cap:
+        raise CapError(f"{no_surplus(cap - 1)}, the most that were looked for; raise the cap.")
+    return low - 1
+
+
+def gallop(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
+    """From a good guess, 1, 2, 3, 4, 6, 9 … away until the decision changes, then bisect: the largest n that fits.
+
+    Two questions when the guess is right, another for each by which it is too low as long as that is little, whatever
+    the cap.
+
+    >>> tried = []
+    >>> gallop(lambda n: tried.append(n) or n <= 11, guess=11), tried
+    (11, [11, 12])
+    >>> tried = []
+    >>> gallop(lambda n: tried.append(n) or n <= 16, guess=11), tried
+    (16, [11, 12, 13, 14, 15, 17, 16])
+    """
+    _check_range(max(guess, 1), cap)
+    guess = max(guess, 1)
+    low, high = (guess, cap + 1) if fits(guess) else (0, guess)
+    while high - low > 1:
+        is_growing = high == cap + 1
+        is_shrinking = low == 0
+        if is_growing:
+            n = min(low + max(1, (low - guess) // 2), cap)
+        elif is_shrinking:
+            n = max(high - max(1, (guess - high) // 2), 1)
+        else:
+            n = (low + high) // 2
+        low, high = (n, high) if fits(n) else (low, n)
+    if low == cap:
+        raise CapError(f"{no_surplus(cap)}, and cap is {cap}; raise the cap.")
+    return low
+
+
+def trace(representation: Representation) -> float:
+    r"""FONDUE's statistic in its noise-free form, Σ_j E[σ_j²].
+
+    The published one is Tr Var[z] − Tr Var[μ] from one draw of z; by the law of total variance its expectation is
+    exactly this sum, without the draw's noise. A passive latent adds 1, an active one almost nothing, a mixed one
+    the share of inputs for which it is passive; of a prior with another variance, σ² is taken relative to it.
+    """
+    prior = 1.0 if representation.prior_variance is None else representation.prior_variance
+    return float((representation.variance / prior).mean(axis=0, dtype=np.float64).sum())
+
+
+def sampled_trace(representation: Representation) -> float:
+    """The statistic as published: Tr Cov[z] − Tr Cov[μ] of one draw, cut to 3 decimals."""
+    drawn = representation.sampled.var(axis=0, dtype=np.float64, ddof=1).sum()
+    means = representation.mean.var(axis=0, dtype=np.float64, ddof=1).sum()
+    return math.trunc(float(drawn - means) * 1000) / 1000
+
+
+def dimension_gap(representation: Representation, k: int = 20) -> float:
+    """FONDUE_IDE's statistic: intrinsic dimension of the sampled minus that of the mean representation."""
+    from polariscope.analysis.dimension.mle import mle
+
+    return mle(representation.sampled, k=k).value - mle(representation.mean, k=k).value
+
+
+STATISTICS: dict[str, tuple[str, Callable[[Representation], float]]] = {
+    "trace": ("Σ E[σ²]", trace),
+    "sampled-trace": ("Tr Var[z] − Tr Var[μ]", sampled_trace),
+    "dimension": ("ID[z] − ID[μ]", dimension_gap),
+}
+
+
+def fondue(
+    encode_with: Callable[..., Representation],
+    statistic: str | Callable[[Representation], float] = "trace",
+    *,
+    threshold: float | int = 1.0,
+    n_init: int = 10,
+    algorithm: str = "grow",
+    cap: int = CAP,
+    seeds: Any = (0,),
+    memo: str | Path | None = None,
+) -> Size:
+    """Size a model of any library: the largest n whose statistic is at most ``threshold``.
+
+    ``encode_with(n_latents)``, or ``encode_with(n_latents, seed)`` where it has a ``seed``, trains a model and
+    returns its representation. ``statistic`` is ``trace`` (Σ E[σ²]), ``sampled-trace``, ``dimension`` or a
+    function of a representation. ``algorithm`` doubles from ``n_init`` and bisects (``grow``), or searches
+    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which each measured value is kept, so that an interrupted
+    search continues; it belongs to one ``encode_with`` and statistic.
+
+    Reference: bonheme2023 Algorithms 1–8 and Theorem 8.3.3.
+
+    >>> def encode_with(n):  # 3 active latents, the rest passive
+    ...     variance = np.where(np.arange(n) < 3, 0.01, 1.0) * np.ones((8, 1))
+    ...     return Representation(np.zeros((8, n)), variance, np.zeros((8, n)))
+    >>> fondue(encode_with).answer
+    '3 latents (3)'
+    """
+    name, measure = _statistic(statistic)
+    check_threshold(threshold, positive=measure in (trace, sampled_trace))
+    check_word("algorithm", algorithm, get_args(Algorithm))
+    if isinstance(seeds, int) or not len(seeds):
+        raise InputError(f"seeds must be one or more numbers, got {seeds!r}; give (0, 1, 2), say.")
+    takes_seed = "seed" in inspect.signature(encode_with).parameters
+    if len(seeds) > 1 and not takes_seed:
+        raise InputError(
+            f"encode_with must take a seed when there are several, got {len(seeds)} seeds; write "
+            "encode_with(n_latents, seed)."
+        )
+    if memo is not None and name == "<lambda>":
+        raise InputError(
+            "memo keeps values by the statistic's name, and a lambda has none; define it with def."
+        )
+    kept = Memo(memo, name)
+    trials: list[Trial] = []
+
+    def fits(n: int, seed: int) -> bool:
+        value = kept.get(n, seed)
+        if value is None:
+            found = encode_with(n, seed=seed) if takes_seed else encode_with(n)
+            check_width(found, n)
+            value = kept.put(n, seed, measure(found))  # which refuses what is no finite number
+        passes = value <= threshold
+        trials.append(Trial(n, seed, value, "fits" if passes else "too many", steps=0))
+        return passes
+
+    answers = []
+    for seed in seeds:
+        if algorithm == "grow":
+            answers.append(grow_and_bisect(lambda n, seed=seed: fits(n, seed), n_init, cap))  # type: ignore[misc]
+        else:
+            answers.append(bisect(lambda n, seed=seed: fits(n, seed), 1, cap))  # type: ignore[misc]
+    return Size(
+        value=settle(answers),
+        interval=(min(answers), max(answers)),
+        method="fondue",
+        statistic=name,
+        threshold=threshold,
+        per_seed=tuple(answers),
+        trials=tuple(trials),
+        meaning_of_interval=seeds_in_words(len(answers)),
+        notes=tuple(notes_on(trials, answers)),
+    )
+
+
+def seeds_in_words(count: int) -> str:
+    """What an interval from so many seeds means."""
+    return "one seed: no interval over seeds" if count == 1 else f"lowest and highest of {count} seeds"
+
+
+class Memo:
+    """Measured values by number of latents and seed (or another number), on disk when a file is given."""
+
+    def __init__(self, file: str | Path | None, statistic: str) -> None:
+        self.file = None if file is None else Path(file)
+        self.values: dict[str, float] = {}
+        self.statistic = statistic
+        if self.file is not None and self.file.exists():
+            record = files.read_json(self.file)
+            if (
+                not isinstance(record, Mapping)
+                or record.get("statistic") != statistic
+                or "values" not in record
+            ):
+                raise InputError(
+                    f"memo must be a file of the statistic {statistic!r}, got {self.file}; use another file."
+                )
+            self.values = dict(record["values"])
+
+    def get(self, n: int, seed: int) -> float | None:
+        return self.values.get(f"{n}/{seed}")
+
+    def put(self, n: int, seed: int, value: Any) -> float:
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InputError(f"the statistic must be finite, got {value} for {n} latents; check encode_with.")
+        self.values[f"{n}/{seed}"] = float(value)
+        if self.file is not None:
+            files.write_json(self.file, {"statistic": self.statistic, "values": self.values})
+        return float(value)
+
+
+def check_width(representation: Any, n_latents: int) -> None:
+    """Refuse what a trainer returned for another number of latents."""
+    if not isinstance(representation, Representation):
+        raise InputError(f"encode_with must return a Representation, got {type(representation).__name__}.")
+    if representation.n_latents != n_latents:
+        raise InputError(
+            f"encode_with({n_latents}) must return {n_latents} latents, got {representation.n_latents}; build the "
+            "model with the number it is given."
+        )
+
+
+def no_surplus(n: int) -> str:
+    """What is said of a model at the cap.
+
+    >>> no_surplus(1), no_surplus(8)
+    ('even 1 latent has no surplus', 'even 8 latents have no surplus')
+    """
+    return f"even {n} latent{' has' if n == 1 else 's have'} no surplus"
+
+
+def check_threshold(threshold: Any, *, positive: bool) -> None:
+    """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+        raise InputError(f"threshold must be a finite number, got {threshold!r}; 1 is usual.")
+    if positive and threshold <= 0:
+        raise InputError(
+            f"threshold must be positive for Σ E[σ²], which no model brings to 0, got {threshold:g}; 1 is usual."
+        )
+
+
+def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[str]:
+    """Where the search's assumption, a statistic that rises with n and crosses the threshold once, is in doubt."""
+    notes = []
+    for seed in sorted({trial.seed for trial in trials}):
+        own = sorted((t for t in trials if t.seed == seed), key=lambda trial: trial.n_latents)
+        for before, after in pairwise(own):
+            if (
+                before.n_latents < after.n_latents
+                and before.decision == "too many"
+                and after.decision == "fits"
+            ):
+                notes.append(
+                    f"seed {seed}: {before.n_latents} latents are too many but {after.n_latents} fit: the statistic "
+                    "does not rise with n, and another start could end elsewhere. Train longer or use more seeds."
+                )
+            elif after.statistic < before.statistic - max(0.1, 0.1 * abs(before.statistic)):
+                notes.append(
+                    f"seed {seed}: the statistic falls from {before.statistic:.2f} at {before.n_latents} latents to "
+                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so that the models may not be "
+                    "trained long enough."
+                )
+    if any(answer == 0 for answer in answers):
+        notes.append(
+            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise, "
+            "or, where the likelihood is Gaussian, small in the units of its variance (standardise them)."
+        )
+    return notes
+
+
+def _statistic(
+    statistic: str | Callable[[Representation], float],
+) -> tuple[str, Callable[[Representation], float]]:
+    if callable(statistic):
+        return getattr(statistic, "__name__", "statistic"), statistic
+    if statistic not in STATISTICS:
+        raise InputError(unknown("statistic", str(statistic), STATISTICS))
+    return STATISTICS[statistic]
+
+
+def _check_range(low: int, high: int) -> None:
+    for name, value in (("n_init", low), ("cap", high)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name} must be an integer from 1, got {value!r}.")
+    if low > high:
+        raise InputError(f"n_init must be at most cap, got {low} and {high}.")

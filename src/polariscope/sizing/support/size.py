@@ -1,0 +1,186 @@
+"""How many latents does this data need?"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.options import plain
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.own.arrays import from_arrays
+from polariscope.sizing import Found, Goal, family
+from polariscope.sizing.support.answer import Size, Target, settle
+from polariscope.sizing.support.beta import largest_beta
+from polariscope.sizing.support.candidates import TrainedCandidates
+from polariscope.sizing.support.checks import (
+    BOUNDS,
+    CAP,
+    check_call,
+    check_recipe,
+    check_scale,
+    check_used,
+    check_varies,
+    make_goal,
+)
+from polariscope.sizing.support.search import check_threshold
+from polariscope.training.train import choose_device
+
+
+def size(
+    data: Any,
+    method: str = "fondue",
+    *,
+    threshold: float | int = 1.0,
+    target: Any = "latents",
+    n_latents: int | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    n_init: int | None = None,
+    cap: int = CAP,
+    steps: int | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    out: str | Path | None = None,
+    device: Any = "auto",
+    progress: bool | Callable[[int, int, int, float], None] = False,
+    **recipe: Any,
+) -> Size:
+    """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
+
+    ``data`` is a dataset or an array of observations, ``method`` a name of :data:`polariscope.sizing`:
+    ``fondue`` (the largest n whose Σ E[σ²] stays within ``threshold``, in few steps), the published searches, and
+    rivals. The ``recipe`` says what is trained: ``objective``, ``net``, ``likelihood`` … as in
+    :func:`polariscope.train`.
+
+    ``seeds`` models' seeds are ``seed``, ``seed`` + 1, …; the answer is their median, the interval their range
+    together with what each may still become. ``n_init`` is a first guess (the answer does not depend on it),
+    ``cap`` the most latents that are tried. ``steps`` bounds each model (see :class:`~polariscope.sizing.Goal`);
+    ``epochs`` is for the published searches.
+
+    With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
+    where it stopped, and ``size.json`` keeps the answer. ``device`` as in ``train``; ``progress`` is a function
+    called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
+    """
+    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    check_call(method, target, n_latents, seeds, recipe)
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
+    goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate, images=len(dataset.shape) == 3)
+    given = {"threshold": threshold, "n_init": n_init, "cap": cap, "steps": steps, "epochs": epochs}
+    check_used(method, target, {**given, "learning_rate": learning_rate})
+    most = n_latents if target == "beta" else cap
+    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
+        raise InputError(
+            f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
+        )
+    check_varies(dataset)
+    check_scale(dataset, method)
+    choose_device(device)
+    if learning_rate is not None:
+        recipe["learning_rate"] = learning_rate
+    check_recipe(dataset, method, recipe)
+    found: list[Found] = []
+    spent = 0
+    with _place(out) as folder, _listener(progress) as listen:
+        for number in range(seed, seed + seeds):
+            candidates = TrainedCandidates(
+                dataset,
+                folder / f"seed-{number}",
+                number,
+                {**recipe, "device": device},
+                None if listen is None else functools.partial(listen, number),
+            )
+            if target == "beta":
+                assert n_latents is not None
+                found.append(largest_beta(candidates, goal, n_latents))
+            else:
+                found.append(family[method](candidates, goal))
+            spent += candidates.n_steps
+        result = merge(found, method, target, goal, spent)
+        if out is not None:
+            settings = {
+                "data": {**dataset.describe(), "fingerprint": dataset.fingerprint},
+                "method": method,
+                "target": target,
+                "seed": seed,
+                "seeds": seeds,
+                "goal": {name: getattr(goal, name) for name in BOUNDS},
+                "recipe": plain(recipe),
+            }
+            write_size(Path(out) / "size.json", result, settings)
+    return result
+
+
+def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
+    """One answer of several seeds: the median, and the range of all that each may be."""
+    values = [each.value for each in found if each.value is not None]
+    ends = [end for each in found if each.interval is not None for end in each.interval]
+    several = f"lowest and highest of {len(found)} seeds, with what each may still become"
+    traits = family.traits(method)
+    meant = "to the nearest β that is sure" if target == "beta" else traits["interval"]
+    alone = f"one seed: {meant}; other seeds are not in it"
+    notes = [
+        f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
+        for each in found
+        for note in each.notes
+    ]
+    if len(values) < len(found):
+        notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
+    return Size(
+        value=settle(values) if values else None,
+        interval=(min(ends), max(ends)) if ends else None,
+        method=method,
+        target=target,
+        statistic=traits["statistic"],
+        threshold=goal.threshold if traits["threshold"] == "goal" else traits["threshold"],
+        per_seed=tuple(values),
+        trials=tuple(trial for each in found for trial in each.trials),
+        n_steps=spent,
+        meaning_of_interval=several if len(found) > 1 else alone,
+        notes=tuple(notes),
+    )
+
+
+def write_size(file: Path, size: Size, settings: dict[str, Any]) -> None:
+    """Keep an answer beside its settings."""
+    record = {"size": plain(size.to_dict()), "settings": settings}
+    files.write_json(file, {**record, "hash": files.digest(record)})
+
+
+def read_size(file: Path) -> Size:
+    """Read what :func:`write_size` wrote, and check it."""
+    record = files.read_json(file)
+    if not isinstance(record, dict) or record.pop("hash", None) != files.digest(record):
+        raise PolariscopeError(
+            f"{file} does not match its hash: it was changed by hand or is damaged; size again."
+        )
+    return Size.from_dict(record["size"])
+
+
+@contextmanager
+def _place(out: str | Path | None) -> Iterator[Path]:
+    """The folder of the candidates; without ``out`` one that is deleted afterwards."""
+    if out is not None:
+        yield Path(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="polariscope-size-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _listener(progress: Any) -> Iterator[Callable[[int, int, int, float], None] | None]:
+    if progress is not True:
+        yield progress or None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("sizing …") as status:
+        yield lambda seed, n, step, trace: status.update(
+            f"seed {seed}: {n} latents, step {step:,}, Σ E[σ²] {trace:.2f}"
+        )

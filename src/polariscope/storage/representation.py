@@ -1,0 +1,107 @@
+"""Representations on disk: kept beside a run, or exchanged with other libraries as npz."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.core import files
+from polariscope.core.errors import InputError
+
+ARRAYS = (
+    *("mean", "variance", "sampled", "factors", "indices"),
+    *("prior_mean", "prior_variance", "rate", "covariance"),
+)
+WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
+
+
+def write_representation(file: Path, representation: Representation, key: str) -> None:
+    """Write a representation with the ``key`` of what it was made from."""
+    import torch
+
+    arrays = {name: getattr(representation, name) for name in ARRAYS}
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+    files.write_tensors(
+        file, tensors, {"key": key, **{name: getattr(representation, name) for name in WORDS}}
+    )
+
+
+def read_representation(file: Path, key: str | None = None) -> Representation | None:
+    """Read a representation; None when it was made from something other than ``key``."""
+    tensors, metadata = files.read_tensors(file)
+    if key is not None and metadata["key"] != key:
+        return None
+    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
+    return Representation(
+        **arrays,
+        factor_names=tuple(metadata["factor_names"]),
+        meaning_of_passive=metadata["meaning_of_passive"],
+        prior_is_factorised=metadata["prior_is_factorised"],
+    )
+
+
+def load_codes(path: str | Path, seed: int = 0) -> Representation:
+    """A representation from an npz file of another library.
+
+    Arrays: ``mean`` and ``variance`` (or ``log_variance``), ``(sample, latent)``; if there is no ``sampled``, it
+    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``prior_mean``, ``prior_variance``,
+    ``rate``, ``indices`` and, where latents are correlated given x, ``covariance`` (then ``sampled`` must be there).
+    Objects are refused: loading never runs code from the file.
+    """
+    arrays = files.read_arrays(Path(path))
+    return codes_from_arrays(arrays, seed, where=str(path))
+
+
+def codes_from_arrays(
+    arrays: dict[str, np.ndarray], seed: int = 0, where: str = "the arrays"
+) -> Representation:
+    """A representation from named arrays, as :func:`load_codes` reads them."""
+    known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names"}
+    if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise InputError(f"{where} must hold 'mean' and 'variance' (or 'log_variance'), got {found}.")
+    if {"variance", "log_variance"} <= set(arrays):
+        raise InputError(f"{where} hold both 'variance' and 'log_variance'; keep one of them.")
+    unknown_names = sorted(set(arrays) - known)
+    if unknown_names:
+        raise InputError(
+            f"{where} hold {unknown_names[0]!r}, which is not read; known are {', '.join(sorted(known))}."
+        )
+    fields: dict[str, Any] = {}
+    numbers = (
+        "mean",
+        "variance",
+        "log_variance",
+        "sampled",
+        "prior_mean",
+        "prior_variance",
+        "rate",
+        "covariance",
+    )
+    for name in numbers:
+        if name in arrays:
+            if not np.issubdtype(arrays[name].dtype, np.number) or np.iscomplexobj(arrays[name]):
+                raise InputError(f"{name} must be numbers, got {arrays[name].dtype}.")
+            fields[name] = arrays[name].astype(np.result_type(arrays[name].dtype, np.float32), copy=False)
+    if "log_variance" in fields:
+        log_variance = fields.pop("log_variance")
+        if log_variance.size and np.max(log_variance) > 60:
+            raise InputError(
+                f"log_variance reaches {np.max(log_variance):.3g}, a variance beyond all scale; was it a variance?"
+            )
+        fields["variance"] = np.exp(log_variance)
+    probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
+    if "sampled" not in fields:
+        if "covariance" in fields:
+            raise InputError(
+                f"{where} hold 'covariance' without 'sampled'; draw z ~ N(mean, covariance) and add it."
+            )
+        fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)
+        fields["sampled_was_drawn"] = True
+    names = tuple(str(name) for name in arrays.get("factor_names", ()))
+    extra: dict[str, Any] = {name: arrays[name] for name in ("factors", "indices") if name in arrays}
+    return dataclasses.replace(probe, **fields, **extra, factor_names=names)

@@ -1,0 +1,88 @@
+"""What the latents are doing while the model trains."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from polariscope.analysis.regime.variable_types import TYPES, classify
+from polariscope.core.seeds import derive
+from polariscope.models.model import Model
+from polariscope.models.posteriors import kl
+from polariscope.models.priors import AbstractPriorDistribution
+from polariscope.objectives import AbstractObjective, Batch
+from polariscope.training.feed import Feed
+
+BATCH = 256
+
+
+class Probe:
+    """Looks at a model through fixed validation samples, with noise of its own.
+
+    It draws nothing from the training's generators, so looking more or less often changes no weight.
+    """
+
+    def __init__(
+        self, feed: Feed, indices: Int[np.ndarray, " sample"], companion: nn.Module | None = None
+    ) -> None:
+        self.feed = feed
+        self.indices = indices
+        self.companion = companion
+        self._batches: dict[tuple[int, int], Batch] = {}
+
+    def _batch(self, start: int, stop: int, step: int) -> Batch:
+        """One batch, rendered or gathered once and kept."""
+        if (start, stop) not in self._batches:
+            self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
+        return dataclasses.replace(self._batches[start, stop], step=step)
+
+    def _generator(self, name: str) -> torch.Generator:
+        return torch.Generator(self.feed.model.device).manual_seed(derive(self.feed.seed, name))
+
+    @torch.no_grad()
+    def latents(self, n_samples: int) -> dict[str, Any]:
+        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type."""
+        model = self.feed.model
+        noise = self._generator("probe")
+        variances, ratios, rates = [], [], []
+        n_samples = min(n_samples, len(self.indices))
+        for start in range(0, n_samples, BATCH):
+            batch = self._batch(start, min(start + BATCH, n_samples), 0)
+            q = model.encode(batch.x, batch.auxiliary)
+            prior = model.prior.given(batch.auxiliary)
+            variances.append(q.variance)
+            ratios.append(q.variance / passive_variance(model, prior))
+            if model.blueprint.posterior.has_density:
+                rates.append(kl(q, prior, q.sample(noise)))
+        variance, ratio = (torch.cat(parts).double().cpu().numpy() for parts in (variances, ratios))
+        types = classify(ratio.mean(0), ratio.var(0))
+        return {
+            "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
+            "variance": variance.mean(0).tolist(),
+            "trace": float(variance.mean(0).sum()),
+            **{kind: types.count(kind) for kind in TYPES},
+        }
+
+    @torch.no_grad()
+    def validation(self, objective: AbstractObjective, step: int) -> dict[str, float]:
+        """Mean of each term of the loss over all samples of the probe."""
+        noise = self._generator("validation")
+        sums: dict[str, float] = {}
+        for start in range(0, len(self.indices), BATCH):
+            stop = min(start + BATCH, len(self.indices))
+            batch = self._batch(start, stop, step)
+            terms = objective.terms(self.feed.model, batch, noise, self.companion)
+            for name, term in terms.items():
+                sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
+        return sums
+
+
+def passive_variance(model: Model, prior: AbstractPriorDistribution) -> Float[Tensor, "*sample latent"]:
+    """Posterior variance of a passive latent, by which others are judged: the prior's, or of the nearest Gaussian."""
+    normal = prior.normal()
+    return torch.exp(normal[1]) if normal is not None else model.prior.passive_shape()[1]

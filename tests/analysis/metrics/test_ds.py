@@ -1,0 +1,107 @@
+"""The disentanglement score: neighbours, printed and corrected forms, known representations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.metrics.ds import _nearest, ds
+from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.core.errors import InputError
+
+
+def test_the_neighbours_are_the_nearest() -> None:
+    rng = np.random.default_rng(0)
+    for n in (5, 6, 50):
+        train, test = rng.normal(size=n), 2 * rng.normal(size=40)
+        distances = np.abs(train - test[:, None])
+        found = np.sort(np.take_along_axis(distances, _nearest(train, test), axis=1), axis=1)
+        np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :5])
+
+
+@pytest.mark.parametrize("variant", ["printed", "corrected"])
+def test_it_is_the_definition_with_the_neighbours_of_scikit_learn(variant: str) -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers([3, 20], size=(500, 2))
+    codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(500, 3))
+    kinds = ("categorical", "continuous")
+    train, test = Shared(codes, factors).split(0.8)
+    expected = []
+    for w, kind in zip(factors.T, kinds, strict=True):
+        found = []
+        for z in codes.T[:, :, None]:
+            if kind == "continuous":
+                predicted = KNeighborsRegressor(5).fit(z[train], w[train]).predict(z[test])
+                most = w[test].std()
+                found.append(most - np.sqrt(((predicted - w[test]) ** 2).mean()))
+            else:
+                accuracy = KNeighborsClassifier(5).fit(z[train], w[train]).score(z[test], w[test])
+                constant = np.bincount(w[test]).max() / len(test)
+                most = constant if variant == "printed" else 1 - constant
+                found.append(accuracy if variant == "printed" else accuracy - constant)
+        if variant == "corrected":
+            found = [max(0.0, a) for a in found]
+        best, second = sorted(found)[:-3:-1]
+        expected.append((best - second) / most)
+    score = ds(codes, factors, variant=variant, factor_kinds=kinds)
+    assert score.per_factor == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_printed_form_exceeds_one_and_the_corrected_does_not() -> None:
+    factors = grid(3, repeats=400)
+    codes = np.hstack([factors.astype(float), noise(1200, 1)])
+    printed, corrected = ds(codes, factors, variant="printed"), ds(codes, factors)
+    # (1 − about ⅓) / about ⅓.
+    assert printed.value == pytest.approx(2, abs=0.3)
+    assert printed.bounds == (0, np.inf)
+    assert corrected.value == pytest.approx(1, abs=0.1)
+    assert corrected.value <= 1
+    assert corrected.bounds == (0, 1)
+
+
+def test_even_a_continuous_factor_exceeds_one_as_printed() -> None:
+    # Five neighbours of noise have mse = 1.2 var, an advantage of 1 − √1.2 = −0.095.
+    # Roots of 4000 squares are known to 1/√8000 = 1.1 %.
+    factors = np.random.default_rng(0).normal(size=(20_000, 1))
+    codes = np.hstack([factors, noise(20_000, 1, seed=1)])
+    printed = ds(codes, factors, variant="printed", factor_kinds=["continuous"])
+    assert printed.value == pytest.approx(np.sqrt(1.2), abs=0.055)
+    assert ds(codes, factors, factor_kinds=["continuous"]).value == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "continuous"])
+def test_known_representations(kind: str) -> None:
+    factors = grid(4, 4, repeats=30)
+    kinds = [kind, kind]
+    codes = factors.astype(float)
+
+    def value(codes: np.ndarray) -> float:
+        return ds(codes, factors, factor_kinds=kinds).value
+
+    assert value(codes) == pytest.approx(1, abs=0.05)
+    assert value(np.sin(codes) + codes**3) == pytest.approx(1, abs=0.05)
+    assert value(np.hstack([codes, codes])) == pytest.approx(0, abs=1e-12)
+    assert value(np.ones_like(codes)) == pytest.approx(0, abs=1e-12)
+    # Turned by 45 degrees both latents say about as much; the accuracies spread by √(¼/96) over 96 test samples.
+    assert value(rotated(codes - 1.5)) < 0.25
+    both = np.stack([codes @ [4.0, 1.0], np.zeros(480)], axis=1)
+    assert value(both) == pytest.approx(1, abs=0.05)
+
+
+def test_noise_scores_near_its_chance() -> None:
+    factors = np.random.default_rng(1).integers(3, size=(2000, 2))
+    score = ds(noise(2000, 4), factors)
+    # Accuracies of 400 test samples spread by 0.024, in units of 1 − ⅓.
+    assert score.value < 5 * 0.035
+    assert score.chance < 5 * 0.035  # type: ignore[operator]
+
+
+def test_too_few_samples_are_refused() -> None:
+    with pytest.raises(InputError, match="5 neighbours need at least as many training samples, got 4 of 5"):
+        ds(noise(5, 2), np.array([[0], [0], [1], [1], [1]]))
+    rare = np.zeros((100, 1), dtype=int)
+    rare[Shared(noise(100, 2), grid(2, repeats=50)).split(0.8)[0][:2]] = 1
+    with pytest.raises(InputError, match="has a single value in the 20 test samples"):
+        ds(noise(100, 2), rare)

@@ -1,0 +1,46 @@
+"""Averaged information between latents: known values, chance, dilution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from analysis.metrics.known import grid, noise
+from polariscope.analysis.metrics.mi import mi
+from polariscope.core.errors import InputError
+
+
+def test_independent_columns_score_zero_and_copies_their_entropy() -> None:
+    codes = grid(3, 4, repeats=2).astype(float)
+    assert mi(codes).value == pytest.approx(0, abs=1e-12)
+    assert mi(codes[:, [1, 1]]).value == pytest.approx(math.log(4))
+
+
+def test_passive_latents_dilute_it_by_the_stated_factor() -> None:
+    # Thm 6.4.2: the sum of informations stays, the number of ordered pairs grows from 2 to 4² − 4.
+    copies = grid(4, 3, 3).astype(float)[:, [0, 0, 1, 2]]
+    assert mi(copies).value == pytest.approx(2 * math.log(4) / 12)
+    assert mi(copies).per_latent == pytest.approx([math.log(4) / 3, math.log(4) / 3, 0, 0], abs=1e-12)
+
+
+def test_noise_scores_the_bias_of_the_plug_in_estimate() -> None:
+    score = mi(np.random.default_rng(0).uniform(size=(10_000, 5)))
+    # (bins − 1)²/2n with χ² spread √(2 · 361)/2n for each of 10 pairs.
+    expected, error = 361 / 20_000, math.sqrt(2 * 361) / 20_000 / math.sqrt(10)
+    assert abs(score.value - expected) < 5 * error
+    assert abs(score.chance - expected) < 5 * error  # type: ignore[operator]
+    low, high = score.interval  # type: ignore[misc]
+    assert low < score.value < high
+
+
+def test_constants_know_nothing() -> None:
+    assert mi(np.ones((10, 3))).value == 0
+
+
+def test_one_latent_or_one_bin_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 2 of them, got 1"):
+        mi(noise(10, 1))
+    with pytest.raises(InputError, match="bins must be at least 2, got 1"):
+        mi(noise(10, 2), bins=1)

@@ -1,0 +1,182 @@
+"""The mutual information gap against definitions, known representations and scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import mutual_info_score
+
+from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.metrics.mig import mig
+from polariscope.analysis.metrics.support.shared import Shared, information
+from polariscope.core.errors import InputError
+
+
+@pytest.mark.parametrize("variant", ["locatello", "rebinned"])
+def test_codes_that_are_the_factors_score_one_and_extra_constants_do_not_matter(variant: str) -> None:
+    factors = grid(3, 4, 5, repeats=2)
+    codes = np.hstack([2.0 - 3.0 * factors[:, ::-1], np.ones((len(factors), 2))])
+    score = mig(codes, factors, variant=variant)
+    assert score.value == pytest.approx(1, abs=1e-12)
+    assert score.details["best_latent"].tolist() == [2, 1, 0]
+    assert score.per_factor == pytest.approx(np.ones(3))
+
+
+def test_constant_codes_score_zero() -> None:
+    assert mig(np.zeros((12, 2)), grid(3, 4)).value == 0
+
+
+def test_factors_that_are_coded_twice_have_no_gap() -> None:
+    factors = grid(3, 4, repeats=2)
+    assert mig(np.hstack([factors, factors]).astype(float), factors).value == pytest.approx(0, abs=1e-12)
+
+
+def test_one_latent_that_codes_two_factors_scores_as_if_there_were_two_latents() -> None:
+    factors = grid(3, 4, repeats=2)
+    both = factors @ np.array([4.0, 1.0])  # 12 values in 20 bins: nothing is lost
+    assert mig(np.stack([both, np.zeros(24)], axis=1), factors).value == pytest.approx(1, abs=1e-12)
+
+
+def test_a_rotation_by_45_degrees_leaves_no_gap() -> None:
+    # z1 = a + b and z2 = a − b of two equal grids have the same information about each factor, by symmetry.
+    factors = grid(5, 5, repeats=2)
+    assert mig(rotated(factors - 2.0), factors).value == pytest.approx(0, abs=1e-12)
+
+
+def test_half_of_the_information_in_a_second_latent_halves_the_gap() -> None:
+    # The first latent has all log 4 of the factor, the second its upper bit, log 2.
+    factors = np.repeat(np.arange(4), 5)[:, None]
+    codes = np.hstack([factors, factors // 2]).astype(float)
+    assert mig(codes, factors).value == pytest.approx(0.5, abs=1e-12)
+
+
+def test_noise_scores_its_chance_level() -> None:
+    rng = np.random.default_rng(1)
+    factors = rng.integers(6, size=(2000, 2))
+    score = mig(noise(2000, 5), factors)
+    # Gaps of plug-in informations, each about (19 · 5 ± √(2 · 95))/(2 · 2000) = 0.024 ± 0.003.
+    assert score.chance is not None
+    assert abs(score.value - score.chance) < 5 * 0.0035 / math.log(6)
+    assert score.chance < 0.01
+
+
+def test_the_table_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers([3, 6, 40], size=(500, 3))
+    codes = factors + rng.normal(size=(500, 3))
+    shared = Shared(codes, factors)
+    expected = [[mutual_info_score(z, w) for w in factors.T] for z in shared.discretised().T]
+    np.testing.assert_allclose(mig(codes, factors).matrix, expected, rtol=0, atol=1e-13)
+
+
+def test_weights_are_repetitions_of_samples() -> None:
+    rng = np.random.default_rng(0)
+    bins, classes = rng.integers(4, size=(30, 2)), rng.integers(3, size=(30, 2))
+    times = rng.integers(0, 4, size=(5, 30)).astype(np.uint8)
+    tables, entropies = information(bins, classes, times)
+    for weights, table, entropy in zip(times, tables, entropies, strict=True):
+        rows = np.repeat(np.arange(30), weights)
+        expected = information(bins[rows], classes[rows])
+        np.testing.assert_allclose(table, expected[0], atol=1e-13)
+        np.testing.assert_allclose(entropy, expected[1], atol=1e-13)
+
+
+def test_the_interval_is_as_wide_as_the_spread_over_draws() -> None:
+    rng = np.random.default_rng(0)
+
+    def draw() -> tuple[np.ndarray, np.ndarray]:
+        factors = rng.integers(4, size=(1000, 2))
+        # Bounded noise: the range, and so the bins, are nearly the same in every draw, as in its resamples.
+        return factors + 1.5 * rng.uniform(size=(1000, 2)), factors
+
+    scores = [mig(*draw()) for _ in range(20)]
+    widths = [score.interval[1] - score.interval[0] for score in scores if score.interval]
+    spread = np.std([score.value for score in scores], ddof=1)
+    # 20 draws tell their standard deviation to 16 %.
+    assert np.mean(widths) / (2 * 1.96) == pytest.approx(spread, rel=0.5)
+
+
+def test_rebinned_factors_have_the_entropy_of_their_bins() -> None:
+    factors = np.repeat(np.arange(40), 2)[:, None]
+    codes = np.hstack([factors.astype(float), np.zeros((80, 1))])
+    score = mig(codes, factors, variant="rebinned", bins=10)
+    assert score.details["factor_entropies"] == pytest.approx([math.log(10)])
+    assert score.value == pytest.approx(1)
+    assert mig(codes, factors, bins=10).value == pytest.approx(math.log(10) / math.log(40))
+
+
+def test_chens_information_of_separated_posteriors_is_the_entropy() -> None:
+    # Every class has its own narrow peak: z says which, so that I = H(w) whatever the draw.
+    factors = grid(3, 4, repeats=10)
+    codes = np.hstack([10.0 * factors, np.zeros((120, 1))])
+    score = mig(codes, factors, variant="chen", variance=np.full(codes.shape, 0.01))
+    np.testing.assert_allclose(score.matrix[[0, 1], [0, 1]], np.log([3, 4]), atol=1e-9)
+    assert score.value == pytest.approx(1, abs=1e-9)
+
+
+def test_chens_information_of_two_overlapping_peaks_is_that_of_quadrature() -> None:
+    # z = ±1 + noise of variance 1 for two equal classes; every posterior of a class is the same, so that the
+    # mixtures are exact and only the draws are random.
+    n = 4000
+    factors = np.tile([0, 1], n // 2)[:, None]
+    codes = np.hstack([2.0 * factors - 1, np.zeros((n, 1))])
+    score = mig(codes, factors, variant="chen", variance=np.ones((n, 2)), n_samples=n)
+    z = np.linspace(-12, 12, 20_001)
+    peak = np.exp(-((z - 1) ** 2) / 2) / math.sqrt(2 * math.pi)
+    ratio = np.log(2 / (1 + np.exp(-2 * z)))  # log p(z|1) / p(z)
+    expected = np.trapezoid(peak * ratio, z)
+    error = math.sqrt(np.trapezoid(peak * ratio**2, z) - expected**2) / math.sqrt(n)
+    assert abs(score.matrix[0, 0] - expected) < 5 * error
+    assert score.matrix[1, 0] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"variant": "chen"}, "this variant needs the posterior variances"),
+        ({"variant": "chen", "variance": np.zeros((12, 2))}, "variance must be positive"),
+        (
+            {"variant": "chen", "variance": np.ones((12, 2)), "n_samples": 1},
+            "n_samples must be at least 2, got 1",
+        ),
+        ({"bins": 1}, "bins must be at least 2, got 1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        mig(grid(3, 4).astype(float), grid(3, 4), **options)
+
+
+def test_a_single_latent_has_no_gap() -> None:
+    with pytest.raises(InputError, match="at least 2 of them, got 1"):
+        mig(np.arange(12.0)[:, None], grid(3, 4))
+
+
+def test_chens_information_of_equal_means_does_not_depend_on_how_narrow_the_posteriors_are() -> None:
+    """Samples of a class share a mean: its peak is n/K posteriors high, and I = H(w) down to any width."""
+    factors = grid(3, 4, repeats=10)
+    codes = np.hstack([0.1 + 10.0 * factors, np.zeros((120, 1))])
+    for variance in (1e-2, 1e-20, 1e-40, 1e-300):
+        score = mig(codes, factors, variant="chen", variance=np.full(codes.shape, variance))
+        np.testing.assert_allclose(score.matrix[[0, 1], [0, 1]], np.log([3, 4]), atol=1e-9)
+        assert score.value == pytest.approx(1, abs=1e-9)
+        assert not any("too narrow" in note for note in score.notes)
+
+
+def test_posteriors_that_tell_samples_apart_seem_to_know_every_factor_and_a_note_says_so() -> None:
+    """Narrower than the gaps between means, the mixture is each sample's own peak: I = log n − log n_class = H."""
+    rng = np.random.default_rng(0)
+    factors = grid(4, 4, repeats=20)
+    codes = np.hstack([factors + 0.3 * rng.normal(size=factors.shape), rng.normal(size=(320, 1))])
+    wide, narrow = (
+        mig(codes, factors, variant="chen", variance=np.full(codes.shape, variance))
+        for variance in (0.05, 1e-16)
+    )
+    assert wide.value > 0.5
+    assert not any("too narrow" in note for note in wide.notes)
+    np.testing.assert_allclose(narrow.matrix, math.log(4), atol=1e-9)
+    assert narrow.value == pytest.approx(0, abs=1e-9)
+    assert "The posteriors of latents 0, 1, 2 are too narrow for 320 samples" in narrow.notes[-1]
+    assert "100% of a factor's entropy" in narrow.notes[-1]

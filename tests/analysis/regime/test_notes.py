@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+
+from analysis.regime.linear_vae import linear_vae
+from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.representation import Representation
+
+
+def polarised(n=2000, seed=0):
+    """Two active and two passive latents, drawn as an encoder would."""
+    rng = np.random.default_rng(seed)
+    variance = rng.uniform(0.95, 1.05, size=(n, 4)) * [0.01, 0.02, 1.0, 1.0]
+    mean = rng.normal(size=(n, 4)) * [1, 1, 0.01, 0.01]
+    return {
+        "mean": mean,
+        "variance": variance,
+        "sampled": mean + np.sqrt(variance) * rng.normal(size=mean.shape),
+    }
+
+
+def said(codes, **options):
+    return " ".join(diagnose(**codes, **options).notes)
+
+
+def test_a_clean_polarised_model_has_no_notes():
+    assert diagnose(**polarised()).notes == ()
+    floats = {name: array.astype(np.float32) for name, array in polarised().items()}
+    assert diagnose(**floats).notes == ()
+
+
+def test_a_variance_exponentiated_twice_is_noticed():
+    codes = polarised()
+    codes["variance"] = np.exp(codes["variance"])
+    assert diagnose(**codes).types[:2] == ["passive", "passive"]  # what the mistake does
+    assert "exponentiated twice" in said(codes)
+    assert "does not look like draws" in said(codes)
+
+
+@pytest.mark.parametrize("mistake", [np.sqrt, lambda v: np.abs(np.log(v)), lambda v: v**2])
+def test_a_variance_that_is_something_else_does_not_fit_the_samples(mistake):
+    codes = polarised()
+    codes["variance"] = mistake(codes["variance"])
+    assert "does not look like draws from N(mean, variance)" in said(codes)
+
+
+def test_a_mean_passed_as_sampled_is_noticed():
+    codes = polarised()
+    assert "latents 0, 1, 2, 3" in said({**codes, "sampled": codes["mean"]})
+
+
+def test_rounding_of_a_tiny_variance_is_not_taken_for_a_mistake():
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=(1000, 1)) + 10, np.full((1000, 1), 1e-13)
+    sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+    codes = {"mean": mean, "variance": variance, "sampled": sampled}
+    assert "draws" not in said({name: array.astype(np.float32) for name, array in codes.items()})
+
+
+def test_few_samples_are_noticed():
+    few = {name: array[:30] for name, array in polarised().items()}
+    assert "30 samples are few for 4 latents" in said(few)
+    fewest = {name: array[:4] for name, array in polarised().items()}
+    assert "4 samples of 4 latents are always linearly dependent" in said(fewest)
+    assert "few for" not in said({name: array[:40] for name, array in polarised().items()})
+
+
+def test_an_unsure_type_is_named_with_its_shares():
+    codes = polarised()
+    codes["variance"][:, 1] = np.tile([0.05, 0.15], 1000)
+    regime = diagnose(**codes)
+    assert "The type of latent 1 is unsure: in the bootstrap it is active" in " ".join(regime.notes)
+    assert "Unsure about latent 1" in regime.verdict
+
+
+def test_a_type_that_hangs_on_alpha_is_named():
+    codes = polarised()
+    codes["variance"][:, 1] = 0.09
+    assert "The type of latent 1 hangs on α: it changes at α = 0.090." in said(codes)
+    codes["variance"][:, 1] = 0.11
+    assert "The type of latent 1 hangs on α: it changes at α = 0.110." in said(codes)
+
+
+def test_a_uniformly_noisy_latent_is_told_from_a_mixture():
+    mean, variance, sampled = linear_vae([100.0, 2.0, 0.1], noise=1.0)
+    codes = {"mean": mean, "variance": variance, "sampled": sampled}
+    assert "Uniformly noisy: latent 1." in said(codes)
+    assert "mixed latents are not Gaussian" not in said(codes)
+    variance[:, 1] = np.tile([0.02, 1.0], 1000)
+    assert "Uniformly noisy" not in said(codes)
+    assert "mixed latents are not Gaussian: latent 1." in said(codes)
+
+
+def test_a_passive_latent_with_a_displaced_mean_is_named():
+    codes = polarised()
+    for name in ("mean", "sampled"):
+        codes[name][:, 3] += 1
+    assert "with a mean away from the prior's (mean (μ − μ†)²/Σ† ≥ 0.1): latent 3." in said(codes)
+
+
+def test_constant_and_linearly_dependent_latents_are_named():
+    codes = polarised()
+    codes["mean"][:, 3] = 0.25
+    codes["mean"][:, 2] = 2 * codes["mean"][:, 0]
+    notes = said(codes)
+    assert "Constant in the mean representation: latent 3." in notes
+    assert "In the mean representation a latent is a linear function of others" in notes
+
+
+def test_a_point_posterior_is_named():
+    codes = polarised()
+    codes["variance"][0, 1] = 0
+    assert "A posterior variance of 0 makes the KL infinite in latent 1." in said(codes)
+
+
+def test_a_skewed_sampled_latent_is_named_and_a_gaussian_one_is_not():
+    codes = polarised()
+    codes["mean"][:, 0] = np.random.default_rng(1).exponential(size=2000)
+    codes["sampled"][:, 0] = codes["mean"][:, 0] + np.sqrt(codes["variance"][:, 0]) * codes["sampled"][:, 2]
+    assert "Skewness or excess kurtosis beyond 1" in said(codes)
+    assert "approximation for latent 0." in said(codes)
+
+
+def test_a_conditional_prior_and_a_rate_of_the_models_own_come_with_a_caution():
+    codes = polarised()
+    prior = np.random.default_rng(0).uniform(0.9, 1.1, size=(2000, 4))
+    assert "a small KL does not make a latent passive" in said(codes, prior_variance=prior)
+    regime = diagnose(Representation(**codes, rate=np.full((2000, 4), 0.5)))
+    assert "The KLs are the model's own" in " ".join(regime.notes)
+
+
+def test_fewer_latents_in_use_than_factors_is_over_pruned():
+    factors = np.random.default_rng(0).integers(3, size=(2000, 4))
+    factors[:, 3] = 1  # does not vary
+    noted = " ".join(diagnose(Representation(**polarised(), factors=factors)).notes)
+    assert "Over-pruned: 2 latents" in noted
+    assert "3 factors that vary" in noted
+    assert diagnose(Representation(**polarised(), factors=factors[:, 2:])).notes == ()
+
+
+def test_a_sampled_array_drawn_here_is_said_so():
+    codes = polarised()
+    del codes["sampled"]
+    assert "sampled was not given" in said(codes)

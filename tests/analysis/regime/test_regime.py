@@ -1,0 +1,102 @@
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from analysis.regime.linear_vae import linear_vae
+from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
+
+
+def regime(**changes):
+    mean, variance, sampled = linear_vae([2.0, 50.0, 0.5, 20.0, 0.1], noise=1.0)
+    return diagnose(Representation(mean, variance, sampled, **changes))
+
+
+def infinite():
+    rng = np.random.default_rng(0)
+    mean, variance = np.repeat(rng.normal(size=(100, 1)), 2, axis=1), rng.uniform(0.1, 1, size=(100, 2))
+    variance[0, 1] = 0
+    return diagnose(mean=mean, variance=variance)
+
+
+@pytest.mark.parametrize("make", [regime, infinite])
+def test_json_gives_the_same_record_back_bit_for_bit(make):
+    found = make()
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert Regime.from_dict(json.loads(text)) == found
+    assert json.dumps(Regime.from_dict(json.loads(text)).to_dict()) == text
+
+
+def test_infinite_numbers_are_words_in_json():
+    stored = infinite().to_dict()
+    assert stored["kl"] == stored["mean"]["total_correlation"] == "Infinity"
+    assert stored["polarisation"]["delta"] is None
+    assert infinite().mean.total_correlation == math.inf
+
+
+def test_a_record_of_another_version_is_refused():
+    stored = regime().to_dict()
+    del stored["latents"][0]["kl"]
+    with pytest.raises(InputError, match=r"a stored Latent must have the fields .*diagnose the model again"):
+        Regime.from_dict(stored)
+    stored = regime().to_dict()
+    stored["latents"][0]["type"] = "dead"
+    with pytest.raises(
+        InputError, match="expected one of active, mixed, passive in a stored record, got 'dead'"
+    ):
+        Regime.from_dict(stored)
+
+
+def test_types_counts_and_selections_say_the_same():
+    found = regime()
+    assert found.types == ["mixed", "active", "passive", "active", "passive"]
+    assert found.counts == {"active": 2, "mixed": 1, "passive": 2}
+    assert found.select("active+mixed") == [0, 1, 3]
+    assert [partner.latent for partner in found.passive_partners] == [2, 4]
+
+
+def test_the_record_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        regime().kl = 0.0
+
+
+def test_it_prints_the_verdict_first_and_aligned_tables_by_kl():
+    text = str(regime())
+    assert text.startswith("5 latents: 2 active, 1 mixed, 2 passive. KL ")
+    block = next(part for part in text.split("\n\n") if part.startswith("Latents by KL"))
+    header, *rows = block.splitlines()[1:]
+    assert [row.split()[:2] for row in rows][:3] == [["1", "active"], ["3", "active"], ["0", "mixed"]]
+    assert {len(line) for line in (header, *rows)} == {len(header)}
+    # ½ log 50 = 1.956 nats stands under its heading.
+    end = header.index(" KL ") + 3
+    assert rows[0][:end].endswith("1.956")
+    assert "Read with care\n- " in text
+
+
+def test_the_share_of_the_kl_in_active_latents_is_in_the_verdict():
+    active, all_latents = 0.5 * math.log(50 * 20), 0.5 * math.log(50 * 20 * 2)
+    assert (
+        f"KL {all_latents:.2f} nats, {active / all_latents:.0%} of it in active latents." in regime().verdict
+    )
+
+
+def test_it_prints_without_other_latents_and_with_infinite_numbers():
+    one = diagnose(mean=np.zeros((10, 1)), variance=np.ones((10, 1)))
+    assert str(one).startswith("1 latent: 0 active, 0 mixed, 1 passive. The KL is 0")
+    assert "The KL is infinite." in str(infinite())
+    assert "∞" in str(infinite())
+    assert "nan" not in str(one) + str(infinite())
+
+
+def test_html_escapes_what_could_be_markup():
+    found = regime(meaning_of_passive="<script>alert(1)</script> & more")
+    page = found._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+    assert page.count("<table>") == page.count("</table>") == 6
+    assert "<strong>5 latents: 2 active" in page

@@ -1,0 +1,277 @@
+"""Writing and reading files so that nothing half-written looks whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+
+TENSORS = {
+    "weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
+    "bias": torch.tensor([0.1, -0.0, 1e-300], dtype=torch.float64),
+    "scalar": torch.tensor(7),
+    "empty": torch.zeros(0, 4),
+    "bytes": torch.arange(5, dtype=torch.uint8),
+}
+METADATA = {"step": 12, "λ": [1.5, None, "é"], "nested": {"variance": 0.1}}
+
+
+def same_tensors(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return files.digest_tensors(a) == files.digest_tensors(b) and a.keys() == b.keys()
+
+
+def test_an_exception_while_writing_keeps_the_old_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    files.write_json(path, {"a": 1})
+
+    def write_half() -> None:
+        with files.atomic(path) as part:
+            part.write_text('{"a"')
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half()
+    assert files.read_json(path) == {"a": 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    files.write_json(path, {"a": 1})
+    for value in (float("nan"), float("inf"), {1, 2}):
+        with pytest.raises((ValueError, TypeError)):
+            files.write_json(path, {"a": value})
+    assert files.read_json(path) == {"a": 1}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_folders_on_the_way_are_made_and_the_mode_follows_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "note.txt"
+    files.write_text(path, "ναί\n")
+    assert path.read_bytes() == "ναί\n".encode()
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_json_comes_back_as_it_was(tmp_path: Path) -> None:
+    value = {"é": [1, 2.5, None, True, "λ"], "tiny": 5e-324, "third": 1 / 3}
+    files.write_json(tmp_path / "v.json", value)
+    assert files.read_json(tmp_path / "v.json") == value
+
+
+def test_every_truncation_of_a_json_file_is_named_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    files.write_json(path, {"λ": [1, 2], "name": "beta"})
+    whole = path.read_bytes().rstrip(b"\n")
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(PolariscopeError, match=r"v\.json is damaged: it is not JSON"):
+            files.read_json(path)
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "step-1"
+    with files.atomic_folder(path) as part:
+        (part / "a.txt").write_text("one")
+        assert not path.exists()
+
+    def write_half() -> None:
+        with files.atomic_folder(path) as part:
+            (part / "a.txt").write_text("two")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half()
+    assert (path / "a.txt").read_text() == "one"
+    with files.atomic_folder(path) as part:
+        (part / "b.txt").write_text("three")
+    assert [file.name for file in path.iterdir()] == ["b.txt"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["step-1"]
+
+
+def test_an_old_folder_is_never_half_deleted_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Deleting is where a kill would strike: when it starts, the name must already show the new folder.
+    path = tmp_path / "step-1"
+    with files.atomic_folder(path) as part:
+        (part / "old.txt").write_text("old")
+    seen: list[list[str]] = []
+    monkeypatch.setattr(
+        files.shutil, "rmtree", lambda *_, **__: seen.append([file.name for file in path.iterdir()])
+    )
+    with files.atomic_folder(path) as part:
+        (part / "new.txt").write_text("new")
+    assert seen
+    assert all(names == ["new.txt"] for names in seen)
+
+
+def test_tensors_and_their_metadata_come_back_bit_for_bit(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    files.write_tensors(path, TENSORS, METADATA)
+    tensors, metadata = files.read_tensors(path)
+    assert same_tensors(tensors, TENSORS)
+    assert metadata == METADATA
+
+
+def test_the_same_tensors_make_the_same_bytes(tmp_path: Path) -> None:
+    for number in range(8):
+        files.write_tensors(tmp_path / str(number), TENSORS, METADATA)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+
+
+def test_a_strided_tensor_is_stored_by_its_values(tmp_path: Path) -> None:
+    strided = torch.arange(48.0).reshape(1, 3, 4, 4).to(memory_format=torch.channels_last)
+    files.write_tensors(tmp_path / "t", {"x": strided, "y": strided[:, :, ::2]}, {})
+    tensors, _ = files.read_tensors(tmp_path / "t")
+    assert torch.equal(tensors["x"], strided)
+    assert torch.equal(tensors["y"], strided[:, :, ::2])
+
+
+def test_a_flipped_byte_anywhere_is_detected_or_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    files.write_tensors(path, TENSORS, METADATA)
+    whole = path.read_bytes()
+    harmless = []
+    for position in range(len(whole)):
+        for bit in (1, 4):  # another character of the same kind, and another kind
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                tensors, metadata = files.read_tensors(path)
+            except PolariscopeError as error:
+                assert str(path) in str(error)  # noqa: PT017
+                continue
+            harmless.append(position)
+            assert same_tensors(tensors, TENSORS)
+            assert metadata == METADATA
+    assert len(harmless) < 10, "only padding may be flipped without notice"
+
+
+def test_a_truncated_file_is_named_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    files.write_tensors(path, TENSORS, METADATA)
+    whole = path.read_bytes()
+    for length in (0, 1, 7, 8, 20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(PolariscopeError, match=r"t\.safetensors is damaged"):
+            files.read_tensors(path)
+
+
+def test_a_safetensors_file_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.ones(2)}, tmp_path / "foreign")
+    with pytest.raises(PolariscopeError, match="was not written by polariscope"):
+        files.read_tensors(tmp_path / "foreign")
+
+
+def test_a_digest_ignores_the_order_of_keys_and_nothing_else() -> None:
+    assert files.digest({"a": 1, "b": [1, 2]}) == files.digest({"b": [1, 2], "a": 1})
+    values = [{"a": 1}, {"a": 1.5}, {"a": "1"}, {"b": 1}, {"a": [1]}, {"a": None}, [1, 2], [2, 1], "é", "e"]
+    assert len({files.digest(value) for value in values}) == len(values)
+    # Frozen: run names on disk depend on it. SHA-256 of {"a":1,"λ":"é"} in UTF-8.
+    expected = __import__("hashlib").sha256('{"a":1,"λ":"é"}'.encode()).hexdigest()
+    assert files.digest({"λ": "é", "a": 1}) == expected
+
+
+def test_the_digest_of_an_array_sees_values_type_and_shape_but_not_layout() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    different = [
+        array,
+        array.astype(np.float32),
+        array.reshape(4, 3),
+        array + 1,
+        array.ravel(),
+        array[:0],
+        array > 2,
+    ]
+    assert len({files.digest_array(a) for a in different}) == len(different)
+    assert files.digest_array(np.asfortranarray(array)) == files.digest_array(array)
+    assert files.digest_array(array[:, ::-1][:, ::-1]) == files.digest_array(array)
+
+
+def test_the_digest_of_tensors_sees_names_values_types_and_shapes() -> None:
+    x = torch.arange(6.0)
+    different = [
+        {"x": x},
+        {"y": x},
+        {"x": x.double()},
+        {"x": x.reshape(2, 3)},
+        {"x": x, "y": x},
+        {"x": x.clone().index_fill_(0, torch.tensor(0), -0.0)},
+        {},
+    ]
+    assert len({files.digest_tensors(tensors) for tensors in different}) == len(different)
+    assert files.digest_tensors({"a": x, "b": 2 * x}) == files.digest_tensors({"b": 2 * x, "a": x})
+
+
+def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert files.digest_file(tmp_path / "abc").startswith("ba7816bf8f01cfea414140de5dae2223")  # FIPS 180-2
+
+
+WRITER = """
+import sys, itertools
+from pathlib import Path
+import torch
+from polariscope.core import files
+folder = Path(sys.argv[1])
+for number in itertools.count():
+    files.write_json(folder / "v.json", {"number": number, "again": [number] * 2000})
+    files.write_tensors(folder / "t.safetensors", {"x": torch.full((2000,), float(number))}, {"number": number})
+    if number == 0:
+        print("started", flush=True)
+"""
+
+
+def test_a_killed_writer_never_leaves_a_torn_file(tmp_path: Path) -> None:
+    pause = random.Random(0)
+    numbers = []
+    for _ in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(pause.uniform(0.0, 0.1))
+            process.send_signal(signal.SIGKILL)
+        value = files.read_json(tmp_path / "v.json")
+        assert value["again"] == [value["number"]] * 2000
+        tensors, metadata = files.read_tensors(tmp_path / "t.safetensors")
+        assert torch.equal(tensors["x"], torch.full((2000,), float(metadata["number"])))
+        numbers.append(value["number"])
+    assert max(numbers) > 1, "the writers were killed before they wrote again"
+    assert {entry.suffix for entry in tmp_path.iterdir()} <= {".json", ".safetensors", ".part"}
+
+
+KILLED_IN_A_WRITE = """
+import resource, signal, sys
+from pathlib import Path
+import torch
+from polariscope.core import files
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+files.write_tensors(Path(sys.argv[1]) / "t.safetensors", {"x": torch.zeros(100_000)}, {})
+"""
+
+
+def test_a_writer_killed_in_the_middle_leaves_only_a_file_known_to_be_a_part(tmp_path: Path) -> None:
+    process = subprocess.run([sys.executable, "-c", KILLED_IN_A_WRITE, str(tmp_path)], check=False)
+    assert process.returncode == -signal.SIGXFSZ
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".t.safetensors.")
+    assert left.suffix == ".part"

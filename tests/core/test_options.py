@@ -1,0 +1,213 @@
+"""Options of a concept: read from its signature, checked at the door."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from typing import Any, Literal
+
+import pytest
+
+from polariscope.core.errors import InputError
+from polariscope.core.options import build, check_options, describe, describe_concept, options_of, plain
+from polariscope.core.registry import Family
+from polariscope.models.likelihoods import likelihood
+from polariscope.models.nets import net
+from polariscope.models.posteriors import posterior
+from polariscope.models.priors import prior
+from polariscope.objectives import objective
+
+FAMILIES = [net, posterior, prior, likelihood, objective]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parent:
+    """Has an option of its own."""
+
+    depth: int = 2
+    """How deep
+    it is."""
+    hidden: int = dataclasses.field(default=0, init=False)
+    """Not an option: it cannot be given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Child(Parent):
+    """One option of each kind."""
+
+    beta: float = 4.0
+    """Weight β."""
+    widths: tuple[int, ...] = (60, 40)
+    """Widths of the layers."""
+    kernel: Literal[2, 4] = 2
+    """Kernel size."""
+    mode: Literal["no", "shared"] = "no"
+    """A choice of words."""
+    limit: float | None = None
+    """None: no limit."""
+    flag: bool = False
+    """A switch."""
+    label: str = "none so far"
+    bins: list[int] = dataclasses.field(default_factory=lambda: [1, 2])
+    """From a factory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Needy:
+    """Has an option without a default."""
+
+    path: str
+    """Must be given."""
+    seed: int = 0
+    """May be given."""
+
+
+def estimator(x: Any, y: Any = 3, *, k: int = 5, ratio: float) -> float:
+    return k * ratio * x * y
+
+
+def check(**given: Any) -> dict[str, Any]:
+    return check_options("thing 'child'", Child, given)
+
+
+def test_options_of_a_dataclass_are_its_fields_in_order_with_the_inherited_ones() -> None:
+    options = options_of(Child)
+    assert list(options) == ["depth", "beta", "widths", "kernel", "mode", "limit", "flag", "label", "bins"]
+    assert options["beta"].annotation is float
+    assert options["beta"].default == 4.0
+    assert options["bins"].default == [1, 2]
+    assert not options["bins"].required
+
+
+def test_the_docstring_under_a_field_is_its_help() -> None:
+    options = options_of(Child)
+    assert options["beta"].help == "Weight β."
+    assert options["depth"].help == "How deep it is."
+    assert options["label"].help == ""
+
+
+def test_options_of_a_function_are_its_keyword_only_arguments() -> None:
+    options = options_of(estimator)
+    assert list(options) == ["k", "ratio"]
+    assert options["k"].default == 5
+    assert options["ratio"].required
+    assert options["ratio"].annotation is float
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("beta", "4", 4.0),
+        ("beta", "1e-4", 1e-4),
+        ("beta", 4, 4.0),
+        ("depth", "3", 3),
+        ("widths", "60,40,20", (60, 40, 20)),
+        ("widths", "60, 40", (60, 40)),
+        ("widths", "60", (60,)),
+        ("widths", "", ()),
+        ("widths", [7, 8], (7, 8)),
+        ("kernel", "4", 4),
+        ("kernel", 4, 4),
+        ("mode", "shared", "shared"),
+        ("limit", "none", None),
+        ("limit", "None", None),
+        ("limit", None, None),
+        ("limit", "0.5", 0.5),
+        ("flag", "true", True),
+        ("flag", "no", False),
+        ("label", "none", "none"),
+    ],
+)
+def test_text_from_a_command_line_becomes_the_options_type(name: str, value: Any, expected: Any) -> None:
+    checked = check(**{name: value})
+    assert checked == {name: expected}
+    assert type(checked[name]) is type(expected)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(
+        InputError, match=r"no option of thing 'child' named 'betta'; there are .*Did you mean 'beta'\?"
+    ):
+        check(betta=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("beta", "four", "option beta of thing 'child' must be a number, got 'four'"),
+        ("depth", 2.5, "option depth of thing 'child' must be an integer, got 2.5"),
+        ("widths", "60,x", "option widths of thing 'child' must be a list of integers, got '60,x'"),
+        ("kernel", 3, "option kernel of thing 'child' must be one of 2, 4, got 3"),
+        ("kernel", "3", "option kernel of thing 'child' must be one of 2, 4, got '3'"),
+        ("mode", "maybe", "option mode of thing 'child' must be one of no, shared, got 'maybe'"),
+        ("limit", "low", "option limit of thing 'child' must be a number or none, got 'low'"),
+        ("flag", "perhaps", "option flag of thing 'child' must be true or false, got 'perhaps'"),
+        ("beta", None, "option beta of thing 'child' must be a number, got None"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_in_words(name: str, value: Any, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(**{name: value})
+    assert str(caught.value).startswith(words)
+
+
+def test_an_option_without_a_default_must_be_given() -> None:
+    with pytest.raises(InputError, match="thing 'needy' needs path"):
+        check_options("thing 'needy'", Needy, {"seed": 1})
+    assert check_options("thing 'needy'", Needy, {"path": "a"}) == {"path": "a"}
+
+
+def test_types_are_described_in_words() -> None:
+    assert describe(tuple[float, ...]) == "a list of numbers"
+    assert describe(str) == "a word"
+    assert describe(Literal["a", "b"]) == "one of a, b"
+    assert describe(Child) == "Child"
+
+
+def test_plain_makes_json_of_tuples_and_keys() -> None:
+    assert plain({1: (2, {"a": (3,)}), "b": [None, "c"]}) == {"1": [2, {"a": [3]}], "b": [None, "c"]}
+
+
+MEMBERS = [(family, name) for family in FAMILIES for name in family]
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), MEMBERS, ids=lambda value: value if isinstance(value, str) else value.noun
+)
+def test_building_from_the_record_of_a_concept_gives_an_equal_one(family: Family, name: str) -> None:
+    made = build(family, name)
+    record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
+    assert record["name"] == name
+    assert build(family, record) == made
+
+
+def test_records_keep_options_that_are_not_the_default() -> None:
+    made = build(net, "mlp", {"encoder_widths": "8,4", "activation": "relu"})
+    record = json.loads(json.dumps(describe_concept(net, made)))
+    assert record["encoder_widths"] == [8, 4]
+    assert build(net, record) == made != build(net, "mlp")
+
+
+def test_build_takes_a_name_a_mapping_or_a_finished_object() -> None:
+    beta = build(objective, "beta", {"beta": "2"})
+    assert build(objective, {"name": "beta", "beta": 2}) == beta
+    assert build(objective, {"name": "beta", "beta": 3}, {"beta": 2}) == beta
+    assert build(objective, beta) is beta
+
+
+def test_build_refuses_what_it_cannot_use() -> None:
+    with pytest.raises(InputError, match="needs a 'name', got \\['beta'\\]"):
+        build(objective, {"beta": 2})
+    with pytest.raises(InputError, match="takes no further options, got beta"):
+        build(objective, build(objective, "beta"), {"beta": 2})
+    with pytest.raises(InputError, match="is not a registered objective"):
+        build(objective, build(prior, "isotropic"))
+    with pytest.raises(InputError, match="no option of objective 'vae' named 'beta'"):
+        build(objective, "vae", {"beta": 2})
+
+
+def test_every_member_is_importable_from_its_own_file() -> None:
+    for family, name in MEMBERS:
+        member = family[name]
+        assert getattr(importlib.import_module(member.__module__), member.__name__) is member

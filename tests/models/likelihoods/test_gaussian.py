@@ -1,0 +1,113 @@
+"""Gaussian likelihood with fixed or learned variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from oracles import assert_mean_is, minimise
+from polariscope.core.errors import InputError
+from polariscope.models.likelihoods.gaussian import GaussianDistribution, GaussianLikelihood
+
+SHAPE = (4, 2, 3, 5)
+
+
+@pytest.fixture
+def random() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("learned", ["no", "shared"])
+@pytest.mark.parametrize("variance", [0.01, 1.0, 7.0])
+def test_one_variance_gives_the_summed_normal_log_density(
+    random: np.random.Generator, learned: str, variance: float
+) -> None:
+    mean, x = random.normal(size=SHAPE), random.normal(size=SHAPE)
+    head = GaussianLikelihood(variance=variance, learned=learned).head().double()  # type: ignore[arg-type]
+    found = head(torch.from_numpy(mean)).log_density(torch.from_numpy(x)).detach().numpy()
+    by_scipy = stats.norm.logpdf(x, mean, np.sqrt(variance)).sum(axis=(1, 2, 3))
+    # log γ is kept in float32: relative error 2⁻²⁴ of log γ, which enters the square as a factor.
+    np.testing.assert_allclose(found, by_scipy, rtol=1e-6)
+
+
+def test_a_variance_per_value_gives_the_summed_normal_log_density(random: np.random.Generator) -> None:
+    mean, raw, x = (random.normal(size=SHAPE) for _ in range(3))
+    head = GaussianLikelihood(variance=0.3, learned="per-value").head()
+    distribution = head(torch.from_numpy(np.concatenate([mean, raw], axis=1)))
+    above = np.sqrt(0.3) - 1e-3
+    scale = np.log1p(np.exp(raw + np.log(np.expm1(above)))) + 1e-3  # softplus(raw + offset) + floor
+    np.testing.assert_allclose(distribution.log_variance.numpy(), 2 * np.log(scale), rtol=1e-9, atol=1e-12)
+    by_scipy = stats.norm.logpdf(x, mean, scale).sum(axis=(1, 2, 3))
+    np.testing.assert_allclose(distribution.log_density(torch.from_numpy(x)).numpy(), by_scipy, rtol=1e-9)
+
+
+@pytest.mark.parametrize("variance", [1e-4, 0.5, 1.0, 100.0])
+@pytest.mark.parametrize("learned", ["no", "shared", "per-value"])
+def test_every_kind_starts_at_the_given_variance(variance: float, learned: str) -> None:
+    likelihood = GaussianLikelihood(variance=variance, learned=learned)  # type: ignore[arg-type]
+    raw = torch.zeros(2, likelihood.n_parameters, 3, dtype=torch.float64)
+    found = torch.exp(likelihood.head()(raw).log_variance.detach()).double()
+    np.testing.assert_allclose(found.numpy(), variance, rtol=1e-5)  # float32 logarithm
+
+
+def test_a_variance_per_value_never_reaches_zero() -> None:
+    head = GaussianLikelihood(learned="per-value").head()
+    distribution = head(torch.cat([torch.zeros(1, 3), torch.full((1, 3), -1e4)], dim=1))
+    assert distribution.log_variance.exp().sqrt().min() >= 1e-3 * (1 - 1e-6)
+    assert torch.isfinite(distribution.log_density(torch.zeros(1, 3))).all()
+
+
+def test_a_sum_of_squares_is_variance_one_half_up_to_a_constant(random: np.random.Generator) -> None:
+    x, a, b = (torch.from_numpy(random.normal(size=(3, 6))) for _ in range(3))
+    head = GaussianLikelihood(variance=0.5).head().double()
+    difference = head(a).log_density(x) - head(b).log_density(x)
+    squares = ((x - b) ** 2).sum(1) - ((x - a) ** 2).sum(1)
+    torch.testing.assert_close(difference, squares, rtol=1e-6, atol=0)
+    half = GaussianLikelihood(variance=1.0).head().double()
+    torch.testing.assert_close(2 * (half(a).log_density(x) - half(b).log_density(x)), squares)
+
+
+def test_the_best_shared_variance_is_the_mean_square_error(random: np.random.Generator) -> None:
+    # d/d log γ of ½(m log 2πγ + SSE/γ) = ½(m − SSE/γ) vanishes at γ = SSE/m.
+    x, mean = (torch.from_numpy(random.normal(size=(40, 7))) for _ in range(2))
+    head = GaussianLikelihood(learned="shared").head().double()
+    error = ((x - mean) ** 2).mean()
+    with torch.no_grad():
+        head.log_variance.copy_(error.log())
+    (gradient,) = torch.autograd.grad(head(mean).log_density(x).mean(), head.log_variance)
+    assert abs(float(gradient)) < 1e-12
+    with torch.no_grad():
+        head.log_variance.fill_(3.0)
+    assert minimise(lambda: -head(mean).log_density(x).mean(), [head.log_variance]) < 1e-8
+    torch.testing.assert_close(head.log_variance.detach().exp(), error, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("log_variance", [torch.tensor(-1.0), torch.tensor([[-3.0, 0.0, 2.0]])])
+def test_draws_have_the_mean_and_the_variance(log_variance: torch.Tensor) -> None:
+    mean = torch.tensor([[-2.0, 0.0, 5.0]], dtype=torch.float64).expand(20_000, 3)
+    distribution = GaussianDistribution(mean, log_variance.double())
+    draws = distribution.sample(torch.Generator().manual_seed(0)).numpy()
+    variance = np.broadcast_to(np.exp(log_variance.numpy()), (1, 3))[0]
+    assert_mean_is(draws, np.array([-2.0, 0.0, 5.0]))
+    assert_mean_is((draws - [-2.0, 0.0, 5.0]) ** 2, variance)
+
+
+def test_only_a_learned_variance_is_a_parameter() -> None:
+    assert not list(GaussianLikelihood().head().parameters())
+    assert [p.numel() for p in GaussianLikelihood(learned="shared").head().parameters()] == [1]
+    assert GaussianLikelihood(learned="per-value").n_parameters == 2
+    assert GaussianLikelihood(learned="shared").n_parameters == 1
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_variance_that_is_none_is_refused(variance: float) -> None:
+    with pytest.raises(InputError, match="likelihood variance must be positive, got"):
+        GaussianLikelihood(variance=variance)
+
+
+def test_a_variance_at_the_floor_cannot_start_a_learned_one_per_value() -> None:
+    with pytest.raises(InputError, match="must exceed 1e-06 when it is learned per value"):
+        GaussianLikelihood(variance=1e-6, learned="per-value")
+    assert GaussianLikelihood(variance=1e-6, learned="shared").variance == 1e-6

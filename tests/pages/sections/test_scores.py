@@ -1,0 +1,157 @@
+"""Scores come back from scores.json as they were, and the page shows them or says what is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polariscope.analysis.metrics import Score, family
+from polariscope.analysis.score import Scores, score
+from polariscope.cli.score import keep_scores
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+from polariscope.models.model import load_model
+from polariscope.pages.page import render
+from polariscope.pages.record import ReportRecord, make_record, open_run
+from polariscope.pages.sections.scores import is_no_better_than_chance, read_scores, scores_view
+from polariscope.runs.encode import encode
+
+METRICS = "mig,dci:lasso,probe,sap:r2,tc,udr"
+
+
+@pytest.fixture(scope="module")
+def scored_run(image_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("scored") / "image"
+    shutil.copytree(image_run, run)
+    model, dataset = open_run(run)
+    scores = score(encode(model, dataset, 600, 0), METRICS)
+    keep_scores(run / "scores.json", scores, model.digest)
+    return run
+
+
+@pytest.fixture(scope="module")
+def record(scored_run: Path) -> ReportRecord:
+    return make_record(scored_run, n_samples=500)
+
+
+@pytest.fixture(scope="module")
+def page(record: ReportRecord) -> str:
+    text = render(record)
+    return text[text.index('<section aria-labelledby="scores">') : text.index('aria-labelledby="geometry"')]
+
+
+def test_what_is_read_is_what_was_written(scored_run: Path) -> None:
+    stored = files.read_json(scored_run / "scores.json")
+    assert stored.pop("digests") == [load_model(scored_run).digest]
+    assert read_scores(scored_run / "scores.json").to_dict() == stored
+
+
+def test_infinite_bounds_come_back_as_infinity(scored_run: Path) -> None:
+    assert read_scores(scored_run / "scores.json")["tc"].bounds == (0.0, np.inf)
+
+
+def test_the_record_holds_the_scores_and_the_page_their_numbers_and_meaning(
+    record: ReportRecord, page: str
+) -> None:
+    assert isinstance(record.scores, Scores)
+    assert set(record.scores.scores) == {"mig", "dci:lasso", "probe", "sap:r2", "tc"}
+    rows = re.findall(r'<tr><th scope="row".*?</tr>', page)
+    assert len(rows) == 5
+    for row, (word, found) in zip(rows, record.scores.scores.items(), strict=True):
+        assert f">{word.partition(':')[0]} " in row
+        assert found.variant in row
+        assert f"{found.value:.3f}" in row
+        assert ("higher" if found.higher_is_better else "lower") in row
+        assert family.summary(found.metric).replace("'", "&#39;") in row
+    assert "Not scored, udr: it compares several models" in page
+
+
+def test_the_figures_show_every_latent_and_factor(record: ReportRecord, page: str) -> None:
+    for key in ("information", "importance", "probe-sizes", "probe-types"):
+        assert f'id="{key}-' in page
+    charts = page.split('<div class="card chart">')[1:3]
+    assert record.scores is not None
+    for chart in charts:
+        for label in (*record.scores.factor_names, *map(str, range(record.scores.n_latents))):
+            assert f">{label}</text>" in chart
+
+
+def test_the_information_map_names_the_latent_that_knows_most(record: ReportRecord, page: str) -> None:
+    assert record.scores is not None
+    found = record.scores["mig"]
+    assert found.matrix is not None
+    for column, name in enumerate(record.scores.factor_names):
+        share = found.matrix[:, column].max() / found.details["factor_entropies"][column]
+        assert f"{name} latent {found.matrix[:, column].argmax()} ({share:.2f})" in page
+
+
+def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_record: ReportRecord) -> None:
+    assert image_record.scores is None
+    page = (image_run / "report.html").read_text(encoding="utf-8")
+    assert "<code>polariscope score image</code>" in page
+    assert "Which latent holds which factor" not in page
+
+
+def damaged(change: str, stored: dict) -> dict | list:
+    if change == "missing":
+        del stored["scores"]["mig"]["value"]
+    elif change == "shape":
+        stored["scores"]["mig"]["matrix"].pop()
+    elif change == "null":
+        stored["scores"]["mig"]["value"] = None
+    elif change == "unknown":
+        stored["scores"]["migg"] = {**stored["scores"]["mig"], "metric": "migg"}
+    return [] if change == "list" else stored
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "null", "unknown", "list"])
+def test_a_damaged_file_is_named(scored_run: Path, tmp_path: Path, change: str) -> None:
+    stored = files.read_json(scored_run / "scores.json")
+    file = tmp_path / "scores.json"
+    file.write_text(json.dumps(damaged(change, stored)), encoding="utf-8")
+    with pytest.raises(PolariscopeError, match=rf"{file} is damaged .* score the run again"):
+        read_scores(file)
+
+
+def test_half_a_file_stops_the_report_and_is_named(scored_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(scored_run, run)
+    (run / "scores.json").write_text((run / "scores.json").read_text(encoding="utf-8")[:500])
+    with pytest.raises(PolariscopeError, match=r"scores\.json is damaged: it is not JSON"):
+        make_record(run, n_samples=100)
+
+
+def test_scores_of_another_model_are_refused(scored_run: Path) -> None:
+    with pytest.raises(PolariscopeError, match="has scores of 6 latents, but the model has 5"):
+        read_scores(scored_run / "scores.json", n_latents=5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "chance", "expected"),
+    [
+        ("mig", (0.1, 0.3), 0.05, False),
+        ("mig", (0.1, 0.3), 0.15, True),
+        ("mig", None, 0.3, True),
+        ("mig", (0.1, 0.3), None, False),
+        ("hoyer", (0.1, 0.3), 0.4, False),  # knows no factors, so that chance is no bar to clear
+    ],
+)
+def test_no_better_than_chance_is_when_the_interval_reaches_it(
+    metric: str, interval: tuple[float, float] | None, chance: float | None, expected: bool
+) -> None:
+    found = Score(0.2, interval, chance, (0.0, 1.0), True, "", metric=metric)
+    assert is_no_better_than_chance(found) is expected
+
+
+def test_scores_without_figures_have_a_table_only(record: ReportRecord) -> None:
+    assert record.scores is not None
+    few = Scores({"tc": record.scores["tc"]}, {}, "mean", 600, 6, (), 0)
+    view = scores_view(few, record.regime)
+    assert view["information"] is view["importance"] is None
+    assert view["probe"] == []
+    assert [row["bar"] for row in view["rows"]] == [None]  # a range without end has no bar

@@ -1,0 +1,89 @@
+"""What the report says in words is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.regime import Regime
+from polariscope.data.sources import load_dataset
+from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.words import explanation, headline, number, percent, repeat_call, settings_groups
+from polariscope.training.train import plan
+
+
+def regime_with(variances: list[float]) -> Regime:
+    rng = np.random.default_rng(0)
+    variance = np.full((200, len(variances)), variances)
+    return diagnose(
+        mean=rng.normal(size=variance.shape) * np.sqrt(np.maximum(1 - variance, 0)), variance=variance
+    )
+
+
+def test_the_headline_counts_the_types_that_occur() -> None:
+    assert headline(regime_with([0.01, 0.5, 1.0, 1.0])) == "4 latents: 1 active, 1 mixed, 2 passive"
+    assert headline(regime_with([1.0])) == "1 latent: 1 passive"
+
+
+@pytest.mark.parametrize(
+    ("variances", "says"),
+    [
+        ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents; the other 2 carry nothing. Latents 0, 1 carry"),
+        ([0.01, 1.0], "1 of 2 latents; the other one carries nothing. Latent 0 carries"),
+        ([0.01, 0.02], "None is left over"),
+        ([0.01, 0.02, 0.001, 0.88], "Latent 3 says next to nothing"),  # −½ ln 0.88 = 0.06 of 7.8 nats
+        ([0.01], "uses its only latent"),
+        ([1.0, 1.0], "No latent says anything"),
+    ],
+)
+def test_the_explanation_fits_the_counts(variances: list[float], says: str) -> None:
+    assert says in explanation(regime_with(variances))
+
+
+def test_the_share_in_the_explanation_is_that_of_the_kl() -> None:
+    regime = regime_with([0.001, 0.01, 0.02, 0.05, 0.08])
+    share = sum(sorted((latent.kl for latent in regime.latents), reverse=True)[:3]) / regime.kl
+    assert percent(share) in explanation(regime)
+
+
+def test_numbers_keep_what_matters() -> None:
+    assert [number(value) for value in (0.0, 1e-9, -1e-9)] == ["0", "<\xa00.001", ">\xa0−0.001"]
+    assert [percent(value) for value in (1.678, 0.0123, -0.6)] == ["168\xa0%", "1.2\xa0%", "−60\xa0%"]
+
+
+def test_the_code_to_repeat_a_run_gives_the_same_settings(
+    image_record: ReportRecord, flat_record: ReportRecord, conditional_run: Path, headless_run: Path
+) -> None:
+    others = (make_record(run, n_samples=500) for run in (conditional_run, headless_run))
+    for record in (image_record, flat_record, *others):
+        repeated: dict[str, Any] = {}
+
+        def train(data: Any, out: str, repeated: dict[str, Any] = repeated, **options: Any) -> None:
+            repeated.update(plan(data, **options).describe("cpu"), out=out)
+
+        code = repeat_call(record.settings, record.name).replace("import polariscope as ps", "")
+        exec(code, {"ps": SimpleNamespace(load_dataset=load_dataset, train=train)})
+        assert repeated["hash"] == record.settings["hash"]
+        assert repeated["out"] == record.name
+
+
+def test_every_part_of_the_settings_is_listed(flat_record: ReportRecord) -> None:
+    groups = {title: dict(rows) for title, rows in settings_groups(flat_record.settings)}
+    assert groups["prior"] == {"name": "isotropic", "scale": "2"}
+    assert groups["likelihood"]["variance"] == "0.2"
+    assert groups["training"]["learning rate"] == "0.02"
+    assert set(groups) >= {
+        "data",
+        "objective",
+        "net",
+        "posterior",
+        "prior",
+        "likelihood",
+        "training",
+        "environment",
+    }
