@@ -275,3 +275,55 @@ def test_a_writer_killed_in_the_middle_leaves_only_a_file_known_to_be_a_part(tmp
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".t.safetensors.")
     assert left.suffix == ".part"
+
+
+def test_the_next_write_in_a_folder_removes_what_a_killed_writer_left(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED_IN_A_WRITE, str(tmp_path)], check=False)
+    assert len(list(tmp_path.glob(".*.part"))) == 1
+    files.write_text(tmp_path / "note.txt", "other")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["note.txt"]
+
+
+def test_what_is_being_written_is_no_leftover_and_other_peoples_parts_are_not_ours(tmp_path: Path) -> None:
+    (tmp_path / ".download.part").write_text("a browser's")
+    with files.atomic(tmp_path / "a.txt") as part, files.atomic_folder(tmp_path / "folder") as folder:
+        assert files.remove_leftovers(tmp_path) == []
+        part.write_text("a")
+        (folder / "b.txt").write_text("b")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".download.part", "a.txt", "folder"]
+
+
+def test_a_folder_left_by_a_killed_writer_is_removed_too(tmp_path: Path) -> None:
+    left = tmp_path / f".step-1.abc{files.PART}"
+    left.mkdir()
+    (left / "half.txt").write_text("half")
+    assert files.remove_leftovers(tmp_path) == [left]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_named_with_the_file_and_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "v.json"
+    files.write_json(path, {"a": 1})
+
+    def to_full_disk(part: Path, text: str, **options: str) -> None:
+        with open("/dev/full", "w", **options) as full:
+            full.write(text)
+
+    monkeypatch.setattr(Path, "write_text", to_full_disk)
+    with pytest.raises(files.WriteError, match=r"v\.json could not be written: No space left on device"):
+        files.write_json(path, {"a": 2})
+    monkeypatch.undo()
+    assert files.read_json(path) == {"a": 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["v.json"]
+
+
+def test_a_header_is_read_without_the_tensors_and_a_broken_one_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    files.write_tensors(path, TENSORS, METADATA)
+    assert files.read_header(path) == METADATA
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(PolariscopeError, match=r"t\.safetensors is damaged"):
+        files.read_header(path)

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError, PolariscopeError
 
+try:
+    import fcntl
+except ImportError:  # Windows: leftovers stay, since nobody can tell them from what is being written
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+
+class WriteError(PolariscopeError, OSError):
+    """There is no room, or no right, to write a file."""
 
 
 def fsync_folder(folder: Path) -> None:
@@ -29,44 +39,112 @@ def fsync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+PART = ".polariscope.part"
+"""End of the names of files that are being written."""
+
+
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
-    try:
+    """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``.
+
+    What a killed process left behind in the same folder is removed first.
+    """
+    with _writing(path, tempfile.mkstemp) as part:
         yield part
         part.chmod(0o666 & ~_umask())
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
+        _flush(part)
         part.replace(path)
         fsync_folder(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one)."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    try:
+    with _writing(path, lambda **where: (None, tempfile.mkdtemp(**where))) as part:
         yield part
         part.chmod(0o777 & ~_umask())
-        for file in part.iterdir():
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
+        for file in part.rglob("*"):
+            if file.is_file():
+                _flush(file)
         fsync_folder(part)
-        old = part.with_name(f"{part.stem}.old.part")
+        old = part.with_name(f"{part.name.removesuffix(PART)}.old{PART}")
         if path.exists():
             path.rename(old)  # deleting it in place could be cut short and leave half a folder under its name
         part.rename(path)
         fsync_folder(path.parent)
         shutil.rmtree(old, ignore_errors=True)
-    finally:
+
+
+@contextlib.contextmanager
+def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterator[Path]:
+    """A part of ``path``, locked while it is written, so that others can tell it from one that was left behind."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent)
+        while True:
+            handle, name = make(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
+            part = Path(name)
+            if handle is not None:
+                os.close(handle)
+            lock = _lock(part)
+            if fcntl is None or (lock is not None and part.exists()):
+                break  # else somebody took it for a leftover before it was locked
+        try:
+            yield part
+        finally:
+            _remove(part)
+            if lock is not None:
+                os.close(lock)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES):
+            raise
+        raise WriteError(
+            f"{path} could not be written: {error.strerror}. Nothing half-written was left; make room or choose "
+            "another place, then give the same command again."
+        ) from error
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Delete what killed processes left in ``folder``; what is being written now is locked and stays."""
+    removed = []
+    for part in folder.glob(f".*{PART}"):
+        lock = _lock(part)
+        if lock is None:
+            continue
+        try:
+            _remove(part)
+            removed.append(part)
+        finally:
+            os.close(lock)
+    return removed
+
+
+def _lock(part: Path) -> int | None:
+    """A handle on a file or folder that only one process can have; None when another has it, or it is gone."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(part, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir():
         shutil.rmtree(part, ignore_errors=True)
+    else:
+        part.unlink(missing_ok=True)
+
+
+def _flush(file: Path) -> None:
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
 
 
 def _umask() -> int:
@@ -164,16 +242,38 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except SafetensorError:
         raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
-    if "polariscope" not in header:
-        raise PolariscopeError(f"{path} was not written by polariscope: its header has no hash.")
+    record = _record(path, header)
     try:
-        record = json.loads(header["polariscope"])
         whole = record["sha256"] == digest([record["metadata"], digest_tensors(tensors)])
     except (ValueError, KeyError, TypeError):  # the header itself is damaged
         whole = False
     if not whole:
         raise PolariscopeError(f"{path} is damaged: its hash does not match its contents.")
     return tensors, json.loads(record["metadata"])
+
+
+def read_header(path: Path) -> Any:
+    """The metadata of what :func:`write_tensors` wrote, without reading the tensors: not checked against the hash."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+    except SafetensorError:
+        raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
+    try:
+        return json.loads(_record(path, header)["metadata"])
+    except (ValueError, KeyError, TypeError):
+        raise PolariscopeError(f"{path} is damaged: its header cannot be read.") from None
+
+
+def _record(path: Path, header: Mapping[str, str]) -> Any:
+    if "polariscope" not in header:
+        raise PolariscopeError(f"{path} was not written by polariscope: its header has no hash.")
+    try:
+        return json.loads(header["polariscope"])
+    except ValueError:
+        raise PolariscopeError(f"{path} is damaged: its header cannot be read.") from None
 
 
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
