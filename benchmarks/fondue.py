@@ -82,9 +82,9 @@ def published(job: Job, candidates: TrainedCandidates, near: int) -> Published:
         return measured(n) if job.whole else inferred(n)
 
     if not job.whole:
-        for run in sorted(candidates.folder.glob("n-*")):  # of an earlier benchmark
-            if (run / "model.safetensors").exists():
-                measured(int(run.name.removeprefix("n-")))
+        for run in candidates.folder.models():  # of an earlier benchmark
+            if run.finished_steps is not None:
+                measured(int(run.path.name.removeprefix("n-")))
         gallop(inferred, near, CAP)
     answer = grow_and_bisect(fits, job.n_init, CAP)
     return Published(answer, traces, path, steps * len(path))

@@ -212,7 +212,7 @@ def encoder() -> tuple[Any, Any]:
     import torch
 
     import polariscope as ps
-    from polariscope.training.train import plan
+    from polariscope.training.plan import plan
 
     data = ps.load_dataset("sprites")
     model = plan(data, "beta", "conv", N_LATENTS, batch_size=BATCH).blueprint.build(0, data).eval()

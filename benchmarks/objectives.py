@@ -29,7 +29,7 @@ from polariscope.objectives import AbstractObjective, family
 from polariscope.training.feed import Feed
 from polariscope.training.loop import gradient_norm, make_optimisers, step_gradients
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 BATCH = 64
 

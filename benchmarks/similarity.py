@@ -36,8 +36,9 @@ from rich.table import Table
 import polariscope as ps
 from polariscope.analysis.similarity import similarity
 from polariscope.layers.scratch import Scratch
-from polariscope.layers.sources import encode_layers, find_sources
-from polariscope.training.train import plan
+from polariscope.layers.sources import encode_layers
+from polariscope.runs.compare import find_sources
+from polariscope.training.plan import plan
 
 PUBLISHED = {"cka": 54e-3, "procrustes": 0.23}
 """Seconds per score of the published study: 7 000 h of a Xeon and, as estimated there, 30 000 h of an A100, for 470

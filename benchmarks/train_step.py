@@ -31,7 +31,7 @@ from polariscope.models.model import Model
 from polariscope.objectives import Batch, total
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.train import RunPlan, plan
+from polariscope.training.plan import RunPlan, plan
 
 
 def bare_step(job: RunPlan, keep_memory: bool = True) -> Callable[[int], None]:

@@ -18,7 +18,8 @@ _HOMES = {
     "from_arrays": "polariscope.data.own.arrays",
     "from_folder": "polariscope.data.own.images",
     "train": "polariscope.training.train",
-    "load_model": "polariscope.models.model",
+    "load_model": "polariscope.runs.run",
+    "open_run": "polariscope.runs.run",
     "encode": "polariscope.runs.encode",
     "Representation": "polariscope.analysis.representation",
     "diagnose": "polariscope.analysis.regime.diagnose",
@@ -27,7 +28,7 @@ _HOMES = {
     "compare_sizes": "polariscope.sizing.support.compare",
     "VAE": "polariscope.estimators",
     "score": "polariscope.analysis.score",
-    "compare": "polariscope.layers.compare",
+    "compare": "polariscope.runs.compare",
     "report": "polariscope.pages.report",
     "InputError": "polariscope.core.errors",
     "PolariscopeError": "polariscope.core.errors",
@@ -88,15 +89,15 @@ if TYPE_CHECKING:
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
     from polariscope.estimators import VAE
-    from polariscope.layers.compare import compare
     from polariscope.models.likelihoods import family as likelihoods
-    from polariscope.models.model import load_model
     from polariscope.models.nets import family as nets
     from polariscope.models.posteriors import family as posteriors
     from polariscope.models.priors import family as priors
     from polariscope.objectives import family as objectives
     from polariscope.pages.report import report
+    from polariscope.runs.compare import compare
     from polariscope.runs.encode import encode
+    from polariscope.runs.run import load_model, open_run
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
     from polariscope.training.train import train

@@ -13,7 +13,8 @@ import pytest
 from long_training import unchecked
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing.support.answer import Size, Trial
-from polariscope.storage.run_folder import read_log, read_settings
+from polariscope.storage.folder import read_log
+from polariscope.storage.settings import read_settings
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
 TRIALS = (

@@ -22,8 +22,9 @@ from polariscope.models.nets.mlp import MlpNet
 from polariscope.objectives import AbstractObjective, Terms, objective, total
 from polariscope.training.feed import Feed
 from polariscope.training.loop import make_optimisers, step_gradients
+from polariscope.training.plan import plan
 from polariscope.training.settings import TrainSettings
-from polariscope.training.train import plan, train
+from polariscope.training.train import train
 
 N_SAMPLES, N_LATENTS = 8, 3
 N_TRAIN = 54

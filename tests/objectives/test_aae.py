@@ -27,7 +27,7 @@ from polariscope.objectives.aae import AaeObjective, Game, discriminator_loss, e
 from polariscope.objectives.ae import AeObjective
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 MEAN, STD = 0.7, 0.5  # of q(z) beside the prior N(0, 1)
 Z = np.linspace(-12, 12, 40_001)

@@ -30,7 +30,7 @@ from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 EIGENVALUES = np.array([4.0, 2.0, 1.0, 0.5, 0.1])
 DIRECTIONS = random_rotation(5, seed=0)

@@ -15,7 +15,8 @@ from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.beta_tc import BetaTcObjective
 from polariscope.objectives.support.aggregate import ESTIMATORS, aggregate_log_density
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.train import plan, train
+from polariscope.training.plan import plan
+from polariscope.training.train import train
 
 X = torch.from_numpy(TinyDataset((5,), 6).values(range(6))).double()
 N_DATA = 40

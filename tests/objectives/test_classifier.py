@@ -19,7 +19,8 @@ from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.classifier import ClassificationHeads, ClassifierObjective
-from polariscope.training.train import plan, train
+from polariscope.training.plan import plan
+from polariscope.training.train import train
 
 CLASSES = {"shape": 3, "scale": 6}
 

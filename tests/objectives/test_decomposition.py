@@ -23,7 +23,7 @@ from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.decomposition import DecompositionObjective, Divergence, inclusive_kl
 from polariscope.objectives.support.kernels import Kernel, mmd
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 DIVERGENCES = get_args(Divergence)
 MEANS, VARIANCES = np.array([-1.2, 0.1, 0.9]), np.array([0.2, 0.7, 0.4])

@@ -22,7 +22,8 @@ from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.ivae import IvaeObjective
 from polariscope.objectives.vae import VaeObjective
-from polariscope.training.train import plan, train
+from polariscope.training.plan import plan
+from polariscope.training.train import train
 
 SHAPE, N_LATENTS, N_AUXILIARY = (5,), 3, 2
 

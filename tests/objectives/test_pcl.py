@@ -21,7 +21,7 @@ from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.pcl import LaplaceScore, NetworkScore, PclObjective, cyclic_order
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 
 def encoder(n_features: int, n_latents: int, net=None) -> Model:

@@ -22,7 +22,7 @@ from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.slow import SlowObjective, laplace_cross_entropy
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 RATE = 6.0
 

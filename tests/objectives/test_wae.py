@@ -24,7 +24,7 @@ from polariscope.objectives import AbstractObjective, Batch, Terms, total
 from polariscope.objectives.ae import AeObjective
 from polariscope.objectives.support.kernels import mmd
 from polariscope.objectives.wae import WaeObjective
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 
 def model_with(posterior: AbstractPosterior, prior: IsotropicPrior = IsotropicPrior()) -> Model:  # noqa: B008

@@ -24,7 +24,7 @@ from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import Batch, total
 from polariscope.objectives.weak_gan import PairDiscriminator, WeakGanObjective, shared_draws
 from polariscope.training.loop import step_gradients
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 N_FACTORS = 2
 

@@ -21,7 +21,8 @@ from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, diagnose_run, make_record, open_run
 from polariscope.pages.report import report
 from polariscope.runs.encode import encode
-from polariscope.storage.run_folder import read_log, read_settings, settings_hash
+from polariscope.storage.folder import read_log
+from polariscope.storage.settings import read_settings, settings_hash
 from polariscope.training.train import train
 
 

@@ -15,7 +15,7 @@ from polariscope.models.model import Model, load_model
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.views import Reconstructions, sample_prior, traverse
 from polariscope.runs.encode import encode
-from polariscope.storage.run_folder import read_settings
+from polariscope.storage.settings import read_settings
 
 
 def weights_of(model: Model) -> np.ndarray:

@@ -14,7 +14,7 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.data.sources import load_dataset
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.words import explanation, headline, number, percent, repeat_call, settings_groups
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 
 def regime_with(variances: list[float]) -> Regime:

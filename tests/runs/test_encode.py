@@ -10,7 +10,7 @@ from torch import nn
 import polariscope as ps
 from polariscope.core.errors import InputError
 from polariscope.runs import encode as encode_module
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 ROWS = np.random.default_rng(0).normal(size=(700, 5)).astype(np.float32)
 

@@ -13,7 +13,7 @@ import pytest
 
 import polariscope as ps
 from polariscope.analysis.representation import Representation
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 
 @pytest.fixture(scope="module")

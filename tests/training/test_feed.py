@@ -11,9 +11,9 @@ from polariscope.core.seeds import generator
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.pairs import Transition
 from polariscope.data.sources import load_dataset
-from polariscope.models.auxiliary import auxiliary_values
+from polariscope.models.inference import auxiliary_values
 from polariscope.training.feed import Feed, class_labels
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 INDICES = np.array([0, 5, 100_000, 700_000])
 

@@ -12,11 +12,11 @@ from polariscope.core.errors import DivergedError, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.objectives import Term
 from polariscope.objectives.vae import VaeObjective
-from polariscope.storage.checkpoints import saved_steps
-from polariscope.storage.run_folder import RunFolder, read_log
+from polariscope.storage.folder import RunFolder, read_log
 from polariscope.training.loop import fit
+from polariscope.training.plan import plan
 from polariscope.training.settings import TrainSettings
-from polariscope.training.train import plan, train
+from polariscope.training.train import train
 
 EIGENVALUES = (4.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 
@@ -119,13 +119,14 @@ def test_a_diverged_run_names_the_term_and_keeps_the_last_good_checkpoint(tmp_pa
                 model.decoder.trunk.layers[0][0].bias.fill_(1e30)  # its square is beyond float32
 
     with RunFolder(tmp_path / "run") as run:
+        run.begin(job.describe("cpu"))
         expected = (
             "training diverged at step 11: the term 'reconstruction' is not finite. "
             "The last good checkpoint is step 8 in"
         )
         with pytest.raises(DivergedError, match=expected):
             fit(model, job.objective, job.data, job.split, job.settings, run, (break_the_decoder,))
-    assert saved_steps(run.checkpoints) == [4, 8]
+    assert run.checkpoints.steps == [4, 8]
     assert not run.model_file.exists()
 
 

@@ -88,6 +88,18 @@ class Scores:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _not_stored("set of scores", error) from None
 
+    def holds(self, word: str) -> bool:
+        """Whether a metric was asked for, whether or not it applies."""
+        return word in self.scores or word in self.not_applicable
+
+    def only(self, words: Sequence[str]) -> Scores:
+        """The same without the metrics that are not asked for."""
+        return dataclasses.replace(
+            self,
+            scores={word: self.scores[word] for word in words if word in self.scores},
+            not_applicable={w: self.not_applicable[w] for w in words if w in self.not_applicable},
+        )
+
     def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
         """Every note once, behind the names of the scores that share it; none for one about all of them."""
         found: dict[str, list[str]] = {}
@@ -193,6 +205,15 @@ def score(
         factor_kinds=() if table.shared is None else table.shared.factor_kinds,
         fingerprint=table.fingerprint,
     )
+
+
+def words_of(metrics: str | Sequence[str]) -> list[str]:
+    """The metrics asked for, each checked, a variant behind a colon; "all" are all there are.
+
+    >>> words_of("mig, dci:lasso")
+    ['mig', 'dci:lasso']
+    """
+    return list(_plan(metrics))
 
 
 def _plan(metrics: str | Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:

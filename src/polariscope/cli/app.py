@@ -8,10 +8,25 @@ import typer
 from typer.core import TyperGroup
 
 from polariscope import __version__
-from polariscope.cli import StoppedError, compare, data, demo, diagnose, families, report, score, size, train
+from polariscope.cli import (
+    StoppedError,
+    compare,
+    data,
+    demo,
+    diagnose,
+    families,
+    report,
+    score,
+    show,
+    size,
+    train,
+)
 from polariscope.cli.flags import FlagCommand
 
-ORDER = ("demo", "data", "size", "train", "diagnose", "score", "compare", "report", "list", "info", "preview")
+ORDER = (
+    *("demo", "data", "size", "train", "diagnose", "score", "compare", "report", "show", "check"),
+    *("list", "info", "preview"),
+)
 
 
 class Commands(TyperGroup):
@@ -65,6 +80,8 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("compare")(compare.compare)
 app.command("score")(score.score)
 app.command("report")(report.report)
+app.command("show")(show.show)
+app.command("check")(show.check)
 app.command("list")(families.list_family)
 
 data_app.command("list")(data.list_datasets)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polariscope.cli.targets import Step
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,25 +21,28 @@ def compare(
     measure: Annotated[str, typer.Option(help="One of 'polariscope list similarity'.")] = "cka",
     samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
     seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled layers.")] = 0,
+    step: Step = None,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Compare the kept checkpoints of each run instead.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where to write it.", metavar="FOLDER")] = Path("comparison"),
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the scores and a picture here.", metavar="FOLDER")
+    ] = None,
 ) -> None:
     """Compare the layers of models, each with each.
 
     Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
     of more, the mean over all pairs of runs. Of three or more checkpoints, every layer at each step is shown against
-    itself at the last, and the codes step against step. All scores are in similarity.json, the heat map in
-    similarity.png. A run's report shows the similarity.json in the run's own folder: write it there with --out RUN.
+    itself at the last, and the codes step against step. The comparison is kept with the first run, whose report shows
+    it; --out writes all scores as JSON and the heat map as a picture into a folder.
     """
     from rich.text import Text
 
     from polariscope.cli.console import printer, quoted, say, say_next
-    from polariscope.layers.compare import compare as compare_models
     from polariscope.layers.printing import has_matching, matching_as_text, thinned
+    from polariscope.runs.run import Run
 
-    if out.exists() and not out.is_dir():
+    if out is not None and out.exists() and not out.is_dir():
         raise InputError(f"--out must be a folder, got the file {out}.")
     missing = [run for run in runs if not run.exists()]
     if missing:
@@ -49,9 +53,10 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
+    first, *others = runs
     try:
-        comparison = compare_models(
-            runs, measure=measure, n_samples=samples, seed=seed, checkpoints=checkpoints, progress=news
+        comparison = Run(first).comparison(
+            others, measure, samples, seed, checkpoints=checkpoints, step=step, progress=news
         )
     except InputError as error:
         raise InputError(_as_typed(str(error))) from None
@@ -62,20 +67,16 @@ def compare(
         say(f"\n{matching_as_text(maps[0])}")
     for note in comparison.notes:
         say(f"Note: {note}")
-    record, picture = comparison.save(out)
-    say(f"Written: {record}, {picture}")
-    if out.resolve() in [run.resolve() for run in runs]:
-        say_next((f"polariscope report {quoted(out)}", "all of it on one page"))
-        return
-    words = [*map(quoted, runs), f"--measure {measure} --samples {samples} --seed {seed}"]
-    words += ["--checkpoints"] if checkpoints else []
-    again = f"polariscope compare {' '.join(words)} --out {quoted(runs[0])}"
-    say_next((again, f"the same, for the report of {runs[0]}"))
+    if out is not None:
+        record, picture = comparison.save(out)
+        say(f"Written: {record}, {picture}")
+    say(f"Kept in {first}")
+    say_next((f"polariscope report {quoted(first)}", "all of it on one page"))
 
 
 def _as_typed(message: str) -> str:
     """A message whose remedy can be typed, not given to a function."""
-    from polariscope.layers.sources import GIVE_DATA, KEEP_ALL
+    from polariscope.runs.compare import GIVE_DATA, KEEP_ALL
 
     return message.replace(KEEP_ALL, "--keep-checkpoints all").replace(
         GIVE_DATA, "compare runs of the same data"

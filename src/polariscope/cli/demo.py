@@ -33,13 +33,13 @@ def demo(
     from polariscope.cli.report import tell_report
     from polariscope.cli.size import SizeProgress
     from polariscope.cli.sizes import print_size
-    from polariscope.cli.train import keep_size, train_and_tell
+    from polariscope.cli.train import train_and_tell
     from polariscope.data.sources import load_dataset
-    from polariscope.pages.record import diagnose_run
     from polariscope.pages.report import report
+    from polariscope.runs.run import Run
     from polariscope.sizing.support.candidates import begin_from_candidate
-    from polariscope.sizing.support.size import size
-    from polariscope.training.train import plan
+    from polariscope.sizing.support.size import keep_size, size
+    from polariscope.training.plan import plan
 
     data = load_dataset(DEMO_DATASET, **DEMO_DATASET_OPTIONS)
     say(
@@ -59,7 +59,7 @@ def demo(
     train_and_tell(data, out, settings)
     keep_size(place, out)
     say("")
-    regime = diagnose_run(out)
+    regime = Run(out).regime()
     print_latents(regime)
     print_notes(regime)
     tell_report(report(out))

@@ -7,17 +7,34 @@ from typing import Annotated
 
 import typer
 
+from polariscope.cli.targets import Step
+
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 10_000,
-    alpha: Annotated[float, typer.Option(help="Tolerance of the rule, between 0 and 0.5.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Observations to diagnose. [as the newest diagnosis, else 10000]", min=2),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Tolerance of the rule, 0 to 0.5. [as the newest diagnosis, else 0.1]"),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Which observations. [as the newest diagnosis, else 0]")
+    ] = None,
+    step: Step = None,
 ) -> None:
-    """Write everything about a run on one HTML page."""
+    """Write everything about a run on one HTML page.
+
+    The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison. With
+    --samples, --alpha or --seed it shows the diagnosis with these settings. What else is kept is listed at its end.
+    """
     from polariscope.pages.report import report as write_report
 
-    tell_report(write_report(run, n_samples=samples, alpha=alpha, seed=seed))
+    asked = {"n_samples": samples, "alpha": alpha, "seed": seed}
+    given = {name: value for name, value in asked.items() if value is not None}
+    tell_report(write_report(run, step=step, **given))  # type: ignore[arg-type]
 
 
 def tell_report(file: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.targets import SAMPLES, check_file
+from polariscope.cli.targets import SAMPLES, Step, check_file
 from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    target: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="A finished run, or codes.")],
+    target: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="A run, or codes.")],
     metrics: Annotated[
         str, typer.Option(help="all, or names joined by commas; a variant follows a colon: mig,dci:lasso.")
     ] = "all",
@@ -31,86 +31,66 @@ def score(
         str, typer.Option(help="Factors of a file that are measured, not counted: names joined by commas.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Which observations, and every random choice.")] = 0,
+    step: Step = None,
     json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
 ) -> None:
     """Score how well the codes separate and keep the factors.
 
-    Of a run, some observations are encoded and scores.json is written beside it (of the sampled codes
-    scores-sampled.json); scores of earlier calls with the same settings stay in it. A FILE.npz from any library holds
-    mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and factors,
-    (sample, factor); names in factor_names.
+    Of a run, some observations are encoded and the scores are kept beside the model. Metrics that were scored before
+    with the same settings are read, not computed; scores with other settings are kept as well. A FILE.npz from any
+    library holds mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and
+    factors, (sample, factor); names in factor_names.
     """
-    from polariscope.analysis.score import score as score_codes
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.core import files
-    from polariscope.pages.sections.scores import scores_file
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
-    codes, known, digest = _open(target, samples, continuous, source, seed)
+    names = [name.strip() for name in continuous.split(",") if name.strip()]
     try:
-        scores = score_codes(
-            codes,
-            metrics,
-            seed,
-            source=source,
-            progress=lambda name, number, total: say(f"{number + 1}/{total} {name}", errors=True),
-            **known,
-        )
+        scores = measure(target, metrics, samples, source, names, seed, step)
     except InputError as error:
         raise InputError(_as_typed(str(error), target)) from None
     reasons = {word: _as_typed(reason, target) for word, reason in scores.not_applicable.items()}
     scores = dataclasses.replace(scores, not_applicable=reasons)
     print_scores(scores)
-    for file in [json] if json else []:
-        files.write_json(file, scores.to_dict())
-        say(f"Everything is in {file}")
+    if json is not None:
+        files.write_json(json, scores.to_dict())
+        say(f"Everything is in {json}")
     if not scores.scores:
-        raise PolariscopeError("nothing was scored, so that nothing is written; the reasons are above.")
+        raise PolariscopeError("nothing was scored (see the reasons above), so no file was written.")
     if target.is_dir():
-        file = scores_file(target, scores.source)
-        keep_scores(file, scores, digest)
-        say(f"Written: {file}")
+        say(f"Kept in {target}")
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
-def keep_scores(file: Path, scores: Scores, digest: str) -> None:
-    """Write the scores, and with them those that earlier calls with the same settings left; say what is replaced.
-
-    The digest of the model goes with them, so that a report can tell whose they are.
-    """
-    import filelock
-
-    from polariscope.core import files
-
-    with filelock.FileLock(
-        file.with_name(f".{file.name}.lock")
-    ):  # a second call must not read before we write
-        files.write_json(file, {**_with_earlier(file, scores).to_dict(), "digests": [digest]})
-
-
-def _with_earlier(file: Path, scores: Scores) -> Scores:
+def measure(
+    target: Path,
+    metrics: str,
+    samples: int | None,
+    source: str,
+    continuous: list[str],
+    seed: int,
+    step: int | None,
+) -> Scores:
+    """The scores of a run, kept with it, or of the codes in a file."""
     from polariscope.cli.console import say
-    from polariscope.pages.sections.scores import read_scores
 
-    if not file.exists():
-        return scores
-    try:
-        earlier = read_scores(file)
-    except PolariscopeError as error:
-        say(f"Replaced: {error}")
-        return scores
-    changed = scores.differences(earlier)
-    if changed:
-        say(f"Replaced, with other settings ({'; '.join(changed)}): {', '.join(earlier.scores) or 'none'}.")
-        return scores
-    again = [word for word in earlier.scores if word in scores.scores]
-    kept = [word for word in earlier.scores if word not in scores.scores]
-    if again:
-        say(f"Replaced, with the same settings: {', '.join(again)}.")
-    if kept:
-        say(f"Kept from earlier calls with the same settings: {', '.join(kept)}.")
-    return scores.joined(earlier)
+    def progress(name: str, number: int, total: int) -> None:
+        say(f"{number + 1}/{total} {name}", errors=True)
+
+    if target.is_dir():
+        from polariscope.runs.run import Run
+
+        if continuous:
+            raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
+        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
+        return Run(target).scores(metrics, source, progress=progress, **where)
+    check_file(target, samples, step)
+    from polariscope.analysis.score import score as score_codes
+
+    codes, known = _open_file(target, continuous, source, seed)
+    return score_codes(codes, metrics, seed, source=source, progress=progress, **known)
 
 
 def _as_typed(message: str, target: Path) -> str:
@@ -129,30 +109,10 @@ def _as_typed(message: str, target: Path) -> str:
     return message
 
 
-def _open(
-    target: Path, samples: int | None, continuous: str, source: str, seed: int
-) -> tuple[Any, dict[str, Any], str]:
-    """The codes of a run or of a file, what is known of their factors beside them, and the run's model's digest."""
-    names = [name.strip() for name in continuous.split(",") if name.strip()]
-    if target.is_dir():
-        from polariscope.pages.record import open_run
-        from polariscope.runs.encode import encode
-
-        if names:
-            raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
-        model, dataset = open_run(target)
-        kinds: list[FactorKind] = [
-            "continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds
-        ]
-        return encode(model, dataset, samples or SAMPLES, seed), {"factor_kinds": kinds or None}, model.digest
-    check_file(target, samples)
-    return *_open_file(target, names, source, seed), ""
-
-
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
     """The codes of a file with variances, or the array of one without."""
+    from polariscope.analysis.codes import codes_from_arrays
     from polariscope.core import files
-    from polariscope.storage.representation import codes_from_arrays
 
     arrays = files.read_arrays(target)
     factors = arrays.get("factors")

@@ -75,7 +75,7 @@ def size(
     ] = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the models, size.json, size.html and size.png.", metavar="FOLDER"),
+        typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no advice: only the answer.")] = False,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from polariscope.core.errors import InputError
 
 SAMPLES = 10_000
 """Observations of a run that are encoded unless a number is given."""
+Step = Annotated[
+    int | None,
+    typer.Option(help="The checkpoint of this step, for a run. [the finished model]", min=1),
+]
 
 
-def check_file(target: Path, samples: int | None) -> None:
+def check_file(target: Path, samples: int | None, step: int | None) -> None:
     """Refuse, of a target that is no run, what is not there and options that mean nothing to a file."""
     from polariscope.cli.console import quoted
 
@@ -21,3 +28,5 @@ def check_file(target: Path, samples: int | None) -> None:
         )
     if samples is not None:
         raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
+    if step is not None:
+        raise InputError(f"--step is for runs; a file like {target} has no checkpoints. Leave it out.")

@@ -1,4 +1,4 @@
-"""``polariscope train``: a model on disk, made or gone on with."""
+"""``polariscope train``: train a model, or resume a run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TrainCommand(FlagCommand):
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
         from polariscope.core.options import options_of
+        from polariscope.training.plan import FAMILIES
         from polariscope.training.settings import TrainSettings
-        from polariscope.training.train import FAMILIES
 
         concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
         return [Group("training", "", options_of(TrainSettings)), *concepts, *super().groups()]
@@ -94,6 +94,8 @@ def train(
         run = out or default_run(data, settings)
         train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
         if size is not None:
+            from polariscope.sizing.support.size import keep_size
+
             keep_size(size, run)
     except InputError as error:
         names = {name for group in every for name in group.options}
@@ -108,15 +110,17 @@ def train(
 def latents_of(folder: Path) -> int:
     """The number of latents that was found in a folder of ``polariscope size``."""
     from polariscope.sizing.support.size import read_size
+    from polariscope.storage.search import SearchFolder
 
-    if (folder / "sizes.json").is_file() and not (folder / "size.json").is_file():
-        methods = ", ".join(str(file.parent) for file in sorted(folder.glob("*/size.json")))
+    search = SearchFolder(folder)
+    if search.methods and not search.has_answer:
+        methods = ", ".join(map(str, search.methods))
         raise InputError(f"{folder} holds the answers of several methods; give --size one of {methods}.")
-    if not (folder / "size.json").is_file():
+    if not search.has_answer:
         raise InputError(
-            f"--size must be a folder that 'polariscope size DATA --out FOLDER' made, but {folder} has no size.json."
+            f"--size must be a folder that 'polariscope size DATA --out FOLDER' made, but {folder} has no answer in it."
         )
-    found = read_size(folder / "size.json")
+    found = read_size(folder)
     if found.target == "beta":
         raise InputError(
             f"--size must hold a number of latents, and {folder} holds a β; use --latents {found.n_latents} "
@@ -127,18 +131,11 @@ def latents_of(folder: Path) -> int:
     return found.n_latents
 
 
-def keep_size(folder: Path, run: Path) -> None:
-    """Put the answer beside the model, where the report finds it."""
-    from polariscope.core import files
-
-    files.write_json(run / "size.json", files.read_json(folder / "size.json"))
-
-
 def take_flags(
     source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
-    from polariscope.training.train import FAMILIES, choose, label
+    from polariscope.training.plan import FAMILIES, choose, label
 
     for part, name in concepts.items():
         if name != "auto":
@@ -161,7 +158,7 @@ def take_flags(
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
     """Where a run goes that was given no folder: the same settings, the same place."""
-    from polariscope.training.train import plan
+    from polariscope.training.plan import plan
 
     digest = plan(data, **settings).describe("cpu")["hash"]
     return Path("runs", f"{data.name}-{settings['objective']}-{digest[:8]}")
@@ -171,8 +168,10 @@ class News:
     """Says from where training goes on, then how it goes; silent when nothing is left to do."""
 
     def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool) -> None:
+        from polariscope.storage.folder import RunFolder
+
         self.run, self.steps, self.shown_until, self.quiet = run, steps, shown_until, quiet
-        self.finished_before = (run / "model.safetensors").exists()
+        self.finished_before = RunFolder(run).model_file.exists()
         self.line: Any = None
         self.begun = False
 
@@ -201,8 +200,8 @@ def train_and_tell(
 ) -> None:
     """Train into ``run`` with live progress, then say what the latents are and where the run is."""
     from polariscope.cli.console import plural, say
-    from polariscope.storage.run_folder import read_log
-    from polariscope.training.train import plan
+    from polariscope.runs.run import Run
+    from polariscope.training.plan import plan
     from polariscope.training.train import train as train_model
 
     steps = plan(data, **settings).settings.steps
@@ -212,7 +211,7 @@ def train_and_tell(
     if quiet:
         say(str(run))
         return
-    last = read_log(run)[-1]
+    last = Run(run).log()[-1]
     counts = ", ".join(f"{last[kind]} {kind}" for kind in ("active", "mixed", "passive"))
     done = "Trained for" if news.begun else "Already trained for"
     say(f"{done} {plural(steps, 'step')}: {counts} latents, loss {last['loss']:.2f} nats.")

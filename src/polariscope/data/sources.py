@@ -72,3 +72,14 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             "put the old data back, or start again with the new."
         )
     return data
+
+
+def as_dataset(data: Any) -> AbstractDataset:
+    """The dataset given, or an array of observations as one; a name is refused, since options may belong to it."""
+    if isinstance(data, str):
+        raise InputError(f"data must be a dataset or an array, got {data!r}; use load_dataset({data!r}).")
+    if isinstance(data, AbstractDataset):
+        return data
+    from polariscope.data.own.arrays import from_arrays
+
+    return from_arrays(data)

@@ -14,16 +14,16 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import describe_concept, plain
 from polariscope.estimators.units import Units
-from polariscope.models.model import load_model
+from polariscope.models.model import read_model
 from polariscope.sizing.support.answer import Size
-from polariscope.training.train import FAMILIES
+from polariscope.storage.layout import ESTIMATOR, MODEL
+from polariscope.training.plan import FAMILIES
 
 if TYPE_CHECKING:
     from polariscope.estimators.vae import VAE
 
 FORMAT = 1
 """Of the files in the folder; a change that old readers cannot read raises it."""
-MODEL, REST = "model.safetensors", "estimator.safetensors"
 
 
 def save(vae: VAE, folder: Path) -> None:
@@ -32,7 +32,9 @@ def save(vae: VAE, folder: Path) -> None:
     Parameters given as objects are written as mappings, and a random_state that is a generator as the seed that
     was drawn from it: fitting what was loaded gives the same again.
     """
-    if folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, REST}):
+    if folder.exists() and (
+        not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, ESTIMATOR}
+    ):
         raise InputError(
             f"folder must be a new folder or an earlier estimator's, got {folder}, which holds other things."
         )
@@ -56,7 +58,7 @@ def save(vae: VAE, folder: Path) -> None:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
     with files.atomic_folder(folder) as part:
         vae.model_.save(part / MODEL)
-        files.write_tensors(part / REST, tensors, record)
+        files.write_tensors(part / ESTIMATOR, tensors, record)
 
 
 def load(folder: Path, device: str) -> VAE:
@@ -65,18 +67,18 @@ def load(folder: Path, device: str) -> VAE:
 
     from polariscope.estimators.vae import VAE
 
-    if not (folder / REST).exists():
-        raise InputError(f"{folder} is not a saved estimator: it has no {REST}; make one with VAE.save.")
-    tensors, record = files.read_tensors(folder / REST)
+    if not (folder / ESTIMATOR).exists():
+        raise InputError(f"{folder} is not a saved estimator: it has no {ESTIMATOR}; make one with VAE.save.")
+    tensors, record = files.read_tensors(folder / ESTIMATOR)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise PolariscopeError(
-            f"{folder / REST} has another format than {FORMAT}, which this polariscope reads; "
+            f"{folder / ESTIMATOR} has another format than {FORMAT}, which this polariscope reads; "
             "use the version that wrote it."
         )
-    model = load_model(folder / MODEL, device)
+    model = read_model(folder / MODEL, device)
     if model.digest != record["model"]:
         raise PolariscopeError(
-            f"{folder / MODEL} is not the model that {REST} was saved with; the files were mixed."
+            f"{folder / MODEL} is not the model that {ESTIMATOR} was saved with; the files were mixed."
         )
     shape = tuple(record["units"].pop("shape"))
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}

@@ -30,7 +30,8 @@ from polariscope.runs.encode import encode
 from polariscope.sizing.support.answer import Size
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.train import choose, choose_device, concept_of, plan
+from polariscope.training.plan import choose, concept_of, plan
+from polariscope.training.train import choose_device
 
 BATCH = 1024  # observations that are looked at together; changes no result
 FLOATS = (np.float64, np.float32)

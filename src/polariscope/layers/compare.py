@@ -16,52 +16,34 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.scratch import Scratch, scratch
-from polariscope.layers.sources import Layers, Source, encode_layers, find_data, find_sources
+from polariscope.layers.sources import Layers, Source, encode_layers
 
 PARTS = 5
 SMALLEST_PART = 20  # samples; below, spread over parts says nothing about the whole
 
 
-def compare(
-    models: Any,
-    data: Any = None,
+def compare_layers(
+    sources: list[Source],
+    dataset: AbstractDataset | None,
     measure: str = "cka",
     n_samples: Any = 5000,
     seed: int = 0,
     *,
-    checkpoints: Any = False,
     folder: str | Path | None = None,
     memory: float | int = 4.0,
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Similarity of every layer of every model with every other, on the same observations.
+    """Similarity of every layer of every source with every other; see :func:`polariscope.compare`.
 
-    ``models`` are models, run folders, or mappings from layer names to arrays ``(sample, feature)`` of activations
-    from any library; one or a list of them, or a mapping from a group's name to its members (the seeds of one
-    setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
-    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self, step against
-    step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`; it must have kept them
-    (``keep_checkpoints="all"``). ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
-    member of :mod:`polariscope.analysis.similarity`, with its ``options``.
-
-    Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
-    Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
-    has its own bias, for fewer samples score higher; only the spread is used.) What does not fit in ``memory``,
-    gigabytes, goes to temporary files in ``folder`` (None: the system's place for those). ``progress`` is told what is
-    being done.
-
-    Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
-    changes only, and where measures disagree trust the smaller score (§7.2.2).
-
-    Reference: bonheme2023 §7.3, with 5 000 observations.
+    :param dataset: what models are compared on; None for sources that hold their activations.
     """
     concept = similarity[measure]
     options = check_options(f"similarity {measure!r}", concept, options)
     form: AbstractForm = similarity.traits(measure)["form"]
-    sources = find_sources(models, checkpoints)
     tell = progress or _say_nothing
     with scratch(folder, memory * 1e9 / 2) as kept:
         bank = _Bank(form, options, kept)
@@ -69,7 +51,7 @@ def compare(
         digests: list[str] = []
         notes: list[str] = []
         widest = 0
-        for source, digest, found in _layers_of(sources, data, n_samples, seed, folder, memory * 1e9 / 2):
+        for source, digest, found in _layers_of(sources, dataset, n_samples, seed, folder, memory * 1e9 / 2):
             tell(f"{source.label}: {len(found)} layers, model {len(layers) + 1} of {len(sources)}")
             varying = {name: array for name, array in found.items() if not _is_still(array, source, name)}
             notes += [_left_out(source, name) for name in found if name not in varying]
@@ -112,22 +94,19 @@ def _say_nothing(message: str) -> None:
 
 
 def _layers_of(
-    sources: list[Source], data: Any, n_samples: Any, seed: int, folder: Any, budget: float
+    sources: list[Source],
+    dataset: AbstractDataset | None,
+    n_samples: Any,
+    seed: int,
+    folder: Any,
+    budget: float,
 ) -> Iterator[tuple[Source, str | None, Layers]]:
     """One source after the other, its model's digest if it has one, and its layers, in memory or on disk."""
-    given = [source for source in sources if source.layers is not None]
-    if given:
-        if len(given) < len(sources):
-            raise InputError(
-                "models must be all models or all mappings of arrays: which observations arrays hold is not known."
-            )
-        if data is not None:
-            raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
-        for source in given:
+    if dataset is None:
+        for source in sources:
             assert source.layers is not None
             yield source, None, source.layers
         return
-    dataset = find_data(sources, data)
     if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 2):
         raise InputError(
             f"n_samples must be an integer from 2, or None for all of the data, got {n_samples}."

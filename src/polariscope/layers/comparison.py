@@ -13,6 +13,8 @@ from jaxtyping import Float
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError, unknown
 from polariscope.layers import printing
+from polariscope.storage.documents import write_document
+from polariscope.storage.layout import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -321,13 +323,13 @@ class Comparison:
             ) from None
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write ``similarity.json`` and ``similarity.png``, the averaged heat map; returns their paths.
+        """Write the scores and a picture of the averaged heat map into a folder; returns their paths.
 
         The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
         """
-        record, picture = Path(folder) / "similarity.json", Path(folder) / "similarity.png"
+        record, picture = Path(folder) / SIMILARITY, Path(folder) / SIMILARITY_PICTURE
         figure = printing.thinned(self.headline()).figure()
-        files.write_json(record, self.to_dict())
+        write_document(record, "comparison", self.to_dict())
         with files.atomic(picture) as part:
             # Without its usual date and version the same comparison has the same bytes.
             figure.savefig(part, format="png", dpi=160, metadata={"Software": None})

@@ -119,6 +119,7 @@ class Model(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         self.folder: Path | None = None  # the run it belongs to, where its representation is kept
+        self.step: int | None = None  # how long it was trained, where that is known
         b = blueprint
         encoder = b.net.encoder(b.shape, b.n_auxiliary)
         self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
@@ -214,23 +215,17 @@ class Model(nn.Module):
         """Hash of the architecture and the weights: equal digests, equal functions."""
         return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
 
-    def save(self, path: str | Path, step: int | None = None) -> None:
-        """Write a safetensors file that :func:`load_model` reads; ``step`` is how long it was trained."""
-        metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__}
+    def save(self, path: str | Path, step: int | None = None, **about: Any) -> None:
+        """Write a safetensors file that :func:`read_model` reads; ``step`` is how long it was trained.
+
+        :param about: further words for the file's header, values of JSON.
+        """
+        metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__, **about}
         files.write_tensors(Path(path), self.state_dict(), metadata)
 
 
-def load_model(path: str | Path, device: str = "cpu") -> Model:
-    """A finished model from its run folder or its ``model.safetensors``; loading never runs code from the file."""
-    path = Path(path)
-    file = path / "model.safetensors" if path.is_dir() else path
-    if not file.exists():
-        unfinished = (path / "settings.json").exists()
-        raise InputError(
-            f"{path} has no finished model: the run was interrupted; run the same train command again to resume it."
-            if unfinished
-            else f"{path} is not a run folder or a model file; train one with 'polariscope train DATA --out {path}'."
-        )
+def read_model(file: Path, device: str = "cpu") -> Model:
+    """A model from the file that :meth:`Model.save` wrote; loading never runs code from the file."""
     tensors, metadata = files.read_tensors(file)
     try:
         model = Blueprint.from_record(metadata["blueprint"]).build(seed=0)
@@ -242,6 +237,5 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
         raise PolariscopeError(
             f"{file} was written by another version of polariscope or is not a model ({error})."
         ) from error
-    if path.is_dir():
-        model.folder = path
+    model.step = metadata.get("step")
     return model.settle(device).eval()

@@ -14,6 +14,7 @@ from polariscope.pages.figures import curves, grids
 from polariscope.pages.figures import regime as figures
 from polariscope.pages.figures.palette import COLOURS
 from polariscope.pages.record import ReportRecord
+from polariscope.pages.sections.decomposition import decomposition_view
 from polariscope.pages.sections.geometry import geometry_view
 from polariscope.pages.sections.scores import scores_view
 from polariscope.pages.sections.similarity import similarity_view
@@ -48,6 +49,7 @@ def render(record: ReportRecord) -> str:
         objective=words.concept(record.settings["objective"]),
         groups=words.settings_groups(record.settings),
         repeat=words.repeat_call(record.settings, record.name),
+        trained=record.step or record.settings["training"]["steps"],
         cards=_cards(record),
         latents=_latents(record),
         traversals=None if record.views is None else _traversals(record, record.views),
@@ -58,6 +60,7 @@ def render(record: ReportRecord) -> str:
         correlations=_correlations(record),
         sizing=None if record.size is None else size_view(record.size, "size"),
         commands=words.commands(record.name),
+        decomposition=None if record.decomposition is None else decomposition_view(record.decomposition),
         scoring=None
         if record.scores is None
         else scores_view(record.scores, record.regime, record.sampled_scores),

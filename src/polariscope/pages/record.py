@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import logging
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.decomposition import Decomposition
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.variable_types import VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.score import Scores
-from polariscope.core import files
-from polariscope.core.errors import InputError
 from polariscope.core.options import build
-from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import from_arrays
-from polariscope.data.sources import load_recorded
+from polariscope.geometry.summary import Geometry
 from polariscope.layers.comparison import Comparison
-from polariscope.models.model import Model, load_model
 from polariscope.objectives import family as objectives
 from polariscope.pages.histograms import Histogram, Source, histograms, representatives
 from polariscope.pages.history import History, read_history
-from polariscope.pages.sections.geometry import Geometry, geometry_of
-from polariscope.pages.sections.scores import read_scores, scores_file
-from polariscope.pages.sections.similarity import read_similarity
 from polariscope.pages.views import Views, views
-from polariscope.runs.encode import encode
+from polariscope.runs.listing import Row, row_of
+from polariscope.runs.run import Run
 from polariscope.sizing.support.answer import Size
-from polariscope.sizing.support.size import read_size
-from polariscope.storage.run_folder import read_log, read_settings
-from polariscope.training.settings import TrainSettings
-from polariscope.training.train import split_of
+
+logger = logging.getLogger("polariscope")
 
 T = TypeVar("T")
 
@@ -64,7 +55,9 @@ class ReportRecord:
     name: str
     """Name of the run's folder."""
     settings: dict[str, Any]
-    """Contents of settings.json."""
+    """What was asked for."""
+    step: int | None
+    """Of a checkpoint, its step; None for the finished model."""
     n_observations: int
     factors: tuple[tuple[str, int], ...]
     """Name and number of values of each known factor; 0 values: continuous."""
@@ -81,21 +74,22 @@ class ReportRecord:
     """What the decoder shows; None for a model without."""
     notes: tuple[str, ...]
     """Where the report should be read with care."""
-    n_samples: int | None
-    """Observations asked for in the diagnosis, None for all."""
-    seed: int
     size: Size | None
-    """How the number of latents was found, when the run's folder has a size.json."""
+    """How the number of latents was found, when an answer is kept with the run."""
+    decomposition: Decomposition | None
+    """The parts of the rate, when they were computed."""
     scores: Scores | None
-    """Metrics and probes, when it has a scores.json of this model; of the mean representation, if both are there."""
+    """Metrics and probes, when there are any of this model; of the mean representation, if both are there."""
     sampled_scores: Scores | None
     """Those of the sampled representation, beside ``scores``."""
     geometry: Geometry | None
     """What is measured of the decoder; None for a model without."""
     similarity: Comparison | None
-    """Layers compared, when it has a similarity.json in which this model occurs."""
-    doubts: dict[str, str]
-    """Of scores and similarity, why the file is not shown, or that it does not say of which model it is."""
+    """Layers compared, when this model was."""
+    others: tuple[Row, ...]
+    """What else is kept with the run."""
+    damaged: tuple[str, ...]
+    """Files that cannot be shown, since they do not match their hash."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -111,25 +105,43 @@ class ReportRecord:
         return len(self.settings["model"]["shape"]) == 3
 
 
+Newest = Literal["newest"]
+
+
 def make_record(
-    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0, alpha: float = 0.1
+    path: str | Path,
+    data: Any = None,
+    *,
+    n_samples: int | Newest | None = "newest",
+    seed: int | Newest = "newest",
+    alpha: float | Newest = "newest",
+    step: int | None = None,
 ) -> ReportRecord:
-    """Compute the report of a finished run; arguments as in :func:`polariscope.pages.report.report`."""
-    model, dataset = open_run(run, data)
-    settings = read_settings(run)
-    history = read_history(read_log(run))
-    representation, regime = _diagnose(model, dataset, Path(run), n_samples, seed, alpha=alpha)
-    held_out = split_of(dataset, TrainSettings(**settings["training"])).test
-    (scores, about_scores), (sampled, about_sampled) = (
-        _kept(scores_file(Path(run), source), model.digest, lambda file: read_scores(file, model.n_latents))
-        for source in ("mean", "sampled")
-    )
+    """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
+    run = Run(path, data)
+    damaged = run.folder.artefacts.damaged()
+    for reason in damaged.values():
+        logger.warning(
+            "%s It is not in the report; 'polariscope check %s' says what to do.", reason, run.path
+        )
+    history = read_history([line for line in run.log() if step is None or line["step"] <= step])
+    chosen = _diagnosis(run, step, {"n_samples": n_samples, "seed": seed, "alpha": alpha})
+    regime = run.regime(**chosen, step=step)
+    where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
+    model, dataset, representation = run.model(step), run.data(), run.representation(**where)
+    scores, sampled = (_newest(run, "scores", Scores, step, source=source) for source in ("mean", "sampled"))
     if scores is None:
         scores, sampled = sampled, None
-    similarity, about_similarity = _kept(Path(run) / "similarity.json", model.digest, read_similarity)
+    parts: dict[str, Any] = {
+        "decomposition": _newest(run, "decomposition", Decomposition, step),
+        "geometry": None if model.decoder is None else run.geometry(chosen["alpha"], **where),
+        "similarity": _newest(run, "comparison", Comparison, step),
+        "size": _newest(run, "size", Size, step),
+    }
     return ReportRecord(
-        name=Path(run).resolve().name,
-        settings=settings,
+        name=run.name,
+        settings=run.settings,
+        step=step,
         n_observations=len(dataset),
         factors=tuple(zip(dataset.factor_names, dataset.factor_sizes, strict=True)),
         history=history,
@@ -138,67 +150,34 @@ def make_record(
         representatives=representatives(regime),
         prior=_normal_prior(representation) if history.kl is not None else None,
         conditional=_conditional_prior(representation),
-        views=views(model, dataset, held_out, representation, regime, seed),
-        notes=(*_about_data(dataset, settings), *_about_objective(settings), *regime.notes),
-        n_samples=n_samples,
-        seed=seed,
-        size=read_size(kept) if (kept := Path(run) / "size.json").exists() else None,
+        views=views(model, dataset, run.split().test, representation, regime, chosen["seed"]),
+        notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         scores=scores,
         sampled_scores=sampled,
-        geometry=geometry_of(model, dataset, representation, regime, seed),
-        similarity=similarity,
-        doubts={"scores": about_scores or about_sampled, "similarity": about_similarity},
+        others=tuple(row_of(artefact) for artefact in run.artefacts() if artefact.path not in run.used),
+        damaged=tuple(sorted(path.name for path in damaged)),
+        **parts,
     )
 
 
-def diagnose_run(
-    run: str | Path, data: Any = None, *, n_samples: int | None = 10_000, seed: int = 0, **options: Any
-) -> Regime:
-    """Diagnose a finished run and keep the diagnosis beside it as ``regime.json``.
-
-    ``data`` as in :func:`polariscope.pages.report.report`; ``options`` are those of
-    :func:`polariscope.analysis.regime.diagnose.diagnose`: ``alpha`` and ``n_bootstrap``.
-    """
-    model, dataset = open_run(run, data)
-    return _diagnose(model, dataset, Path(run), n_samples, seed, **options)[1]
-
-
-def open_run(run: str | Path, data: Any = None) -> tuple[Model, AbstractDataset]:
-    """The model and the dataset of a finished run; ``data`` instead of the recorded dataset."""
-    settings = read_settings(run)
-    model = load_model(run)
-    _, metadata = files.read_tensors(Path(run) / "model.safetensors")
-    done, asked = metadata["step"], settings["training"]["steps"]
-    if done != asked:
-        raise InputError(
-            f"{run} has a model of {done} steps, but {asked} were asked for since: the run was interrupted; "
-            "run the same train command again to resume it."
-        )
-    if data is None:
-        return model, load_recorded(settings["data"])
-    return model, data if isinstance(data, AbstractDataset) else from_arrays(data)
+def _diagnosis(run: Run, step: int | None, asked: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the diagnosis that is shown: the newest that fits what is asked for, else a new one."""
+    given = {name: value for name, value in asked.items() if value != "newest"}
+    matching = dict(given)
+    if "n_samples" in given:  # as many as there are, at most
+        count, everything = given["n_samples"], len(run.data())
+        matching["n_samples"] = everything if count is None else min(count, everything)
+    newest = run.newest("regime", step, **matching)
+    if newest is not None:
+        return {**newest.key.settings, "part": newest.key.part}
+    return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": "all", **given}
 
 
-def _kept(file: Path, digest: str, read: Callable[[Path], T]) -> tuple[T | None, str]:
-    """What a command wrote beside the run if it is of this model, and what to say when it is not or cannot be known."""
-    if not file.exists():
-        return None, ""
-    stored = files.read_json(file)
-    digests = stored.get("digests") if isinstance(stored, dict) else None
-    if not digests:
-        return read(file), f"It is not known of which model this is, since {file.name} does not say"
-    if digest not in digests:
-        return None, f"Not shown, since {file.name} is of another model, or of this one at another step"
-    return read(file), ""
-
-
-def _diagnose(
-    model: Model, dataset: AbstractDataset, run: Path, n_samples: int | None, seed: int, **options: Any
-) -> tuple[Representation, Regime]:
-    representation = encode(model, dataset, n_samples, seed)
-    regime = diagnose(representation, seed=seed, **options)
-    files.write_json(run / "regime.json", regime.to_dict())
-    return representation, regime
+def _newest(run: Run, name: str, kind: type[T], step: int | None, **settings: Any) -> T | None:
+    """The record that was made last, if there is one of this model."""
+    artefact = run.newest(name, step, **settings)
+    stored = None if artefact is None else run.read(artefact)
+    return None if stored is None else kind.from_dict(stored)  # type: ignore[attr-defined]
 
 
 def _normal_prior(representation: Representation) -> Float[np.ndarray, "latent 2"] | None:
@@ -228,8 +207,8 @@ def _about_objective(settings: dict[str, Any]) -> list[str]:
     return [caution] if caution else []
 
 
-def _about_data(dataset: AbstractDataset, settings: dict[str, Any]) -> list[str]:
-    if dataset.fingerprint == settings["data"]["fingerprint"]:
+def _about_data(run: Run) -> list[str]:
+    if run.has_its_own_data:
         return []
     return [
         "The data are not those the model was trained on: the diagnosis, traversals and reconstructions are "

@@ -9,7 +9,6 @@ from typing import Any
 
 from polariscope import __version__
 from polariscope.core import files
-from polariscope.core.errors import InputError
 from polariscope.pages import words
 from polariscope.pages.figures.palette import COLOURS
 from polariscope.pages.figures.size import (
@@ -24,7 +23,7 @@ from polariscope.pages.figures.size import (
 from polariscope.pages.templating import environment
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size, path_table
-from polariscope.sizing.support.size import read_size
+from polariscope.storage.search import SearchFolder
 
 PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
 
@@ -111,26 +110,24 @@ def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> Si
     """
     folder = Path(folder)
     places = [folder] if compared is None else [folder / size.method for size in compared]
-    kept = [place / "size.json" for place in places if (place / "size.json").is_file()]
-    if not kept:
-        raise InputError(f"{folder} has no size.json; make one with polariscope size DATA --out {folder}.")
-    sizes = tuple(compared) if compared is not None else (read_size(kept[0]),)
-    return SizeRecord(folder.resolve().name, sizes, files.read_json(kept[0])["settings"])
+    searches = [search for search in map(SearchFolder, places) if search.has_answer] or [SearchFolder(folder)]
+    answer, settings = searches[0].read_answer()
+    sizes = tuple(compared) if compared is not None else (Size.from_dict(answer),)
+    return SizeRecord(folder.resolve().name, sizes, settings)
 
 
 def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) -> Path:
-    """Write ``size.html``, one self-contained page, and ``size.png``, its main figure; arguments as above."""
-    record = read_sizes(folder, compared)
-    save_figure(record.sizes, Path(folder) / "size.png")
-    page = Path(folder) / "size.html"
-    files.write_text(page, render_size(record))
-    return page
+    """Write one self-contained page and a picture of its main figure; arguments as above."""
+    record, search = read_sizes(folder, compared), SearchFolder(folder)
+    save_figure(record.sizes, search.picture)
+    files.write_text(search.page, render_size(record))
+    return search.page
 
 
 def render_size(record: SizeRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
     first, several = record.sizes[0], len(record.sizes) > 1
-    template = environment().get_template("size.html.j2")
+    template = environment().get_template("sizing.html.j2")
     return template.render(
         record=record,
         colours=COLOURS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import torch
@@ -14,13 +15,22 @@ from polariscope.core.seeds import derive, generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import BATCH
 from polariscope.geometry.observations import posteriors
-from polariscope.geometry.traversals import MOST_VALUES, Traversals, traverse
+from polariscope.geometry.ranges import Scale, range_of
+from polariscope.geometry.traversals import (
+    MOST_VALUES,
+    Plane,
+    Traversals,
+    central_sample,
+    traverse,
+    traverse_plane,
+)
 from polariscope.models.auxiliary import auxiliary_of
 from polariscope.models.model import Model
 
 N_SHOWN = 10
 N_SAMPLES = 30
 N_JUDGED = 1000
+N_STEPS = 9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,6 +78,10 @@ class Views:
     prior_samples: PriorSamples
     display_range: tuple[float, float]
     """Values drawn as black and white."""
+    plane: Plane | None
+    """Two latents that say most, moved over a grid; None for flat data and with fewer than two latents in use."""
+    scale: Scale
+    """In whose standard deviations the plane is measured."""
 
 
 def views(
@@ -84,12 +98,29 @@ def views(
     judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
+    plane, scale = move_two(model, dataset, representation, regime, seed)
     return Views(
         traversals=traverse(model, representation, regime, reconstructions.inputs, seed),
         reconstructions=reconstructions,
         prior_samples=sample_prior(model, dataset, seed),
         display_range=(0.0, 1.0) if dataset.is_unit_interval else (low, high),
+        plane=plane,
+        scale=scale,
     )
+
+
+def move_two(
+    model: Model, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
+) -> tuple[Plane | None, Scale]:
+    """Images of the two latents that say most, moved together from the most typical observation."""
+    in_use = [j for j in regime.order if regime.types[j] != "passive"]
+    centre, deviation, scale = range_of(model, representation, seed)
+    if len(in_use) < 2 or len(model.blueprint.shape) != 3:
+        return None, scale
+    code = representation.mean[central_sample(representation, centre, deviation)]
+    n_steps = max(3, min(N_STEPS, math.isqrt(MOST_VALUES // dataset.n_features)))
+    pair = (in_use[0], in_use[1])
+    return traverse_plane(model, code, pair, n_steps=n_steps, centre=centre, deviation=deviation), scale
 
 
 def reconstruct(

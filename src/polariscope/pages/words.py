@@ -135,7 +135,7 @@ def value_of(value: Any) -> str:
 
 
 def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Everything in settings.json that decided the run, as titled lists of names and values."""
+    """Everything that decided the run, as titled lists of names and values."""
     model = settings["model"]
     parts = {key: value for key, value in model.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in model.items() if key not in parts}
@@ -188,7 +188,7 @@ def commands(run: str) -> dict[str, str]:
     "polariscope score 'my run'"
     """
     name = shlex.quote(run)
-    return {"score": f"polariscope score {name}", "compare": f"polariscope compare {name} --out {name}"}
+    return {command: f"polariscope {command} {name}" for command in ("score", "compare", "report", "check")}
 
 
 def _code(value: Any) -> str:

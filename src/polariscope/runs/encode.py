@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import logging
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
-
-from polariscope.core import files
-from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import from_arrays
-from polariscope.data.sources import load_recorded
-from polariscope.core.errors import InputError, PolariscopeError, unknown
-from polariscope.models.model import Model, load_model
-from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
-from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.analysis.representation import Representation
-from polariscope.storage.representation import read_representation, write_representation
-from polariscope.core.seeds import derive, generator
-from polariscope.models.auxiliary import auxiliary_of
-from polariscope.storage.run_folder import read_settings
-from polariscope.training.train import split_of
-from polariscope.training.settings import TrainSettings
-
-logger = logging.getLogger("polariscope")
-
-BATCH = 256  # fixed, so that the noise does not depend on how much memory there is
-Part = Literal["all", "train", "validation", "test"]
+from polariscope.core.errors import InputError
+from polariscope.data.sources import as_dataset
+from polariscope.models.inference import represent
+from polariscope.models.model import Model
+from polariscope.runs.run import Run, choose_samples
 
 
 def encode(
@@ -42,213 +20,30 @@ def encode(
     seed: int = 0,
     *,
     part: Any = "all",
+    step: int | None = None,
 ) -> Representation:
     """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
 
-    ``model`` is ours, a run folder, or any function or module that returns ``(mean, log_variance)`` for a
-    batch; ``data`` a dataset or an array of observations, by default the run's own. ``n_samples`` is None for
-    the whole dataset (in its order), and at most its size. ``part`` restricts it to a part of the run's split.
+    The representation of a model that belongs to a run is kept beside it, and read when it is asked for again.
 
-    The representation of a model that belongs to a run is kept beside it and used again while model, data,
-    ``n_samples``, ``seed`` and ``part`` stay the same.
+    :param model: a model, a run folder, or any function or module that returns ``(mean, log_variance)`` for a batch.
+    :param data: a dataset or an array of observations; by default the run's own.
+    :param n_samples: (default 10,000) how many observations, at most all of them; None for all, in their order.
+    :param seed: (default 0) seed of the choice of observations and of the draws.
+    :param part: (default "all") or the part of the run's split: "train", "validation" or "test".
+    :param step: of a run folder, the checkpoint of this step instead of the finished model.
     """
     if isinstance(model, (str, Path)):
-        model = load_model(model)
+        return Run(model, data).representation(n_samples, seed, part, step)
+    if step is not None:
+        raise InputError("step is for run folders; a model has the weights it has.")
     if not callable(model):
         raise InputError(
             f"model must be a model, a run folder or a function that returns (mean, log_variance), got {model!r}."
         )
-    folder = model.folder if isinstance(model, Model) else None
-    dataset = _dataset(data, folder)
-    indices = _indices(dataset, n_samples, seed, part, folder)
-    if not isinstance(model, Model):
-        return _assemble(dataset, indices, _foreign(model, dataset, indices, seed), {})
-
-    if tuple(dataset.shape) != model.blueprint.shape:
-        raise InputError(
-            f"the model was trained on observations of shape {model.blueprint.shape}, got data of shape "
-            f"{tuple(dataset.shape)}; use the data it was trained on."
-        )
-    key = files.digest([model.digest, dataset.fingerprint, n_samples, seed, part])
-    file = folder / "representation.safetensors" if folder else None
-    if file and file.exists():
-        try:
-            kept = read_representation(file, key)
-        except PolariscopeError as error:
-            logger.warning("%s It is made again.", error)
-            kept = None
-        if kept is not None:
-            return kept
-    representation = _assemble(dataset, indices, _own(model, dataset, indices, seed), _prior_fields(model))
-    if file:
-        try:
-            write_representation(file, representation, key)
-        except OSError as error:
-            logger.warning("the representation could not be kept beside the run: %s.", error)
-    return representation
-
-
-def _dataset(data: Any, folder: Path | None) -> AbstractDataset:
-    if isinstance(data, AbstractDataset):
-        return data
-    if data is not None:
-        return from_arrays(data)
-    if folder is None:
+    if isinstance(model, Model) and model.folder is not None:
+        return Run(model.folder, data).representation_of(model, n_samples, seed, part)
+    if data is None:
         raise InputError("data must be given for a model that does not belong to a run.")
-    return load_recorded(read_settings(folder)["data"])
-
-
-def _indices(
-    dataset: AbstractDataset, n_samples: Any, seed: int, part: Any, folder: Path | None
-) -> Int[np.ndarray, " sample"]:
-    if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 1):
-        raise InputError(
-            f"n_samples must be an integer from 1, or None for the whole dataset, got {n_samples}."
-        )
-    if part not in get_args(Part):
-        raise InputError(unknown("part", str(part), get_args(Part)))
-    if part == "all":
-        pool = np.arange(len(dataset))
-    else:
-        if folder is None:
-            raise InputError(f"part={part!r} needs a model that belongs to a run; others have no split.")
-        settings = TrainSettings(**read_settings(folder)["training"])
-        pool = getattr(split_of(dataset, settings), part)
-    if n_samples is None or n_samples >= len(pool):
-        return pool
-    return generator(seed, "encode").choice(pool, size=n_samples, replace=False)
-
-
-def _batches(dataset: AbstractDataset, indices: np.ndarray) -> Iterator[Tensor]:
-    for start in range(0, len(indices), BATCH):
-        yield torch.from_numpy(dataset.values(indices[start : start + BATCH]))
-
-
-def _own(model: Model, dataset: AbstractDataset, indices: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    noise = torch.Generator(model.device).manual_seed(derive(seed, "sampled"))
-    collected = _Columns(len(indices))
-    model.eval()
-    with torch.inference_mode():
-        for x in _batches(dataset, indices):
-            rows = indices[collected.position : collected.position + len(x)]
-            u = auxiliary_of(model, dataset, rows)
-            q, prior = model.encode(model.place(x), u), model.prior.given(u)
-            z = q.sample(noise)
-            columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
-            if model.blueprint.posterior.has_density:
-                columns["rate"] = kl(q, prior, z)
-            if not model.blueprint.posterior.is_diagonal:
-                columns["covariance"] = q.covariance
-            normal = prior.normal()
-            if u is not None and normal is not None:
-                columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
-            collected.add(**columns)
-    return collected.arrays
-
-
-def _foreign(
-    encoder: Callable[..., Any], dataset: AbstractDataset, indices: np.ndarray, seed: int
-) -> dict[str, np.ndarray]:
-    noise = torch.Generator().manual_seed(derive(seed, "sampled"))
-    collected = _Columns(len(indices))
-    first = next(encoder.parameters(), None) if isinstance(encoder, torch.nn.Module) else None
-    was_training = isinstance(encoder, torch.nn.Module) and encoder.training
-    if isinstance(encoder, torch.nn.Module):
-        encoder.eval()
-    try:
-        with torch.inference_mode():
-            for x in _batches(dataset, indices):
-                q = _checked(encoder(x if first is None else x.to(first)), len(x))
-                collected.add(mean=q.mean, variance=q.variance, sampled=q.sample(noise))
-    finally:
-        if was_training:
-            encoder.train()  # type: ignore[attr-defined]
-    return collected.arrays
-
-
-def _checked(output: Any, n_rows: int) -> AbstractPosteriorDistribution:
-    """(mean, log_variance) as a posterior; anything else is refused with what came instead."""
-    wanted = (
-        f"the encoder must return (mean, log_variance), two arrays of shape ({n_rows}, latent) for this batch"
-    )
-    if not isinstance(output, (tuple, list)) or len(output) != 2:
-        count = f" of {len(output)}" if isinstance(output, (tuple, list)) else ""
-        raise InputError(
-            f"{wanted}, got a {type(output).__name__}{count}; wrap it in a function that returns the pair."
-        )
-    try:
-        mean, log_variance = (
-            torch.as_tensor(np.asarray(o) if not isinstance(o, Tensor) else o).cpu() for o in output
-        )
-    except (TypeError, ValueError, RuntimeError):
-        kinds = " and ".join(type(o).__name__ for o in output)
-        raise InputError(f"{wanted}, got {kinds}.") from None
-    if mean.ndim != 2 or mean.shape != log_variance.shape or len(mean) != n_rows:
-        raise InputError(f"{wanted}, got shapes {tuple(mean.shape)} and {tuple(log_variance.shape)}.")
-    if not (torch.is_floating_point(mean) and torch.is_floating_point(log_variance)):
-        raise InputError(f"{wanted}, of floating type, got {mean.dtype} and {log_variance.dtype}.")
-    for name, array in (("mean", mean), ("log_variance", log_variance)):
-        if not torch.isfinite(array).all():
-            raise InputError(
-                f"the encoder returned a {name} that is not finite; the model may have diverged."
-            )
-    if log_variance.max() > 60:
-        raise InputError(
-            f"the encoder's log_variance reaches {float(log_variance.max()):.3g}, a variance beyond all scale; "
-            "return the logarithm of the variance, not the variance or its exponential."
-        )
-    return DiagonalGaussian(mean, log_variance)
-
-
-class _Columns:
-    """Arrays filled batch by batch."""
-
-    def __init__(self, n_samples: int) -> None:
-        self.n_samples = n_samples
-        self.position = 0
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def add(self, **columns: Tensor) -> None:
-        rows = 0
-        for name, values in columns.items():
-            rows = len(values)
-            if name not in self.arrays:
-                self.arrays[name] = np.empty((self.n_samples, *values.shape[1:]), dtype=np.float32)
-            if self.arrays[name].shape[1] != values.shape[1]:
-                raise InputError(
-                    f"the encoder returned {self.arrays[name].shape[1]} latents for one batch and "
-                    f"{values.shape[1]} for another; the number must not change."
-                )
-            self.arrays[name][self.position : self.position + rows] = values.float().cpu().numpy()
-        self.position += rows
-
-
-def _prior_fields(model: Model) -> dict[str, Any]:
-    """What passive means; a conditional prior's moments were collected sample by sample."""
-    fields: dict[str, Any] = {
-        "meaning_of_passive": model.prior.meaning_of_passive,
-        "prior_is_factorised": model.prior.is_factorised,
-    }
-    if not model.blueprint.n_auxiliary:
-        mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
-        fields |= {"prior_mean": mean, "prior_variance": variance}
-    return fields
-
-
-def _assemble(
-    dataset: AbstractDataset, indices: np.ndarray, arrays: dict[str, np.ndarray], extra: dict[str, Any]
-) -> Representation:
-    factors = dataset.factors(indices) if dataset.factor_names else None
-    representation = Representation(
-        mean=arrays["mean"],
-        variance=arrays["variance"],
-        sampled=arrays["sampled"],
-        factors=factors,
-        factor_names=tuple(dataset.factor_names),
-        indices=indices,
-        rate=arrays.get("rate"),
-        prior_mean=arrays.get("prior_mean"),
-        prior_variance=arrays.get("prior_variance"),
-        covariance=arrays.get("covariance"),
-    )
-    return dataclasses.replace(representation, **extra)
+    dataset = as_dataset(data)
+    return represent(model, dataset, choose_samples(dataset, n_samples, seed, part, None), seed)

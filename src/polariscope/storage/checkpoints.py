@@ -1,111 +1,88 @@
-"""The state of a training run, on disk and back, bit for bit."""
+"""Checkpoints of a run: each a model that can be loaded, and beside it what training needs to go on from there."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from polariscope.core import files
-from polariscope.core.errors import PolariscopeError
+from polariscope.models.model import Model
+from polariscope.storage.documents import DamagedError
+from polariscope.storage.layout import MODEL, STATE
+from polariscope.storage.log import Mark
 
 
-@dataclasses.dataclass(eq=False)
-class TrainState:
-    """All that changes while training. The order of the data is a function of ``step``."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What was saved at one step."""
 
-    modules: dict[str, nn.Module]
-    """The model, and its companion where the objective has one."""
-    optimisers: dict[str, torch.optim.Optimizer]
-    noise: torch.Generator
-    step: int = 0
-    totals: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Sums of what is averaged into the next line of the log."""
-    log_bytes: int = 0
-    """Length of the log when the state was saved; later lines belong to steps that will be repeated."""
-
-
-def save(folder: Path, state: TrainState) -> Path:
-    """Write ``folder/step-N`` whole or not at all."""
-    tensors: dict[str, Tensor] = {"noise": state.noise.get_state()}
-    for part, module in state.modules.items():
-        tensors |= {f"{part}/{name}": value for name, value in module.state_dict().items()}
-    for part, optimiser in state.optimisers.items():
-        for number, slots in optimiser.state_dict()["state"].items():
-            for name, value in slots.items():
-                tensors[f"optimiser/{part}/{number}/{name}"] = torch.as_tensor(value)
-    # float64 sums go through JSON as text that Python reads back to the same bits.
-    metadata = {"step": state.step, "totals": state.totals, "log_bytes": state.log_bytes}
-    target = folder / f"step-{state.step}"
-    with files.atomic_folder(target) as part_folder:
-        files.write_tensors(part_folder / "state.safetensors", tensors, metadata)
-    return target
+    step: int
+    model: Mapping[str, Tensor]
+    """Weights of the model."""
+    state: Mapping[str, Tensor]
+    """Optimisers, companion and generators."""
+    words: Mapping[str, Any]
+    """What of the state is no tensor."""
+    mark: Mark
+    """How far the log was."""
 
 
-def restore(checkpoint: Path, state: TrainState) -> None:
-    """Put a saved state back into ``state``, whose modules and optimisers have the same shapes."""
-    tensors, metadata = files.read_tensors(checkpoint / "state.safetensors")
-    try:
-        for part, module in state.modules.items():
-            module.load_state_dict(_under(f"{part}/", tensors))
-        for part, optimiser in state.optimisers.items():
-            _restore_optimiser(optimiser, _under(f"optimiser/{part}/", tensors))
-        state.noise.set_state(tensors["noise"])
-    except (RuntimeError, KeyError, ValueError, IndexError) as error:
-        raise PolariscopeError(f"{checkpoint} does not fit this model: {error}") from None
-    state.step = metadata["step"]
-    state.totals = metadata["totals"]
-    state.log_bytes = metadata["log_bytes"]
+class Checkpoints:
+    """The folder of a run's checkpoints."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    @property
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints, ascending."""
+        found = [re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*")]
+        return sorted(int(match[1]) for match in found if match)
 
+    def path(self, step: int) -> Path:
+        """Folder of the checkpoint at a step."""
+        return self.folder / f"step-{step}"
 
-def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    slots: dict[int, dict[str, Any]] = {}
-    for name, value in tensors.items():
-        number, _, slot = name.partition("/")
-        parameter = parameters[int(number)]
-        if value.shape == parameter.shape:
-            # The fused optimiser walks memory, so its moments must lie as the weights do (channels last).
-            value = torch.empty_like(parameter).copy_(value)
-        slots.setdefault(int(number), {})[slot] = value
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
+    def model_file(self, step: int) -> Path:
+        """The model at a step."""
+        return self.path(step) / MODEL
 
+    def write(
+        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, Any], mark: Mark
+    ) -> None:
+        """Write a checkpoint whole or not at all."""
+        with files.atomic_folder(self.path(step)) as part:
+            model.save(part / MODEL, step=step, log=mark.to_dict())
+            about = {"step": step, "words": dict(words), "model": model.digest, "log": mark.to_dict()}
+            files.write_tensors(part / STATE, state, about)
 
-def saved_steps(folder: Path) -> list[int]:
-    """Steps of the checkpoints in ``folder``, ascending."""
-    found = [re.fullmatch(r"step-(\d+)", path.name) for path in folder.glob("step-*")]
-    return sorted(int(match[1]) for match in found if match)
+    def read(self, step: int) -> Checkpoint:
+        """What was saved at a step; a damaged checkpoint is named."""
+        folder = self.path(step)
+        missing = [name for name in (MODEL, STATE) if not (folder / name).exists()]
+        if missing:
+            raise DamagedError(f"{folder} is damaged: it has no {missing[0]}.")
+        model, header = files.read_tensors(folder / MODEL)
+        state, about = files.read_tensors(folder / STATE)
+        digest = files.digest([header.get("blueprint"), files.digest_tensors(model)])
+        if about.get("step") != step or about.get("model") != digest:
+            raise DamagedError(f"{folder} is damaged: its files were not saved together.")
+        return Checkpoint(step, model, state, about["words"], Mark(**about["log"]))
 
+    def mark(self, step: int) -> Mark:
+        """How far the log was at a step, from the header alone."""
+        return Mark(**files.read_header(self.path(step) / STATE)["log"])
 
-def restore_latest(folder: Path, state: TrainState) -> list[str]:
-    """Resume from the newest checkpoint that is whole; returns a message for each damaged one passed over."""
-    messages: list[str] = []
-    for step in reversed(saved_steps(folder)):
-        try:
-            restore(folder / f"step-{step}", state)
-            return messages
-        except (PolariscopeError, FileNotFoundError, json.JSONDecodeError) as error:
-            messages.append(f"{error} Going back to an earlier checkpoint.")
-    if messages:
-        raise PolariscopeError(
-            " ".join(messages) + f" None of those in {folder} is whole; delete the run and repeat it."
-        )
-    return messages
-
-
-def prune(folder: Path, keep: int | None) -> None:
-    """Delete all but the newest ``keep`` checkpoints (None: none), and what a killed process left unfinished."""
-    for step in saved_steps(folder)[:-keep] if keep else []:
-        shutil.rmtree(folder / f"step-{step}")
-    for leftover in folder.glob(".step-*.part"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    def prune(self, keep: int | None) -> None:
+        """Delete all but the newest ``keep`` checkpoints (None: none)."""
+        for step in self.steps[:-keep] if keep else []:
+            gone = self.path(step).with_name(f".step-{step}.old{files.PART}")
+            shutil.rmtree(gone, ignore_errors=True)
+            self.path(step).rename(gone)  # a name that no one takes for a whole checkpoint
+            shutil.rmtree(gone)

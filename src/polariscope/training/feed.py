@@ -11,7 +11,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.labels import discrete_factors
 from polariscope.data.pairs import Transition
-from polariscope.models.auxiliary import auxiliary_of
+from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 

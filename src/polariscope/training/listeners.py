@@ -1,9 +1,10 @@
-"""A live line for people who wait."""
+"""Who is told of every step: a live line for people who wait, and TensorBoard."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -64,3 +65,23 @@ def in_words(line: dict[str, Any]) -> str:
         f"loss {line['loss']:.2f} · {terms} · "
         f"{line['active']} active, {line['mixed']} mixed, {line['passive']} passive"
     )
+
+
+def tensorboard_listener(writer: Any) -> Callable[[int, dict[str, Any] | None], None]:
+    """Writes each line of the log as TensorBoard events."""
+
+    def listen(step: int, line: dict[str, Any] | None) -> None:
+        if line is None:
+            return
+        scalars = {
+            "loss": line["loss"],
+            "trace": line["trace"],
+            **{f"terms/{name}": value for name, value in line["terms"].items()},
+            **{f"latents/{kind}": line[kind] for kind in ("active", "mixed", "passive")},
+            **{f"validation/{name}": value for name, value in line.get("validation", {}).items()},
+        }
+        for name, value in scalars.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    return listen

@@ -19,12 +19,12 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, total
-from polariscope.storage.checkpoints import TrainState, saved_steps
-from polariscope.storage.run_folder import RunFolder
+from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
 from polariscope.training.settings import TrainSettings
+from polariscope.training.state import TrainState
 
 logger = logging.getLogger("polariscope")
 
@@ -51,7 +51,8 @@ def fit(
     )
     trained, optimisers = make_optimisers(model, companion, objective, settings)
     state = TrainState(
-        {"model": model} if companion is None else {"model": model, "companion": companion.to(model.device)},
+        model,
+        None if companion is None else companion.to(model.device),
         optimisers,
         torch.Generator(model.device).manual_seed(derive(settings.seed, "noise")),
     )
@@ -59,7 +60,7 @@ def fit(
     feed = Feed(data, objective, model, len(split.train), settings.seed)
     probe = Probe(feed, split.validation[: max(settings.probe_samples, 1024)], companion)
     if run is not None:
-        for message in run.resume(state):
+        for message in run.resume(state.restore):
             logger.warning(message)
 
     model.train()
@@ -89,12 +90,13 @@ def fit(
             if state.step % settings.log_every == 0 or state.step == settings.steps:
                 line = log_line(objective, terms, state, probe, settings)
                 if run is not None:
-                    run.append_log(line)
+                    run.log.append(line)
             for listener in listeners:
                 listener(state.step, line)
             due = state.step % settings.checkpoint_every == 0 or state.step == settings.steps
             if run is not None and (due or stop.is_set()):
-                run.save_checkpoint(state, keep_all=settings.keep_checkpoints == "all")
+                keep_all = settings.keep_checkpoints == "all"
+                run.save_checkpoint(state.step, model, state.tensors(), state.words(), keep_all)
             if stop.is_set() and state.step < settings.steps:
                 raise KeyboardInterrupt
     model.eval()
@@ -191,7 +193,7 @@ def explain_divergence(
     noise = torch.Generator(model.device)
     noise.set_state(noise_before)  # the same draws again
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    terms = objective.terms(model, batch, noise, state.modules.get("companion"))
+    terms = objective.terms(model, batch, noise, state.companion)
     culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
     if not culprits:
         for name, term in terms.items():
@@ -204,7 +206,7 @@ def explain_divergence(
     verb = "are" if len(culprits) > 1 else "is"
     kept = "Nothing was kept, since no run folder was given."
     if run is not None:
-        steps = saved_steps(run.checkpoints)
+        steps = run.checkpoints.steps
         kept = (
             f"The last good checkpoint is step {steps[-1]} in {run.path}."
             if steps

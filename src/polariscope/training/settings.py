@@ -7,6 +7,7 @@ import math
 from typing import Literal
 
 from polariscope.core.errors import InputError
+from polariscope.data.splits import Split, split
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +77,11 @@ class TrainSettings:
             return self
         per_epoch = max(1, n_train // self.batch_size)
         return dataclasses.replace(self, steps=max(1, round(self.epochs * per_epoch)), epochs=None)
+
+    def split(self, n_samples: int) -> Split:
+        """Training, validation and test indices of data of so many samples."""
+        rest = (1 - self.train_fraction) / 2
+        return split(n_samples, (self.train_fraction, rest, rest), self.seed)
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of the step after ``step`` finished ones."""

@@ -14,7 +14,6 @@ from oracles import assert_mean_is, random_rotation
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.rendered.gaussian import GaussianDataset
-from polariscope.models.model import load_model
 from polariscope.models.posteriors import kl
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.priors.anisotropic import AnisotropicPrior
@@ -27,6 +26,7 @@ from polariscope.models.priors.support.anisotropic import (
     AnisotropicPriorModule,
     principal_shares,
 )
+from polariscope.runs.run import load_model
 
 BOTH = [AnisotropicPrior, AnisotropicLearnedPrior]
 

@@ -1,48 +1,15 @@
-"""What scores.json says: metrics and probes of a run, read back and made ready for the page."""
+"""Metrics and probes of a run, made ready for the page."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from polariscope.analysis.metrics import Score, family
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.score import Scores
-from polariscope.core import files
-from polariscope.core.errors import PolariscopeError
 from polariscope.pages import words
 from polariscope.pages.figures.scores import MOST_ROWS, draw_importance, draw_information, draw_probe
-
-
-def scores_file(run: Path, source: str) -> Path:
-    """Where the scores of a run's mean or sampled representation are kept, each apart.
-
-    >>> scores_file(Path("run"), "mean").name, scores_file(Path("run"), "sampled").name
-    ('scores.json', 'scores-sampled.json')
-    """
-    return run / ("scores.json" if source == "mean" else f"scores-{source}.json")
-
-
-def read_scores(file: str | Path, n_latents: int | None = None) -> Scores:
-    """The scores in a file that ``polariscope score`` wrote; one that is damaged or of another model is named.
-
-    ``n_latents`` are those of the model the scores should be about.
-    """
-    stored = files.read_json(Path(file))
-    try:
-        found = Scores.from_dict(stored)
-        _check_shapes(found)
-    except PolariscopeError as error:
-        raise PolariscopeError(
-            f"{file} is damaged or was written by another version ({error}); score the run again."
-        ) from None
-    if n_latents is not None and found.n_latents != n_latents:
-        raise PolariscopeError(
-            f"{file} has scores of {found.n_latents} latents, but the model has {n_latents}: "
-            "they are of another model; score the run again."
-        )
-    return found
 
 
 def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
@@ -112,13 +79,3 @@ def _number(value: float) -> str:
     ('6', '0.250', '∞')
     """
     return f"{value:,.0f}" if value.is_integer() else words.number(value)
-
-
-def _check_shapes(scores: Scores) -> None:
-    """The figures need a row for each latent and a column for each factor."""
-    wanted = scores.n_latents, len(scores.factor_names)
-    for word, score in scores.scores.items():
-        if score.metric in ("mig", "dci"):
-            found = None if score.matrix is None else score.matrix.shape
-            if found != wanted:
-                raise PolariscopeError(f"the matrix of {word} must have shape {wanted}, got {found}.")

@@ -1,31 +1,15 @@
-"""What similarity.json says: the layers of the run with each other, or with those of other runs."""
+"""The layers of the run with each other, or with those of other runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 
-from polariscope.core import files
-from polariscope.core.errors import PolariscopeError
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.figure import draw_steps
 from polariscope.layers.printing import has_matching, sentence, thinned
 from polariscope.pages.figures.svg import STYLE, to_svg
-
-
-def read_similarity(file: str | Path) -> Comparison:
-    """The comparison in a file that ``polariscope compare`` wrote; a damaged one is named."""
-    stored = files.read_json(Path(file))
-    try:
-        comparison = Comparison.from_dict(stored)
-        comparison.headline()
-    except (PolariscopeError, AttributeError, TypeError, ValueError, IndexError) as error:
-        raise PolariscopeError(
-            f"{file} is damaged or was written by another version ({error}); compare the run again."
-        ) from None
-    return comparison
 
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,16 @@ import torch
 from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
-from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.options import plain
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Model
-from polariscope.runs.encode import encode
+from polariscope.runs.run import Run
 from polariscope.sizing import AbstractCandidates, Curves
 from polariscope.sizing.support.search import Memo
-from polariscope.storage.checkpoints import saved_steps
-from polariscope.storage.run_folder import RunFolder, read_log
-from polariscope.training.train import RunPlan, plan, train
+from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
+from polariscope.training.plan import RunPlan, plan
+from polariscope.training.train import train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
@@ -48,26 +45,14 @@ class TrainedCandidates(AbstractCandidates):
         watcher: Watcher | None = None,
     ) -> None:
         self.data = data
-        self.folder = folder
+        self.folder = SeedFolder(folder)
         self.seed = seed
         self.watcher = watcher
         self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
         self.device = self.recipe.pop("device", "auto")
-        self._check_folder()
+        self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
         self._models: dict[tuple[str, int], Model] = {}
-
-    def _check_folder(self) -> None:
-        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
-        record = {"data": self.data.fingerprint, "recipe": plain(self.recipe)}
-        file = self.folder / "recipe.json"
-        if not file.exists():
-            files.write_json(file, record)
-        elif files.read_json(file) != record:
-            raise InputError(
-                f"{self.folder} holds models of other data or other settings; choose another --out, or give the same "
-                "to go on with it."
-            )
 
     @property
     def steps_per_epoch(self) -> int:
@@ -96,7 +81,7 @@ class TrainedCandidates(AbstractCandidates):
             made = train(
                 self.data,
                 n_latents=n_latents,
-                out=self.folder / name,
+                out=self.folder.model(name).path,
                 device=self.device,
                 progress=listen,
                 **options,
@@ -108,10 +93,11 @@ class TrainedCandidates(AbstractCandidates):
 
     def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
         name = self._name(n_latents, changes)
-        if max(saved_steps(self.folder / name / "checkpoints"), default=0) < steps:
+        run = self.folder.model(name)
+        if max(run.checkpoints.steps, default=0) < steps:
             self.model(n_latents, steps, **changes)
         self._spent[name] = max(steps, self._spent.get(name, 0))
-        lines = [line for line in read_log(self.folder / name) if line["step"] <= steps]
+        lines = [line for line in Run(run.path).log() if line["step"] <= steps]
         return Curves(
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
@@ -119,7 +105,7 @@ class TrainedCandidates(AbstractCandidates):
 
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         name = self._name(n_latents, {})
-        memo = Memo(self.folder / f"{key}.json", key)
+        memo = Memo(self.folder.memo(key), key)
         value = memo.get(n_latents, steps)
         if value is None:
             value = memo.put(n_latents, steps, measure())
@@ -127,11 +113,13 @@ class TrainedCandidates(AbstractCandidates):
         return value
 
     def representation(self, n_latents: int, steps: int, **changes: Any) -> Representation:
-        return encode(self.model(n_latents, steps, **changes), self.data, self._n_samples, self.seed)
+        model = self.model(n_latents, steps, **changes)
+        run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
+        return run.representation_of(model, self._n_samples, self.seed)
 
     def reconstruction_loss(self, n_latents: int, steps: int, **changes: Any) -> float:
         self.model(n_latents, steps, **changes)
-        lines = read_log(self.folder / self._name(n_latents, changes))
+        lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
         return float(next(line for line in lines if line["step"] == steps)["validation"]["reconstruction"])
 
     def reconstructions(
@@ -171,14 +159,13 @@ def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
     """
     if run.exists():
         return 0
-    for file in sorted(sizing.glob("seed-*/n-*/settings.json")):
-        try:
-            RunFolder(file.parent).check(job.describe("cpu"))
-        except InputError:  # another model, or one that has more steps already
-            continue
-        part = run.with_name(f".{run.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(file.parent, part, ignore=shutil.ignore_patterns(".*"))
-        part.rename(run)
-        return max(saved_steps(run / "checkpoints"), default=0)
+    for seed in SearchFolder(sizing).seeds():
+        for candidate in seed.models():
+            try:
+                candidate.check(job.describe("cpu"))
+            except InputError:  # another model, or one that has more steps already
+                continue
+            if candidate.checkpoints.steps:
+                copy_run(candidate, run)
+                return max(candidate.checkpoints.steps)
     return 0

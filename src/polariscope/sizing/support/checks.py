@@ -13,7 +13,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import Goal, family
 from polariscope.sizing.support.answer import Target
-from polariscope.training.train import plan
+from polariscope.training.plan import plan
 
 CAP = Goal.cap
 LARGEST_SIZE = 25.0

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.options import plain
-from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import from_arrays
+from polariscope.data.sources import as_dataset
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size
 from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, heeded
 from polariscope.sizing.support.size import size
+from polariscope.storage.search import SearchFolder
 from polariscope.training.train import choose_device
 
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
@@ -33,10 +31,10 @@ def compare_sizes(
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 
     ``methods`` are by default one of each idea, without those that need factors where the data have none. In
-    ``out`` each method has a folder of its own, so that their costs can be compared, and ``sizes.json`` has all
-    answers. ``begin`` is told the name of each method when its turn comes.
+    ``out`` each method has a folder of its own, so that their costs can be compared; all answers are
+    kept. ``begin`` is told the name of each method when its turn comes.
     """
-    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    dataset = as_dataset(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
     keys = set(inspect.signature(size).parameters) - {"data", "method"}
     recipe = {key: value for key, value in options.items() if key not in keys}
@@ -56,6 +54,5 @@ def compare_sizes(
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))
     if out is not None:
-        record = {"sizes": [plain(answer.to_dict()) for answer in answers]}
-        files.write_json(Path(out) / "sizes.json", {**record, "hash": files.digest(record)})
+        SearchFolder(out).write_answers([answer.to_dict() for answer in answers])
     return tuple(answers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
@@ -17,9 +17,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from polariscope.analysis.representation import Representation
-from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.sizing.support.answer import Size, Trial, settle
+from polariscope.storage.documents import read_document, write_document
 
 Algorithm = Literal["grow", "binary"]
 CAP = 1024
@@ -236,12 +236,8 @@ class Memo:
         self.values: dict[str, float] = {}
         self.statistic = statistic
         if self.file is not None and self.file.exists():
-            record = files.read_json(self.file)
-            if (
-                not isinstance(record, Mapping)
-                or record.get("statistic") != statistic
-                or "values" not in record
-            ):
+            record = read_document(self.file, "memo").content
+            if record["statistic"] != statistic:
                 raise InputError(
                     f"memo must be a file of the statistic {statistic!r}, got {self.file}; use another file."
                 )
@@ -255,7 +251,7 @@ class Memo:
             raise InputError(f"the statistic must be finite, got {value} for {n} latents; check encode_with.")
         self.values[f"{n}/{seed}"] = float(value)
         if self.file is not None:
-            files.write_json(self.file, {"statistic": self.statistic, "values": self.values})
+            write_document(self.file, "memo", {"statistic": self.statistic, "values": self.values})
         return float(value)
 
 

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError
 from polariscope.core.options import plain
-from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import from_arrays
+from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing.support.answer import Size, Target, settle
 from polariscope.sizing.support.beta import largest_beta
@@ -29,6 +27,9 @@ from polariscope.sizing.support.checks import (
     make_goal,
 )
 from polariscope.sizing.support.search import check_threshold
+from polariscope.storage.artefacts import Key
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.search import SearchFolder
 from polariscope.training.train import choose_device
 
 
@@ -64,10 +65,10 @@ def size(
     ``epochs`` is for the published searches.
 
     With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
-    where it stopped, and ``size.json`` keeps the answer. ``device`` as in ``train``; ``progress`` is a function
+    where it stopped, and the answer is kept. ``device`` as in ``train``; ``progress`` is a function
     called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
     """
-    dataset = data if isinstance(data, AbstractDataset) else from_arrays(data)
+    dataset = as_dataset(data)
     check_call(method, target, n_latents, seeds, recipe)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
     goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate, images=len(dataset.shape) == 3)
@@ -112,7 +113,7 @@ def size(
                 "goal": {name: getattr(goal, name) for name in BOUNDS},
                 "recipe": plain(recipe),
             }
-            write_size(Path(out) / "size.json", result, settings)
+            write_size(out, result, settings)
     return result
 
 
@@ -146,20 +147,21 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     )
 
 
-def write_size(file: Path, size: Size, settings: dict[str, Any]) -> None:
+def write_size(folder: str | Path, size: Size, settings: dict[str, Any]) -> None:
     """Keep an answer beside its settings."""
-    record = {"size": plain(size.to_dict()), "settings": settings}
-    files.write_json(file, {**record, "hash": files.digest(record)})
+    SearchFolder(folder).write_answer(size.to_dict(), settings)
 
 
-def read_size(file: Path) -> Size:
-    """Read what :func:`write_size` wrote, and check it."""
-    record = files.read_json(file)
-    if not isinstance(record, dict) or record.pop("hash", None) != files.digest(record):
-        raise PolariscopeError(
-            f"{file} does not match its hash: it was changed by hand or is damaged; size again."
-        )
-    return Size.from_dict(record["size"])
+def read_size(folder: str | Path) -> Size:
+    """The answer that a search left in its folder, checked."""
+    return Size.from_dict(SearchFolder(folder).read_answer()[0])
+
+
+def keep_size(folder: str | Path, run: str | Path) -> None:
+    """Keep the answer of a search beside a run, where its report finds it."""
+    answer, settings = SearchFolder(folder).read_answer()
+    kept = RunFolder(run)
+    kept.artefacts.keep(Key("size", None, settings["data"]["fingerprint"], settings=settings), answer)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""Representations on disk: kept beside a run, or exchanged with other libraries as npz."""
+"""Representations as named arrays: exchanged with other libraries as npz, or kept in a file."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +20,16 @@ ARRAYS = (
 WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
 
 
-def write_representation(file: Path, representation: Representation, key: str) -> None:
-    """Write a representation with the ``key`` of what it was made from."""
-    import torch
-
+def to_arrays(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A representation as named arrays and words, for a file."""
     arrays = {name: getattr(representation, name) for name in ARRAYS}
-    tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
-    files.write_tensors(
-        file, tensors, {"key": key, **{name: getattr(representation, name) for name in WORDS}}
-    )
+    words = {name: getattr(representation, name) for name in WORDS}
+    return {name: array for name, array in arrays.items() if array is not None}, words
 
 
-def read_representation(file: Path, key: str | None = None) -> Representation | None:
-    """Read a representation; None when it was made from something other than ``key``."""
-    tensors, metadata = files.read_tensors(file)
-    if key is not None and metadata["key"] != key:
-        return None
-    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
-    return Representation(
-        **arrays,
-        factor_names=tuple(metadata["factor_names"]),
-        meaning_of_passive=metadata["meaning_of_passive"],
-        prior_is_factorised=metadata["prior_is_factorised"],
-    )
+def from_arrays_and_words(arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
+    """What :func:`to_arrays` took apart."""
+    return Representation(**{**arrays, **words, "factor_names": tuple(words["factor_names"])})
 
 
 def load_codes(path: str | Path, seed: int = 0) -> Representation:

@@ -7,7 +7,7 @@ import pytest
 
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.core.errors import InputError
-from polariscope.storage.representation import load_codes
+from polariscope.analysis.codes import load_codes
 
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=(50, 3))

@@ -1,0 +1,84 @@
+"""``polariscope show`` and ``polariscope check``: what is kept in a folder, and whether it is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polariscope.core.errors import PolariscopeError
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or of a sizing search.")]
+
+
+def show(run: Folder) -> None:
+    """List everything that is kept with a run."""
+    from polariscope.cli.console import printer, quoted, say, say_next, table
+    from polariscope.runs.listing import row_of
+    from polariscope.runs.run import Run
+    from polariscope.storage.layout import is_run, is_search
+
+    if not is_run(run) and is_search(run):
+        _show_search(run)
+        return
+    opened = Run(run)
+    say(repr(opened))
+    steps = ", ".join(f"{step:,}" for step in opened.steps)
+    say(f"{'models':<11}{f'of step {steps}' if steps else 'none yet'}")
+    kept = table("what", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",))
+    for artefact in opened.artefacts():
+        row = row_of(artefact)
+        kept.add_row(row.kind, row.about, row.step, row.file, row.size)
+    if opened.artefacts():
+        printer().print(kept)
+    if opened.folder.artefacts.damaged():
+        say_next((f"polariscope check {quoted(run)}", "what is damaged, and what can be done"))
+
+
+def _show_search(folder: Path) -> None:
+    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.storage.search import SearchFolder
+
+    search = SearchFolder(folder)
+    for place in search.methods or [folder]:
+        found = SearchFolder(place)
+        say(f"{place}: {_answer(found)}")
+        models = table("seed", "model", "steps", numbers=("steps",))
+        for seed in found.seeds():
+            for model in seed.models():
+                models.add_row(
+                    seed.path.name, model.path.name, f"{max(model.checkpoints.steps, default=0):,}"
+                )
+        if models.row_count:
+            printer().print(models)
+            say(f"{plural(models.row_count, 'model')} in all; each is a run that can be opened.")
+
+
+def _answer(search: object) -> str:
+    from polariscope.sizing.support.answer import Size
+    from polariscope.storage.search import SearchFolder
+
+    assert isinstance(search, SearchFolder)
+    if not search.has_answer:
+        return "no answer yet; the same command again goes on with the search"
+    answer, settings = search.read_answer()
+    return f"{Size.from_dict(answer).answer} by {settings['method']}"
+
+
+def check(run: Folder) -> None:
+    """Verify every hash in a run's folder; say what is damaged and what can be done about it."""
+    from polariscope.cli.console import plural, say
+    from polariscope.storage.inspection import inspect_folder
+
+    findings = inspect_folder(run)
+    damaged = [finding for finding in findings if finding.state == "damaged"]
+    for finding in findings:
+        if finding.state != "whole":
+            say(f"{finding.state}: {finding.path}\n  {finding.what}")
+            if finding.remedy:
+                say(f"  Remedy: {finding.remedy}.")
+    whole = sum(finding.state == "whole" for finding in findings)
+    say(f"{plural(whole, 'file')} whole, {len(damaged)} damaged.")
+    if damaged:
+        raise PolariscopeError(f"{run} is damaged; what can be done is said above.")

@@ -1,0 +1,70 @@
+"""What is said of a decoder in a report: how orthogonal its latents are, and what the posterior's noise costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
+from polariscope.core.records import from_plain, to_plain
+from polariscope.data.dataset import AbstractDataset
+from polariscope.geometry.loss_split import LossSplit, split_reconstruction
+from polariscope.geometry.orthogonality import N_POINTS, Orthogonality, decoder_orthogonality
+from polariscope.models.model import Model
+
+N_OBSERVATIONS = 200
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Geometry:
+    """Orthogonality and loss split of a decoder."""
+
+    orthogonality: Orthogonality | None
+    reason: str
+    """Why there is no orthogonality; empty when there is."""
+    split: LossSplit
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Geometry:
+        """What :meth:`to_dict` wrote."""
+        return from_plain(cls, stored)
+
+
+def summarise(
+    model: Model,
+    dataset: AbstractDataset,
+    representation: Representation,
+    regime: Regime,
+    *,
+    n_points: int = N_POINTS,
+    n_observations: int = N_OBSERVATIONS,
+    seed: int = 0,
+) -> Geometry:
+    """Orthogonality at some codes and the loss split of some observations.
+
+    :param regime: says which latents are in use; only those are looked at.
+    :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
+    :param n_observations: (default 200) observations whose reconstruction loss is split.
+    :param seed: (default 0) seed of the choice of both, and of the noise.
+    """
+    in_use = [j for j in regime.order if regime.types[j] != "passive"]
+    orthogonality, reason = None, ""
+    if len(in_use) < 2:
+        count = "no latent is" if not in_use else f"only latent {in_use[0]} is"
+        reason = f"{count} in use, and an angle needs two."
+    else:
+        try:
+            orthogonality = decoder_orthogonality(
+                model, representation.mean, keep=sorted(in_use), n_points=n_points, seed=seed
+            )
+        except InputError as error:
+            reason = str(error)
+    split = split_reconstruction(model, dataset, n_samples=n_observations, seed=seed)
+    return Geometry(orthogonality, reason, split)

@@ -1,0 +1,30 @@
+"""The parts of the rate: mutual information, total correlation and what is left, as a bar and a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polariscope.analysis.decomposition import Decomposition
+
+MEANINGS = {
+    "mutual_information": ("mutual information", "what the latents say about which observation they encode"),
+    "total_correlation": ("total correlation", "how far the latents are from independent"),
+    "dimension_wise_kl": ("dimension-wise KL", "how far each latent, taken alone, is from its prior"),
+    "aggregate_kl": ("KL(q(z) ‖ p(z))", "how far all codes together are from the prior"),
+    "rate": ("rate", "the sum of the parts: the KL from the prior, at these draws"),
+    "exact_rate": ("rate in closed form", "the same without the noise of the draws"),
+}
+
+
+def decomposition_view(parts: Decomposition) -> dict[str, Any]:
+    """What the template shows of the parts of the rate."""
+    shown = ["mutual_information", "total_correlation"]
+    shown += ["dimension_wise_kl"] if parts.dimension_wise_kl is not None else ["aggregate_kl"]
+    shown += ["rate", "exact_rate"]
+    rows = [
+        {"name": name, "meaning": meaning, "value": value, "error": parts.errors.get(key)}
+        for key in shown
+        if (value := getattr(parts, key)) is not None
+        for name, meaning in [MEANINGS[key]]
+    ]
+    return {"parts": parts, "rows": rows}

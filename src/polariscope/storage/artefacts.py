@@ -1,0 +1,233 @@
+"""What was measured of a run, each measurement a file of its own beside the model.
+
+An artefact is named by its kind and a hash of its *key*: the model's digest, the data's fingerprint, the part of the
+data, the step of the model and the settings. The same key is the same file; another key is another file, so nothing
+is ever replaced. Files are numbered in the order in which they were made; the newest has the highest number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+from polariscope.core.options import plain
+from polariscope.storage import documents, layout
+from polariscope.storage.documents import DamagedError
+
+logger = logging.getLogger("polariscope")
+
+FILE_NAME = re.compile(r"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{12})\.(json|safetensors)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What an artefact was made from. Equal keys, equal artefacts."""
+
+    kind: str
+    """What it is: "representation", "regime", "scores" …"""
+    model: str | None
+    """Digest of the model; None for what is about the data alone."""
+    data: str
+    """Fingerprint of the data."""
+    part: str = "all"
+    """Which part of the data's split."""
+    step: int | None = None
+    """Gradient steps the model had."""
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Everything else it depends on: number of samples, seed, α …"""
+    polariscope: str = __version__
+    """Version that made it: the formulas of another one may differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return plain(dataclasses.asdict(self))
+
+    @property
+    def digest(self) -> str:
+        """Hash of the key."""
+        return files.digest(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Key:
+        """What :meth:`to_dict` made."""
+        return cls(**record)
+
+
+@dataclasses.dataclass(frozen=True)
+class Artefact:
+    """One file beside a run's model, and what it is."""
+
+    path: Path
+    key: Key
+    number: int
+    """Rises in the order in which artefacts were made."""
+
+    @property
+    def kind(self) -> str:
+        return self.key.kind
+
+    @property
+    def n_bytes(self) -> int:
+        return self.path.stat().st_size
+
+    def matches(self, **settings: Any) -> bool:
+        """Whether it was made with these settings, whatever the others."""
+        return all(
+            name in self.key.settings and self.key.settings[name] == plain(value)
+            for name, value in settings.items()
+        )
+
+
+class Artefacts:
+    """The artefacts of one run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __iter__(self) -> Iterator[Artefact]:
+        """All that can be read, in the order in which they were made; the rest is in :meth:`damaged`."""
+        found, _ = self._look()
+        return iter(sorted(found, key=lambda artefact: artefact.number))
+
+    def damaged(self) -> dict[Path, str]:
+        """Files that should hold an artefact and do not, with the reason."""
+        return self._look()[1]
+
+    def file(self, key: Key, suffix: str = ".json") -> Path:
+        """Where the artefact of a key is kept."""
+        return self.folder / f"{key.kind}-{key.digest[:12]}{suffix}"
+
+    # Records: JSON.
+
+    def read(self, key: Key) -> Any | None:
+        """The content that was kept under a key; None if there is none, or none that is whole."""
+        path = self.file(key)
+        if not path.exists():
+            return None
+        try:
+            document = documents.read_document(path, key.kind)
+            if document.about.get("key") != key.to_dict():
+                raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+        except DamagedError as error:
+            self._set_aside(path, error)
+            return None
+        return document.content
+
+    def keep(self, key: Key, content: Any, join: Callable[[Any, Any], Any] | None = None) -> Any:
+        """Keep a content under its key, and return what is kept there.
+
+        If there is one already it stays; ``join(earlier, content)`` makes one of both where it grows.
+        """
+        with self._writing():
+            earlier = self.read(key)
+            if earlier is not None and join is None:
+                return earlier
+            number = self._number_of(self.file(key)) if earlier is not None else self._next_number()
+            content = plain(content if earlier is None or join is None else join(earlier, content))
+            if content != earlier:
+                about = {"key": key.to_dict(), "number": number}
+                documents.write_document(self.file(key), key.kind, content, about)
+            return content
+
+    # Arrays: safetensors.
+
+    def read_arrays(self, key: Key) -> tuple[dict[str, np.ndarray], Any] | None:
+        """The arrays and the words that were kept under a key; None if there are none, or none that are whole."""
+        path = self.file(key, ".safetensors")
+        if not path.exists():
+            return None
+        try:
+            tensors, header = files.read_tensors(path)
+            if header.get("key") != key.to_dict():
+                raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+        except PolariscopeError as error:
+            self._set_aside(path, error)
+            return None
+        return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
+
+    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: Any) -> None:
+        """Keep arrays and a JSON value under a key, unless they are there."""
+        import torch
+
+        with self._writing():
+            path = self.file(key, ".safetensors")
+            if path.exists():
+                return
+            tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+            header = {
+                "format": layout.FORMAT,
+                "key": key.to_dict(),
+                "number": self._next_number(),
+                "words": plain(words),
+            }
+            files.write_tensors(path, tensors, header)
+
+    # What both need.
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One writer at a time, so that numbers are not given twice and what grows is read before it is written."""
+        with filelock.FileLock(self.folder / layout.ARTEFACT_LOCK):
+            files.remove_leftovers(self.folder)
+            yield
+
+    def _set_aside(self, path: Path, error: Exception) -> None:
+        aside = path.with_name(f"{path.name}.damaged")
+        logger.warning("%s It is computed again; the damaged file is kept as %s.", error, aside.name)
+        path.replace(aside)
+
+    def _next_number(self) -> int:
+        return 1 + max((artefact.number for artefact in self), default=0)
+
+    def _number_of(self, path: Path) -> int:
+        return _artefact(path).number
+
+    def _look(self) -> tuple[list[Artefact], dict[Path, str]]:
+        found, damaged = [], {}
+        for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else []:
+            if FILE_NAME.fullmatch(path.name):
+                try:
+                    found.append(_artefact(path))
+                except PolariscopeError as error:
+                    damaged[path] = str(error)
+        return found, damaged
+
+
+def _artefact(path: Path) -> Artefact:
+    """What a file says of itself; of arrays the header only, since their hash is checked when they are read."""
+    match = FILE_NAME.fullmatch(path.name)
+    assert match is not None
+    if path.suffix == ".json":
+        document = documents.read_document(path, match[1])
+        record = document.about
+    else:
+        record = files.read_header(path)
+    try:
+        key = Key.from_dict(record["key"])
+        number = int(record["number"])
+    except (KeyError, TypeError, ValueError):
+        raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
+    if key.digest[:12] != match[2] or key.kind != match[1]:
+        raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+    return Artefact(path, key, number)
+
+
+def verify(path: Path) -> None:
+    """Check the hash of all of an artefact's file; a damaged one is refused."""
+    artefact = _artefact(path)
+    if path.suffix == ".safetensors":
+        files.read_tensors(artefact.path)
+    else:
+        json.dumps(documents.read_document(path, artefact.kind).content)

@@ -1,0 +1,187 @@
+"""The folder of a run: who may write to it, what it was asked for, its log, its checkpoints and its model."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import filelock
+from torch import Tensor
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.models.model import Model
+from polariscope.storage.artefacts import Artefacts
+from polariscope.storage.checkpoints import Checkpoint, Checkpoints
+from polariscope.storage.documents import DamagedError
+from polariscope.storage.layout import CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
+from polariscope.storage.log import Log, Mark
+from polariscope.storage.settings import differences, identity_hash, read_settings, write_settings
+
+
+class RunFolder:
+    """One run's folder. Anybody may read; as a context manager it is held by one process, which may write."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.checkpoints = Checkpoints(self.path / CHECKPOINTS)
+        self.artefacts = Artefacts(self.path)
+        self.model_file = self.path / MODEL
+        self.tensorboard = self.path / TENSORBOARD
+        self._made = False
+
+    def __enter__(self) -> RunFolder:
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"out must be a folder, got the file {self.path}; choose another place.")
+        self._refuse_other_things()
+        self._made = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = filelock.FileLock(self.path / LOCK)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise PolariscopeError(
+                f"{self.path} is being trained by another process; wait for it or choose another --out."
+            ) from None
+        for folder in (self.path, self.checkpoints.folder):
+            files.remove_leftovers(folder)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
+            (self.path / LOCK).unlink()
+            self.path.rmdir()
+
+    def _refuse_other_things(self) -> None:
+        """A folder without settings must be empty, but for what a run that never got to its settings left."""
+        if not self.path.is_dir() or self.is_begun:
+            return
+        empty = {LOG, *([] if self.checkpoints.steps else [CHECKPOINTS])}
+        others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
+        others = [name for name in others if name not in empty]
+        if others:
+            raise InputError(
+                f"out must be a new folder or an earlier run, but {self.path} holds {others[0]!r} and no "
+                f"{SETTINGS}; choose another folder."
+            )
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / SETTINGS).exists()
+
+    @functools.cached_property
+    def settings(self) -> dict[str, Any]:
+        """What the run was asked for, checked."""
+        return read_settings(self.path)
+
+    @functools.cached_property
+    def log(self) -> Log:
+        """The log, whose chain starts from what the run was asked for."""
+        return Log(self.path / LOG, identity_hash(self.settings))
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """The lines of the log, checked against the chain and against the newest model or checkpoint."""
+        return self.log.read(self.mark())
+
+    def mark(self) -> Mark | None:
+        """How far the log was when the newest model or checkpoint was saved; None before the first."""
+        marks = [Mark(**log) for log in [self._model_header().get("log")] if log is not None]
+        marks += [self.checkpoints.mark(step) for step in self.checkpoints.steps[-1:]]
+        return max(marks, key=lambda mark: mark.n_lines, default=None)
+
+    @property
+    def finished_steps(self) -> int | None:
+        """How many steps the finished model has; None if there is none."""
+        return self._model_header().get("step") if self.model_file.exists() else None
+
+    def _model_header(self) -> dict[str, Any]:
+        return files.read_header(self.model_file) if self.model_file.exists() else {}
+
+    def set_model_aside(self) -> None:
+        """Keep a damaged model under another name, so that a whole one can be written."""
+        self.model_file.replace(self.model_file.with_name(f"{MODEL}.damaged"))
+
+    def begin(self, record: dict[str, Any]) -> None:
+        """Say what is going to be trained here; a run with other settings, or that is longer already, is refused."""
+        self.check(record)
+        if not self.checkpoints.steps and not self.model_file.exists():
+            (self.path / LOG).unlink(missing_ok=True)  # of steps that nothing was kept of
+        if not self.is_begun or read_settings(self.path) != record:
+            write_settings(self.path, record)
+        self.__dict__.pop("settings", None)
+        self.__dict__.pop("log", None)
+
+    def check(self, record: dict[str, Any]) -> None:
+        """Refuse to go on with a run that was begun with other settings, or that is longer already."""
+        if not self.is_begun:
+            return
+        earlier = read_settings(self.path)
+        done = max(self.checkpoints.steps, default=0)
+        if not done and not self.model_file.exists():
+            return  # it never got to its first checkpoint, so that there is nothing to go on with
+        if changed := differences(earlier, record):
+            raise InputError(
+                f"{self.path} was trained with other settings ({'; '.join(changed[:4])}); "
+                "choose another --out, or give the same settings to resume it."
+            )
+        if record["training"]["steps"] < done:
+            raise InputError(
+                f"{self.path} already has {done} steps, more than the {record['training']['steps']} asked for; "
+                "choose another --out."
+            )
+
+    def forget(self) -> None:
+        """Take back a run that failed before its first checkpoint: there is nothing in it to resume."""
+        if self.checkpoints.steps or self.model_file.exists():
+            return
+        for name in (LOG, SETTINGS):
+            (self.path / name).unlink(missing_ok=True)
+        if self.checkpoints.folder.is_dir():
+            files.remove_leftovers(self.checkpoints.folder)
+            self.checkpoints.folder.rmdir()
+
+    def resume(self, restore: Callable[[Checkpoint], None]) -> list[str]:
+        """Restore the newest checkpoint that is whole and cut the log to match; messages about damaged ones."""
+        messages: list[str] = []
+        mark = None
+        for step in reversed(self.checkpoints.steps):
+            try:
+                checkpoint = self.checkpoints.read(step)
+                restore(checkpoint)
+            except (PolariscopeError, OSError, KeyError, TypeError) as error:
+                messages.append(f"{error} Going back to an earlier checkpoint.")
+                continue
+            mark = checkpoint.mark
+            break
+        else:
+            if messages:
+                raise PolariscopeError(
+                    f"{' '.join(messages)} None of those in {self.path} is whole; delete the run and repeat it."
+                )
+        if mark is None and self.log.path.exists() and self.log.path.stat().st_size:
+            messages.append(f"{self.path} has no checkpoint; training starts again from the first step.")
+        try:
+            self.log.cut(mark)
+        except DamagedError as error:
+            raise DamagedError(f"{error} Repeat the run in another folder.") from None
+        return messages
+
+    def save_checkpoint(
+        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, Any], keep_all: bool
+    ) -> None:
+        """Write a checkpoint; the log is on disk before the checkpoint that counts on it."""
+        self.checkpoints.write(step, model, state, words, self.log.flush())
+        self.checkpoints.prune(keep=None if keep_all else 2)
+
+    def save_model(self, model: Model, step: int) -> None:
+        """Write the finished model."""
+        model.save(self.model_file, step=step, log=self.log.flush().to_dict())
+
+
+def read_log(run: str | Path) -> list[dict[str, Any]]:
+    """The lines of a run's log, checked; none before the first."""
+    return RunFolder(run).read_log()

@@ -1,0 +1,126 @@
+"""Is everything in a folder whole? Every hash is verified, and what is damaged is named with what can be done."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.models.model import read_model
+from polariscope.storage import documents, layout
+from polariscope.storage.artefacts import FILE_NAME, verify
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.search import SearchFolder
+
+State = Literal["whole", "damaged", "leftover", "unknown"]
+REPEAT = "cannot be recomputed: repeat the run in another folder"
+RESUME = "run the same train command again: it is made from the last whole checkpoint"
+COMMANDS = {
+    "regime": "diagnose",
+    "decomposition": "diagnose --decompose",
+    "scores": "score",
+    "geometry": "report",
+    "comparison": "compare",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What is to be said of one file."""
+
+    path: Path
+    state: State
+    what: str = ""
+    """What is wrong with it."""
+    remedy: str = ""
+    """What can be done about it."""
+
+
+def inspect_folder(path: str | Path) -> list[Finding]:
+    """Verify everything in the folder of a run or of a sizing search."""
+    path = Path(path)
+    if layout.is_run(path):
+        return list(_run(RunFolder(path)))
+    if layout.is_search(path):
+        return list(_search(SearchFolder(path)))
+    raise InputError(f"{path} is neither a run nor a sizing search; give the folder of one.")
+
+
+def _run(run: RunFolder) -> Iterator[Finding]:
+    seen = {layout.LOCK, layout.ARTEFACT_LOCK, layout.SETTINGS, layout.LOG, layout.MODEL, layout.CHECKPOINTS}
+    seen |= {layout.REPORT, layout.TENSORBOARD, layout.SIMILARITY, layout.SIMILARITY_PICTURE}
+    yield _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
+    log = run.path / layout.LOG
+    if log.exists() or run.model_file.exists():
+        yield _verify(log, lambda _: run.read_log(), REPEAT)
+    if run.model_file.exists():
+        yield _verify(run.model_file, read_model, RESUME)
+    for step in run.checkpoints.steps:
+        remedy = "delete it: it is passed over; other checkpoints stand for themselves"
+        yield _verify(run.checkpoints.path(step), functools.partial(_checkpoint, run, step), remedy)
+    for entry in sorted(run.path.iterdir()):
+        if match := FILE_NAME.fullmatch(entry.name):
+            command = COMMANDS.get(match[1])
+            again = f"delete it, then polariscope {command} {run.path} with the same settings makes it again"
+            remedy = again if command else "delete it: it is computed again when it is needed"
+            if match[1] == "size":
+                remedy = "delete it; train with --size keeps the answer of the search again"
+            yield _verify(entry, verify, remedy)
+        elif entry.name.endswith(".damaged"):
+            yield Finding(entry, "damaged", "it was set aside when it was computed again", "delete it")
+        elif entry.name.endswith(files.PART):
+            yield _leftover(entry)
+        elif entry.name not in seen:
+            yield Finding(entry, "unknown", "it is not a file of polariscope")
+    if run.checkpoints.folder.is_dir():
+        for entry in sorted(run.checkpoints.folder.glob(f".*{files.PART}")):
+            yield _leftover(entry)
+
+
+def _checkpoint(run: RunFolder, step: int, path: Path) -> object:
+    del path
+    return run.checkpoints.read(step)
+
+
+def _search(search: SearchFolder) -> Iterator[Finding]:
+    again = "size again with the same command: models that were trained are not trained again"
+    for name, kind in ((layout.SIZE, "size"), (layout.SIZES, "sizes")):
+        if (search.path / name).exists():
+            yield _verify(search.path / name, functools.partial(documents.read_document, kind=kind), again)
+    for seed in search.seeds():
+        yield _verify(
+            seed.path / layout.RECIPE,
+            functools.partial(documents.read_document, kind="recipe"),
+            "cannot be recomputed: size again in another folder",
+        )
+        for memo in sorted(seed.path.glob("*.json")):
+            if memo.name != layout.RECIPE:
+                remedy = "delete it, and size again: the values are measured again"
+                yield _verify(memo, functools.partial(documents.read_document, kind="memo"), remedy)
+        for model in seed.models():
+            yield from _run(model)
+    for folder in search.methods:
+        yield from _search(SearchFolder(folder))
+    for entry in sorted(search.path.glob(f".*{files.PART}")):
+        yield _leftover(entry)
+
+
+def _leftover(path: Path) -> Finding:
+    return Finding(
+        path,
+        "leftover",
+        "a process that wrote it was killed, or is writing now",
+        "the next command removes it",
+    )
+
+
+def _verify(path: Path, read: Callable[[Path], object], remedy: str) -> Finding:
+    try:
+        read(path)
+    except (PolariscopeError, OSError, KeyError, TypeError, ValueError) as error:
+        return Finding(path, "damaged", str(error), remedy)
+    return Finding(path, "whole")

@@ -1,0 +1,108 @@
+"""The folder of a sizing search: what was searched with, a run for each model, and the answer."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import plain
+from polariscope.storage import documents, layout
+from polariscope.storage.folder import RunFolder
+
+
+class SearchFolder:
+    """A folder with the answer of one method, or with a folder for each of several methods."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.page = self.path / layout.SIZE_PAGE
+        self.picture = self.path / layout.SIZE_PICTURE
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether a method has answered here."""
+        return (self.path / layout.SIZE).is_file()
+
+    @property
+    def methods(self) -> list[Path]:
+        """Of a comparison, the folders of the methods that have answered."""
+        if not (self.path / layout.SIZES).is_file():
+            return []
+        return [file.parent for file in sorted(self.path.glob(f"*/{layout.SIZE}"))]
+
+    def write_answer(self, size: Any, settings: Any) -> None:
+        """Keep an answer beside its settings."""
+        documents.write_document(self.path / layout.SIZE, "size", size, {"settings": plain(settings)})
+
+    def read_answer(self) -> tuple[Any, dict[str, Any]]:
+        """The answer and its settings, checked."""
+        if not self.has_answer:
+            raise InputError(
+                f"{self.path} has no {layout.SIZE}; make one with polariscope size DATA --out {self.path}."
+            )
+        document = documents.read_document(self.path / layout.SIZE, "size")
+        return document.content, document.about["settings"]
+
+    def write_answers(self, sizes: Sequence[Any]) -> None:
+        """Keep the answers of several methods."""
+        documents.write_document(self.path / layout.SIZES, "sizes", list(sizes))
+
+    def read_answers(self) -> list[Any]:
+        """The answers of several methods, checked."""
+        return documents.read_document(self.path / layout.SIZES, "sizes").content
+
+    def seeds(self) -> list[SeedFolder]:
+        """The folders of the seeds that were begun."""
+        return [SeedFolder(file.parent) for file in sorted(self.path.glob(f"seed-*/{layout.RECIPE}"))]
+
+    def seed(self, number: int) -> SeedFolder:
+        """The folder of one seed's models."""
+        return SeedFolder(self.path / f"seed-{number}")
+
+
+class SeedFolder:
+    """The models that were trained with one seed, each a run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def check_recipe(self, recipe: dict[str, Any]) -> None:
+        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
+        file = self.path / layout.RECIPE
+        recipe = plain(recipe)
+        if not file.exists():
+            documents.write_document(file, "recipe", recipe)
+        elif documents.read_document(file, "recipe").content != recipe:
+            raise InputError(
+                f"{self.path} holds models of other data or other settings; choose another --out, or give the same "
+                "to go on with it."
+            )
+
+    def model(self, name: str) -> RunFolder:
+        """The run of one model."""
+        return RunFolder(self.path / name)
+
+    def models(self) -> list[RunFolder]:
+        """The runs that were begun, by name."""
+        return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
+
+    def memo(self, statistic: str) -> Path:
+        """Where measured values of a statistic are kept."""
+        return self.path / f"{statistic}.json"
+
+
+def copy_run(source: RunFolder, target: Path) -> None:
+    """Begin a new run with the model, log and checkpoints of another; what was measured of it is not copied."""
+    measured = {artefact.path.name for artefact in source.artefacts}
+    with files.atomic_folder(target) as part:
+        for entry in source.path.iterdir():
+            if entry.name.startswith(".") or entry.name in measured or entry.name == layout.REPORT:
+                continue
+            if entry.is_dir():
+                shutil.copytree(entry, part / entry.name, ignore=shutil.ignore_patterns(".*"))
+            else:
+                shutil.copy2(entry, part / entry.name)

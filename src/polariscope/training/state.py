@@ -1,0 +1,77 @@
+"""All that changes while training, as tensors and words and back, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from polariscope.core.errors import PolariscopeError
+from polariscope.models.model import Model
+from polariscope.storage.checkpoints import Checkpoint
+
+
+@dataclasses.dataclass(eq=False)
+class TrainState:
+    """Model, companion, optimisers and noise. The order of the data is a function of ``step``."""
+
+    model: Model
+    companion: nn.Module | None
+    """What the objective trains beside the model, if anything."""
+    optimisers: dict[str, torch.optim.Optimizer]
+    noise: torch.Generator
+    step: int = 0
+    totals: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Sums of what is averaged into the next line of the log."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All but the model's weights and :meth:`words`."""
+        tensors: dict[str, Tensor] = {"noise": self.noise.get_state()}
+        if self.companion is not None:
+            tensors |= {f"companion/{name}": value for name, value in self.companion.state_dict().items()}
+        for part, optimiser in self.optimisers.items():
+            for number, slots in optimiser.state_dict()["state"].items():
+                for name, value in slots.items():
+                    tensors[f"optimiser/{part}/{number}/{name}"] = torch.as_tensor(value)
+        return tensors
+
+    def words(self) -> dict[str, Any]:
+        """What is no tensor. Sums go through JSON as text that Python reads back to the same bits."""
+        return {"totals": self.totals}
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put a saved state back; modules and optimisers must have the same shapes."""
+        tensors = checkpoint.state
+        try:
+            self.model.load_state_dict(dict(checkpoint.model))
+            if self.companion is not None:
+                self.companion.load_state_dict(_under("companion/", tensors))
+            for part, optimiser in self.optimisers.items():
+                _restore_optimiser(optimiser, _under(f"optimiser/{part}/", tensors))
+            self.noise.set_state(tensors["noise"])
+            self.totals = dict(checkpoint.words["totals"])
+        except (RuntimeError, KeyError, ValueError, IndexError) as error:
+            raise PolariscopeError(
+                f"the checkpoint of step {checkpoint.step} does not fit this model: {error}"
+            ) from None
+        self.step = checkpoint.step
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    slots: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        number, _, slot = name.partition("/")
+        parameter = parameters[int(number)]
+        if value.shape == parameter.shape:
+            # The fused optimiser walks memory, so its moments must lie as the weights do (channels last).
+            value = torch.empty_like(parameter).copy_(value)
+        slots.setdefault(int(number), {})[slot] = value
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})

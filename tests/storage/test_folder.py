@@ -1,0 +1,204 @@
+"""The folder of a run after kills, full disks and torn writes: usable, or refused in words."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polariscope as ps
+from polariscope.core import files
+from polariscope.core.errors import PolariscopeError
+from polariscope.storage.documents import DamagedError
+from polariscope.storage.folder import RunFolder, read_log
+from polariscope.storage.inspection import inspect_folder
+from polariscope.storage.settings import read_settings
+
+SETTINGS = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
+TRAIN = """
+import resource, signal, sys
+import polariscope as ps
+limit, default = int(sys.argv[2]), sys.argv[3] == "kill"
+if default:
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+data = ps.load_dataset("gaussian", n_samples=300)
+ps.train(data, net="mlp", steps=20, log_every=5, validate_every=5, checkpoint_every=5, out=sys.argv[1])
+"""
+
+
+def train_with_limit(run: Path, limit: int, how: str = "fail") -> subprocess.CompletedProcess[str]:
+    """Train in another process in which no file may be larger than ``limit`` bytes; ``how``: fail or be killed."""
+    command = [sys.executable, "-c", TRAIN, str(run), str(limit), how]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("whole") / "run"
+    ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, out=run, **SETTINGS)
+    return run
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def same_results(one: Path, other: Path) -> bool:
+    return all(
+        (one / name).read_bytes() == (other / name).read_bytes()
+        for name in ("log.jsonl", "model.safetensors")
+    )
+
+
+def test_a_first_checkpoint_that_cannot_be_written_leaves_a_folder_that_can_be_used(
+    whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    failed = train_with_limit(run, 10_000)
+    assert failed.returncode == 1
+    assert "could not be written: File too large" in failed.stderr
+    assert "give the same command again" in failed.stderr
+    assert not run.exists()
+    assert train_with_limit(run, 0).returncode == 0
+    assert same_results(run, whole)
+
+
+def test_a_process_killed_in_its_first_checkpoint_leaves_a_folder_that_can_be_used(
+    whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert train_with_limit(run, 10_000, "kill").returncode == -signal.SIGXFSZ
+    assert list(run.rglob("*.part"))
+    assert train_with_limit(run, 0).returncode == 0
+    assert same_results(run, whole)
+    assert not list(run.rglob("*.part"))
+
+
+def test_a_full_disk_after_some_checkpoints_keeps_them(copy: Path) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+    before = {file: file.read_bytes() for file in copy.rglob("*.safetensors")}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(files.WriteError, match="could not be written: File too large"):
+            ps.train(data, steps=30, out=copy, **SETTINGS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {file: file.read_bytes() for file in before} == before
+    longer = ps.train(data, steps=30, out=copy, **SETTINGS)
+    assert longer.digest == ps.train(data, steps=30, **SETTINGS).digest
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting needs root")
+def test_a_small_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        failed = train_with_limit(disk / "run", 0)
+        assert failed.returncode == 1
+        assert "No space left on device" in failed.stderr
+        subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
+        assert train_with_limit(disk / "run", 0).returncode == 0
+        assert [finding.state for finding in inspect_folder(disk / "run") if finding.state != "whole"] == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_cut_log_is_refused_by_every_reader(copy: Path) -> None:
+    lines = (copy / "log.jsonl").read_text().splitlines(keepends=True)
+    (copy / "log.jsonl").write_text("".join(lines[:2]))
+    with pytest.raises(DamagedError, match="it has 2 lines, but the model was saved when it had 4"):
+        read_log(copy)
+    with pytest.raises(PolariscopeError, match="lines at its end are missing"):
+        ps.report(copy, n_samples=100)
+    with pytest.raises(PolariscopeError, match="Repeat the run in another folder"):
+        ps.train(ps.load_dataset("gaussian", n_samples=300), steps=30, out=copy, **SETTINGS)
+
+
+def test_the_log_of_another_run_is_not_taken_for_this_ones(copy: Path, tmp_path: Path) -> None:
+    ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, seed=1, out=tmp_path / "b", **SETTINGS)
+    shutil.copy(tmp_path / "b" / "log.jsonl", copy)
+    with pytest.raises(DamagedError, match="line 1 does not match its hash"):
+        read_log(copy)
+
+
+def test_a_damaged_model_is_made_again_from_its_checkpoint(
+    copy: Path, whole: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = bytearray((copy / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(content)
+    ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, out=copy, **SETTINGS)
+    assert "It is made again from the last checkpoint" in caplog.text
+    assert same_results(copy, whole)
+    assert (copy / "model.safetensors.damaged").read_bytes() == content
+
+
+def test_files_of_two_checkpoints_are_not_taken_for_one(copy: Path) -> None:
+    steps = copy / "checkpoints"
+    shutil.copy(steps / "step-15" / "model.safetensors", steps / "step-20")
+    with pytest.raises(DamagedError, match="its files were not saved together"):
+        RunFolder(copy).checkpoints.read(20)
+
+
+def test_a_run_of_format_1_is_refused_with_what_to_do(copy: Path) -> None:
+    file = copy / "settings.json"
+    file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
+    words = r"written by polariscope .* in format 1, and this version reads format 2 only\. Train it again"
+    with pytest.raises(PolariscopeError, match=words):
+        read_settings(copy)
+    with pytest.raises(PolariscopeError, match=words):
+        ps.train(ps.load_dataset("gaussian", n_samples=300), steps=30, out=copy, **SETTINGS)
+    file.write_text(file.read_text().replace('"format": 1', '"format": 3'))
+    with pytest.raises(PolariscopeError, match="install a newer polariscope"):
+        read_settings(copy)
+
+
+def test_a_run_that_never_got_to_a_checkpoint_can_be_begun_with_other_settings(tmp_path: Path) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+    with RunFolder(tmp_path / "run") as run:
+        from polariscope.training.plan import plan
+
+        run.begin(plan(data, steps=20, **SETTINGS).describe("cpu"))
+        run.log.append({"step": 5})
+    other = ps.train(data, steps=20, seed=1, out=tmp_path / "run", **SETTINGS)
+    assert other.digest == ps.train(data, steps=20, seed=1, **SETTINGS).digest
+    assert [line["step"] for line in read_log(tmp_path / "run")] == [5, 10, 15, 20]
+
+
+def test_inspection_names_what_is_damaged_and_what_can_be_done(copy: Path) -> None:
+    ps.open_run(copy).regime(n_samples=100)
+    assert {finding.state for finding in inspect_folder(copy)} == {"whole"}
+    for name in ("model.safetensors", "checkpoints/step-15/state.safetensors"):
+        content = bytearray((copy / name).read_bytes())
+        content[-1] ^= 1
+        (copy / name).write_bytes(content)
+    (regime,) = copy.glob("regime-*.json")
+    regime.write_text(regime.read_text().replace('"alpha": 0.1', '"alpha": 0.3'))
+    (copy / "thesis.tex").write_text("precious")
+    (copy / f".regime.json.abc{files.PART}").write_text("half")
+    found = {finding.path.name: finding for finding in inspect_folder(copy) if finding.state != "whole"}
+    assert {name: finding.state for name, finding in found.items()} == {
+        "model.safetensors": "damaged",
+        "step-15": "damaged",
+        regime.name: "damaged",
+        "thesis.tex": "unknown",
+        f".regime.json.abc{files.PART}": "leftover",
+    }
+    assert "run the same train command again" in found["model.safetensors"].remedy
+    assert f"polariscope diagnose {copy}" in found[regime.name].remedy
