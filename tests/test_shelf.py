@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 import polariscope
 from polariscope.core.registry import Family
+from polariscope.storage.layout import NAMES
 
 ROOMS = [
     *("core", "numerics", "analysis", "data", "models", "geometry", "objectives", "storage", "training"),
@@ -159,3 +161,48 @@ def test_a_familys_folder_holds_its_members_and_nothing_else() -> None:
             if not module.ispkg
         }
         assert files == {member.replace("-", "_") for member in family}, name
+
+
+def file_names_outside_storage(root: Path) -> list[str]:
+    """Where another room than storage spells out the name of a file of a run or of a search, docstrings included."""
+    names = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, NAMES))})(?![\w.-])")
+    complaints = []
+    for file in sorted(root.rglob("*")):
+        path = file.relative_to(root)
+        if path.parts[0] == "storage" or file.suffix not in (".py", ".j2"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        found = [(1, text)] if file.suffix == ".j2" else strings_of(text)
+        complaints += [
+            f"{path}:{line}: {match[1]}" for line, string in found for match in names.finditer(string)
+        ]
+    return complaints
+
+
+def strings_of(source: str) -> list[tuple[int, str]]:
+    """Every string in a source, with its line."""
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+
+
+def test_no_room_but_storage_names_a_file_of_a_run() -> None:
+    assert file_names_outside_storage(ROOT) == []
+
+
+def test_a_file_name_in_another_room_is_found(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        cli__a='open(run / "settings.json")',
+        cli__b='"""Reads ``log.jsonl``."""',
+        cli__c='f"{run}/model.safetensors"',
+        cli__d='"my-settings.json.j2 and rescore.json"',
+        storage__layout='LOG = "log.jsonl"',
+    )
+    assert [line.partition(": ")[2] for line in file_names_outside_storage(root)] == [
+        "settings.json",
+        "log.jsonl",
+        "model.safetensors",
+    ]

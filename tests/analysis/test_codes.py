@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polariscope.analysis.codes import load_codes
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.core.errors import InputError
-from polariscope.analysis.codes import load_codes
 
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=(50, 3))

@@ -15,7 +15,7 @@ from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.eigenfaces import eigenfaces
 from polariscope.geometry.interpolation import codes_between, interpolate, interpolate_observations
-from polariscope.geometry.ranges import range_of
+from polariscope.geometry.latents import range_of
 from polariscope.geometry.traversals import traverse_code, traverse_observation, traverse_plane
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.runs.encode import encode

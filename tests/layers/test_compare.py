@@ -17,12 +17,12 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import derive, generator
 from polariscope.data.sources import load_dataset
 from polariscope.layers import compare as module
-from polariscope.layers.compare import compare
 from polariscope.layers.comparison import MOST_WITH_PARTS, Comparison
 from polariscope.layers.printing import thinned
 from polariscope.layers.scratch import scratch
-from polariscope.layers.sources import load_checkpoint
-from polariscope.models.model import Model, load_model
+from polariscope.models.model import Model
+from polariscope.runs.compare import compare
+from polariscope.runs.run import load_model
 from polariscope.training.train import train
 
 DATA = load_dataset("sprites", image_size=16)
@@ -208,10 +208,10 @@ def test_of_many_layers_the_file_has_the_scores_and_not_those_of_parts(tmp_path:
 
 
 def test_a_checkpoint_is_the_model_of_its_step(runs: dict[str, Path]) -> None:
-    assert load_checkpoint(runs["a"], 12).digest == load_model(runs["a"]).digest
-    assert load_checkpoint(runs["a"], 4).digest != load_model(runs["a"]).digest
-    with pytest.raises(InputError, match="no checkpoint of step 11"):
-        load_checkpoint(runs["a"], 11)
+    assert load_model(runs["a"], step=12).digest == load_model(runs["a"]).digest
+    assert load_model(runs["a"], step=4).digest != load_model(runs["a"]).digest
+    with pytest.raises(InputError, match=r"has models of the steps .*, not of step 11"):
+        load_model(runs["a"], step=11)
 
 
 def arrays(n: int = 100, seed: int = 0) -> dict[str, np.ndarray]:

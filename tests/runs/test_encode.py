@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 import polariscope as ps
+from kept import artefacts
 from polariscope.core.errors import InputError
-from polariscope.runs import encode as encode_module
+from polariscope.runs import run as run_module
+from polariscope.storage.artefacts import Artefacts
 from polariscope.training.plan import plan
 
 ROWS = np.random.default_rng(0).normal(size=(700, 5)).astype(np.float32)
@@ -115,8 +117,8 @@ def test_a_run_keeps_its_representation_and_uses_it_again_only_for_the_same_ques
     model = ps.train(data, net="mlp", steps=3, out=tmp_path / "run")
     first = ps.encode(model, data, n_samples=100, seed=0)
     calls = []
-    original = encode_module._own
-    monkeypatch.setattr(encode_module, "_own", lambda *a: calls.append(1) or original(*a))
+    original = run_module.represent
+    monkeypatch.setattr(run_module, "represent", lambda *a: calls.append(1) or original(*a))
 
     kept = ps.encode(str(tmp_path / "run"), n_samples=100, seed=0)
     assert calls == []
@@ -163,12 +165,13 @@ def test_a_damaged_representation_is_named_and_made_again(tmp_path, caplog):
     data = ps.load_dataset("gaussian", n_samples=500)
     model = ps.train(data, net="mlp", steps=1, out=tmp_path / "run")
     first = ps.encode(model, data, n_samples=10)
-    file = tmp_path / "run" / "representation.safetensors"
+    (file,) = [one.path for one in artefacts(tmp_path / "run", "representation")]
     broken = bytearray(file.read_bytes())
     broken[-3] ^= 4
     file.write_bytes(broken)
     assert ps.encode(model, data, n_samples=10).sampled.tobytes() == first.sampled.tobytes()
-    assert "representation.safetensors is damaged" in caplog.text
+    assert f"{file.name} is damaged" in caplog.text
+    assert file.with_name(f"{file.name}.damaged").read_bytes() == broken
 
 
 def test_modules_without_weights_or_in_double_precision_are_encoders_too():
@@ -210,6 +213,6 @@ def test_a_run_that_cannot_be_written_to_is_still_encoded(tmp_path, monkeypatch,
     def refuse(*_):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(encode_module, "write_representation", refuse)
+    monkeypatch.setattr(Artefacts, "keep_arrays", refuse)
     assert ps.encode(model, data, n_samples=10).n_samples == 10
     assert "could not be kept" in caplog.text

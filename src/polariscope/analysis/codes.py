@@ -1,35 +1,16 @@
-"""Representations as named arrays: exchanged with other libraries as npz, or kept in a file."""
+"""Codes of other libraries: a representation from the arrays of an npz file."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.analysis.representation import ARRAYS, Representation, draw_sampled
 from polariscope.core import files
 from polariscope.core.errors import InputError
-
-ARRAYS = (
-    *("mean", "variance", "sampled", "factors", "indices"),
-    *("prior_mean", "prior_variance", "rate", "covariance"),
-)
-WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
-
-
-def to_arrays(representation: Representation) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """A representation as named arrays and words, for a file."""
-    arrays = {name: getattr(representation, name) for name in ARRAYS}
-    words = {name: getattr(representation, name) for name in WORDS}
-    return {name: array for name, array in arrays.items() if array is not None}, words
-
-
-def from_arrays_and_words(arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
-    """What :func:`to_arrays` took apart."""
-    return Representation(**{**arrays, **words, "factor_names": tuple(words["factor_names"])})
 
 
 def load_codes(path: str | Path, seed: int = 0) -> Representation:

@@ -7,12 +7,20 @@ and that difference is our subject. Everything after this works on the arrays al
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+
+ARRAYS = (
+    *("mean", "variance", "sampled", "factors", "indices"),
+    *("prior_mean", "prior_variance", "rate", "covariance"),
+)
+WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,6 +112,17 @@ class Representation:
     @property
     def n_latents(self) -> int:
         return self.mean.shape[1]
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Named arrays and words, for a file."""
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        words = {name: getattr(self, name) for name in WORDS}
+        return {name: array for name, array in arrays.items() if array is not None}, words
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
+        """What :meth:`to_arrays` took apart."""
+        return cls(**{**arrays, **words, "factor_names": tuple(words["factor_names"])})
 
 
 def draw_sampled(

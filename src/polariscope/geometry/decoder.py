@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import InputError, unknown
-from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 from polariscope.models.model import Model
 
 Output = Literal["mean", "logits"]
@@ -78,6 +77,8 @@ def _foreign_outputs(
 
 
 def _logits(model: Model, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample *shape"]:
+    from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
+
     likelihood = model.decode(z)
     if not isinstance(likelihood, BernoulliDistribution):
         raise InputError(

@@ -9,18 +9,18 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
-from polariscope.geometry.eigenfaces import Eigenfaces
-from polariscope.geometry.interpolation import Interpolation
-from polariscope.geometry.loss_split import LossSplit
-from polariscope.geometry.orthogonality import Orthogonality
-from polariscope.geometry.pca import PcaAlignment
-from polariscope.geometry.pictures import to_pictures
-from polariscope.geometry.robustness.corruption_probe import Corrupted
-from polariscope.geometry.traversals import Plane, Traversals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from polariscope.geometry.eigenfaces import Eigenfaces
+    from polariscope.geometry.interpolation import Interpolation
+    from polariscope.geometry.loss_split import LossSplit
+    from polariscope.geometry.orthogonality import Orthogonality
+    from polariscope.geometry.pca import PcaAlignment
+    from polariscope.geometry.robustness.corruption_probe import Corrupted
+    from polariscope.geometry.traversals import Plane, Traversals
 
 TEAL, ORANGE, GREY, INK = "#0f8b8d", "#e08e0b", "#9aa3ad", "#1f2933"
 
@@ -147,6 +147,8 @@ def _sheet(
         raise InputError(
             f"this figure is made of images, got observations of shape {images.shape[2:]}; flat data have none."
         )
+    from polariscope.geometry.pictures import to_pictures
+
     pictures = to_pictures(images.reshape(-1, *images.shape[2:]), display_range)
     n_rows, n_columns = images.shape[:2]
     figure = Figure(figsize=(0.7 * n_columns + 0.5, 0.7 * n_rows + 0.5), layout="constrained")

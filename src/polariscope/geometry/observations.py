@@ -13,9 +13,8 @@ from torch import Tensor
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import from_arrays
 from polariscope.geometry.decoder import BATCH
-from polariscope.models.auxiliary import auxiliary_of
+from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 
@@ -45,6 +44,8 @@ def choose_observations(
 
 def _as_dataset(model: Model, array: Any) -> AbstractDataset:
     """An array as data are: images of bytes divided by 255, those of floats in [0, 1] or refused."""
+    from polariscope.data.own.arrays import from_arrays
+
     shape = model.blueprint.shape
     as_in_model = len(shape) == 3 and tuple(getattr(array, "shape", ()))[1:] == shape
     return from_arrays(array, layout="channels-first" if as_in_model else None)

@@ -14,9 +14,8 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
-from polariscope.geometry.latents import kept_latents
+from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
 from polariscope.geometry.observations import choose_observations, posteriors
-from polariscope.geometry.ranges import Scale, prior_of, range_of
 from polariscope.models.model import Model
 
 N_STEPS = 10
@@ -169,7 +168,7 @@ def traverse_plane(
 
     A pair that codes two factors in Cartesian coordinates changes one along rows and the other along columns; in
     polar ones, one changes around the middle and the other away from it. ``centre`` and ``deviation`` are the
-    prior's: :func:`polariscope.geometry.ranges.range_of` gives them for a model; here those of N(0, I).
+    prior's: :func:`polariscope.geometry.latents.range_of` gives them for a model; here those of N(0, I).
 
     Reference: zietlow2022 §4.3.6, Figs 4.10–4.11.
 

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError, unknown
 from polariscope.layers import printing
-from polariscope.storage.documents import write_document
 from polariscope.storage.layout import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
@@ -329,7 +328,7 @@ class Comparison:
         """
         record, picture = Path(folder) / SIMILARITY, Path(folder) / SIMILARITY_PICTURE
         figure = printing.thinned(self.headline()).figure()
-        write_document(record, "comparison", self.to_dict())
+        files.write_json(record, self.to_dict())
         with files.atomic(picture) as part:
             # Without its usual date and version the same comparison has the same bytes.
             figure.savefig(part, format="png", dpi=160, metadata={"Software": None})

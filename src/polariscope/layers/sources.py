@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.scratch import Scratch
-from polariscope.models.auxiliary import auxiliary_of
+from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 
 BATCH = 256  # fixed, so that the noise of the sampled layer does not depend on memory

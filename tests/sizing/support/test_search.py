@@ -169,7 +169,7 @@ def test_measured_values_are_kept_and_an_interrupted_search_goes_on(tmp_path: Pa
     before = len(trained)
     fondue(encode_with, n_init=3, memo=memo)
     assert len(trained) == before
-    assert json.loads(memo.read_text())["statistic"] == "Σ E[σ²]"
+    assert json.loads(memo.read_text())["content"]["statistic"] == "Σ E[σ²]"
     with pytest.raises(InputError, match=r"memo must be a file of the statistic 'ID\[z\]"):
         fondue(encode_with, "dimension", memo=memo)
 

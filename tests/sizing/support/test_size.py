@@ -48,7 +48,7 @@ def sized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Size, list[tu
 def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
     folder, found, told = sized
     assert found.n_latents == 2
-    assert read_size(folder / "size.json") == found
+    assert read_size(folder) == found
     assert found.n_steps == sum({trial.n_latents: trial.steps for trial in found.trials}.values())
     assert told[0][0] == 0
     assert told[-1][3] > 0
@@ -77,7 +77,7 @@ def test_the_answer_of_trained_models_is_that_of_the_theory(eigenvalues: list[fl
 
 
 def test_what_is_kept_of_the_question_can_be_asked_again(sized: Any) -> None:
-    settings = json.loads((sized[0] / "size.json").read_text(encoding="utf-8"))["settings"]
+    settings = json.loads((sized[0] / "size.json").read_text(encoding="utf-8"))["about"]["settings"]
     assert set(settings["goal"]) <= set(inspect.signature(ps.size).parameters)
 
 
@@ -175,7 +175,7 @@ def test_methods_are_compared_and_a_method_without_answer_says_why(tmp_path: Pat
     recipe = {**LINEAR, "cap": 8}
     answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, begin=begun.append, **recipe)
     assert begun == ["id", "elbow"]
-    kept = json.loads((tmp_path / "sizes.json").read_text())["sizes"]
+    kept = json.loads((tmp_path / "sizes.json").read_text())["content"]
     assert tuple(Size.from_dict(record) for record in kept) == answers
     assert [answer.method for answer in answers] == ["id", "elbow"]
     assert answers[0].value == 3
@@ -192,10 +192,10 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
     ps.size(rows(), "id", out=tmp_path)
     file = tmp_path / "size.json"
     record = json.loads(file.read_text())
-    record["size"]["value"] = 77
+    record["content"]["value"] = 77
     file.write_text(json.dumps(record))
     with pytest.raises(PolariscopeError, match="does not match its hash"):
-        read_size(file)
+        read_size(tmp_path)
 
 
 @pytest.mark.parametrize(

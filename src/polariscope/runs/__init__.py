@@ -1,0 +1,1 @@
+"""A run opened: its model, data and everything that was measured of it."""

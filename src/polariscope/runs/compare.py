@@ -1,0 +1,213 @@
+"""Layers of models against each other: which models, on which data."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from polariscope.core.errors import InputError
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import as_dataset
+from polariscope.layers.compare import compare_layers
+from polariscope.layers.comparison import Comparison
+from polariscope.layers.sources import Source
+from polariscope.models.model import Model
+from polariscope.runs.run import Run
+
+# Remedies in Python's words; the command line puts its own in their place.
+KEEP_ALL = "keep_checkpoints='all'"
+GIVE_DATA = "say on which to compare them with data="
+
+
+def compare(
+    models: Any,
+    data: Any = None,
+    measure: str = "cka",
+    n_samples: Any = 5000,
+    seed: int = 0,
+    *,
+    checkpoints: Any = False,
+    step: int | None = None,
+    folder: str | Path | None = None,
+    memory: float | int = 4.0,
+    progress: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Similarity of every layer of every model with every other, on the same observations.
+
+    ``models`` are models, run folders, or mappings from layer names to arrays ``(sample, feature)`` of activations
+    from any library; one or a list of them, or a mapping from a group's name to its members (the seeds of one
+    setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
+    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self, step against
+    step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`; it must have kept them
+    (``keep_checkpoints="all"``). ``step`` compares the models of runs as they were at this step. ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
+    member of :mod:`polariscope.analysis.similarity`, with its ``options``.
+
+    Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
+    Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
+    has its own bias, for fewer samples score higher; only the spread is used.) What does not fit in ``memory``,
+    gigabytes, goes to temporary files in ``folder`` (None: the system's place for those). ``progress`` is told what is
+    being done.
+
+    Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
+    changes only, and where measures disagree trust the smaller score (§7.2.2).
+
+    Reference: bonheme2023 §7.3, with 5 000 observations.
+    """
+    sources = find_sources(models, checkpoints, step)
+    given = [source for source in sources if source.layers is not None]
+    if given and len(given) < len(sources):
+        raise InputError(
+            "models must be all models or all mappings of arrays: which observations arrays hold is not known."
+        )
+    if given and data is not None:
+        raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
+    dataset = None if given else find_data(sources, data)
+    return compare_layers(
+        sources, dataset, measure, n_samples, seed, folder=folder, memory=memory, progress=progress, **options
+    )
+
+
+def find_sources(models: Any, checkpoints: Any, step: int | None = None) -> list[Source]:
+    """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
+    wanted = _wanted(checkpoints)
+    if wanted is not False and step is not None:
+        raise InputError("step and checkpoints both say which models of a run are meant; give one of them.")
+    if isinstance(models, (str, Path, Run, Model, np.ndarray)):
+        models = [models]
+    groups = dict(models) if isinstance(models, Mapping) else None
+    if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
+        raise InputError("models must be several; put the layers of one model in a list: [{'layer': array}].")
+    members = [(None, item) for item in models] if groups is None else _flatten(groups)
+    if not members:
+        raise InputError("models must hold at least one model, run folder or mapping of layers, got none.")
+    sources: list[Source] = []
+    for number, (group, item) in enumerate(members):
+        if wanted is not False:
+            sources += _checkpoints(item, wanted, number)
+        else:
+            sources.append(_source(group, item, len(sources) + 1, step))
+    return _with_unique_labels(sources)
+
+
+def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:
+    single = (str, Path, Run, Model, Mapping)
+    return [
+        (str(name), item)
+        for name, items in groups.items()
+        for item in ([items] if isinstance(items, single) else items)
+    ]
+
+
+def _source(group: str | None, item: Any, number: int, step: int | None) -> Source:
+    if isinstance(item, (str, Path, Run)):
+        run = item if isinstance(item, Run) else Run(item)
+        run.digest(step)  # refuses what has no such model, before anything is computed
+        return Source(run.name, group or run.name, functools.partial(_load, run, step), None, run.path)
+    if isinstance(item, Model):
+        label = item.folder.resolve().name if item.folder else f"model {number}"
+        return Source(label, group or label, lambda: item, None, item.folder)
+    if isinstance(item, Mapping) and item:
+        label = f"model {number}"
+        layers = {str(name): np.asarray(array) for name, array in item.items()}
+        return Source(label, group or label, None, layers, None)
+    if isinstance(item, Mapping):
+        what = "a mapping without any layer"
+    else:
+        shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""
+        what = f"{type(item).__name__}{shape}"
+    raise InputError(
+        "models must be models, run folders or mappings from layer names to arrays, as in [{'layer': array}], "
+        f"got {what}."
+    )
+
+
+def _wanted(checkpoints: Any) -> bool | list[int]:
+    """Whether all checkpoints are asked for, or the steps of those that are."""
+    if isinstance(checkpoints, bool):
+        return checkpoints
+    several = isinstance(checkpoints, (Sequence, np.ndarray))
+    if not several or not all(isinstance(step, (int, np.integer)) for step in checkpoints):
+        raise InputError(
+            f"checkpoints must be True for all that were kept, or a list of steps, got {checkpoints!r}; "
+            "put a single step in a list: [100]."
+        )
+    return [int(step) for step in checkpoints]
+
+
+def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> list[Source]:
+    """The checkpoints of a run as models, in groups by step, so that seeds are averaged."""
+    if not isinstance(run, (str, Path, Run)):
+        raise InputError(f"checkpoints are those of run folders, got {type(run).__name__}; give paths.")
+    opened = run if isinstance(run, Run) else Run(run)
+    run, found = opened.path, opened.folder.checkpoints.steps
+    if wanted is True and len(found) == 1:
+        raise InputError(
+            f"{run} has a checkpoint of step {found[0]} only, and no other to compare it with; "
+            f"train with {KEEP_ALL} to keep every one."
+        )
+    steps = found if wanted is True else wanted
+    missing = [step for step in steps if step not in found]
+    if missing or not steps:
+        raise InputError(
+            f"{run} has checkpoints of the steps {', '.join(map(str, found)) or 'none'}, not of "
+            f"{', '.join(map(str, missing)) or 'any'}; train with {KEEP_ALL} to keep every one."
+        )
+    return [
+        Source(
+            label=f"{opened.name} at {step}",
+            group=f"step {step}",
+            model=functools.partial(_load, opened, step),
+            layers=None,
+            run=run,
+            checkpoint=(number, step),
+        )
+        for step in steps
+    ]
+
+
+def _load(run: Run, step: int | None) -> Model:
+    """A model of its own, which is gone when it has been used: a run keeps those it hands out."""
+    return Run(run.path).model(step)
+
+
+def _with_unique_labels(sources: list[Source]) -> list[Source]:
+    """Number what would have the same label; a group that was named by its label follows."""
+    seen: dict[str, int] = {}
+    made = []
+    for source in sources:
+        seen[source.label] = count = seen.get(source.label, 0) + 1
+        label = source.label if count == 1 else f"{source.label} ({count})"
+        group = label if source.group == source.label else source.group
+        made.append(dataclasses.replace(source, label=label, group=group))
+    return made
+
+
+def find_data(sources: Sequence[Source], data: Any) -> AbstractDataset:
+    """The data given, or those all runs were trained on."""
+    if data is not None:
+        return as_dataset(data)
+    records = {}
+    for source in sources:
+        if source.run is None:
+            raise InputError("data must be given, since not all models belong to a run.")
+        record = Run(source.run).settings["data"]
+        records[record["fingerprint"]] = (source.label, record)
+    if len(records) > 1:
+        (first, one), (second, other) = list(records.values())[:2]
+        raise InputError(
+            f"models must see the same observations, but {first} was trained on {_describe(one)} and {second} on "
+            f"{_describe(other)}; {GIVE_DATA}."
+        )
+    assert sources[0].run is not None
+    return Run(sources[0].run).data()
+
+
+def _describe(record: Mapping[str, Any]) -> str:
+    options = {key: value for key, value in record.items() if key not in ("name", "fingerprint")}
+    return f"{record['name']} ({', '.join(f'{key}={value}' for key, value in options.items())})"

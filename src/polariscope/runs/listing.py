@@ -1,0 +1,66 @@
+"""What is kept in a run's folder, in words: for ``polariscope show`` and the table of a report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from polariscope.storage.artefacts import Artefact
+
+HIDDEN = ("models", "n_bootstrap")
+"""Settings that say nothing to a reader: hashes, and what is the same for all."""
+WORDS = {"n_samples": "samples", "n_points": "points", "n_observations": "observations"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One artefact in words."""
+
+    kind: str
+    about: str
+    """Its settings."""
+    step: str
+    file: str
+    size: str
+
+
+def row_of(artefact: Artefact) -> Row:
+    """An artefact in words."""
+    key = artefact.key
+    parts = [f"part {key.part}"] if key.part != "all" else []
+    parts += _settings(key.settings) if key.kind != "size" else [str(key.settings.get("method", ""))]
+    return Row(
+        kind=key.kind,
+        about=", ".join(part for part in parts if part),
+        step="" if key.step is None else f"{key.step:,}",
+        file=artefact.path.name,
+        size=in_bytes(artefact.n_bytes),
+    )
+
+
+def _settings(settings: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{value:,} {WORDS[name]}" if name in WORDS and value is not None else f"{name} {_value(value)}"
+        for name, value in settings.items()
+        if name not in HIDDEN and not (value is None or value is False or value in ([], {}, [[None]]))
+    ]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(_value(item) for item in value)
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_value(item)}" for name, item in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def in_bytes(count: int) -> str:
+    """A size for people.
+
+    >>> in_bytes(512), in_bytes(20_480), in_bytes(3_500_000)
+    ('512 B', '20 kB', '3.5 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,541 @@
+"""A run, opened: its model, its data, and everything that was measured of it.
+
+What is asked for is computed once and kept beside the model under its key (:class:`~polariscope.storage.artefacts.Key`):
+model, data, part, step and settings. Asked again with the same key it is read; with another it is computed, and both
+are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+import numpy as np
+from jaxtyping import Int
+
+from polariscope.analysis.representation import Representation
+from polariscope.core import files
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import as_dataset, load_recorded
+from polariscope.data.splits import Split
+from polariscope.models.inference import represent
+from polariscope.models.model import Model, read_model
+from polariscope.storage.artefacts import Artefact, Key
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.layout import is_run, model_file
+from polariscope.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.regime.regime import Regime
+    from polariscope.analysis.score import Progress, Scores
+    from polariscope.geometry.summary import Geometry
+    from polariscope.layers.comparison import Comparison
+
+logger = logging.getLogger("polariscope")
+
+Part = Literal["all", "train", "validation", "test"]
+Record = TypeVar("Record")
+
+
+class Run:
+    """A training run in a folder. Opening it checks its settings; everything else is read or computed when asked for.
+
+    :param path: the run's folder.
+    :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
+        memory.
+    """
+
+    def __init__(self, path: str | Path, data: Any = None) -> None:
+        self.folder = RunFolder(path)
+        self.settings: dict[str, Any] = self.folder.settings
+        """What the run was asked for, all resolved."""
+        self._data: AbstractDataset | None = None if data is None else as_dataset(data)
+        self._models: dict[tuple[int | None, str], Model] = {}
+        self._digests: dict[int | None, tuple[str, int]] = {}
+        self.used: set[Path] = set()
+        """Files of the artefacts that were read or made through this object."""
+
+    # What it is made of.
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.folder.path
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.path.resolve().name
+
+    @property
+    def n_steps(self) -> int:
+        """Number of gradient steps that were asked for."""
+        return self.settings["training"]["steps"]
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps of which there is a model: the checkpoints that were kept, and the finished model."""
+        finished = self.folder.finished_steps
+        return sorted({*self.folder.checkpoints.steps, *([] if finished is None else [finished])})
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the model has all the steps that were asked for."""
+        return self.folder.finished_steps == self.n_steps
+
+    def data(self) -> AbstractDataset:
+        """The data given when the run was opened, or those it was trained on, made again from their record."""
+        if self._data is None:
+            self._data = load_recorded(self.settings["data"])
+        return self._data
+
+    @property
+    def has_its_own_data(self) -> bool:
+        """Whether :meth:`data` are those the run was trained on."""
+        return self.data().fingerprint == self.settings["data"]["fingerprint"]
+
+    def split(self) -> Split:
+        """Training, validation and test indices of :meth:`data`."""
+        return TrainSettings(**self.settings["training"]).split(len(self.data()))
+
+    def model(self, step: int | None = None, device: str = "cpu") -> Model:
+        """The finished model, or the one of a checkpoint.
+
+        :param step: (default None: the finished model) a step of which a checkpoint was kept; see :attr:`steps`.
+        :param device: (default "cpu") where to put it, as PyTorch names it.
+        """
+        if (step, device) not in self._models:
+            model = read_model(self._model_file(step), device)
+            model.folder = self.path
+            self._models[step, device] = model
+        return self._models[step, device]
+
+    def _model_file(self, step: int | None) -> Path:
+        finished = self.folder.finished_steps
+        if step is None and finished is None:
+            raise InputError(
+                f"{self.path} has no finished model: the run was interrupted; run the same train command again to "
+                f"resume it{self._or_a_step()}."
+            )
+        if step is None and finished != self.n_steps:
+            raise InputError(
+                f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for since: the run was "
+                f"interrupted; run the same train command again to resume it{self._or_a_step()}."
+            )
+        if step is None or step == finished:
+            return self.folder.model_file
+        if step not in self.folder.checkpoints.steps:
+            raise InputError(
+                f"{self.path} has models of the steps {', '.join(map(str, self.steps)) or 'none'}, not of step {step}; "
+                "runs keep every checkpoint only when trained with keep_checkpoints='all'."
+            )
+        return self.folder.checkpoints.model_file(step)
+
+    def _or_a_step(self) -> str:
+        return f", or choose step {self.steps[-1]}" if self.steps else ""
+
+    def digest(self, step: int | None = None) -> str:
+        """Hash of architecture and weights of the finished model, or of that of a checkpoint."""
+        return self._digest(step)[0]
+
+    def _digest(self, step: int | None) -> tuple[str, int]:
+        """The digest and the step it belongs to, from the file alone: nothing is built."""
+        if step not in self._digests:
+            tensors, header = files.read_tensors(self._model_file(step))
+            digest = files.digest([header["blueprint"], files.digest_tensors(tensors)])
+            self._digests[step] = digest, header["step"]
+        return self._digests[step]
+
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
+        return self.folder.read_log()
+
+    # What was measured of it.
+
+    def representation(
+        self, n_samples: Any = 10_000, seed: int = 0, part: Any = "all", step: int | None = None
+    ) -> Representation:
+        """Mean, variance and sampled representation of some observations.
+
+        :param n_samples: (default 10,000) how many, drawn without replacement; None for all, in their order.
+        :param seed: (default 0) seed of the choice and of the draws.
+        :param part: (default "all") or "train", "validation", "test".
+        :param step: (default None: the finished model) the checkpoint of this step.
+        """
+        return self.representation_of(self.model(step), n_samples, seed, part)
+
+    def representation_of(
+        self, model: Model, n_samples: Any = 10_000, seed: int = 0, part: Any = "all"
+    ) -> Representation:
+        """The same of a model at hand; it is kept under its own digest, so it may have been changed."""
+        dataset = self.data()
+        indices = choose_samples(dataset, n_samples, seed, part, self.split)
+        if tuple(dataset.shape) == model.blueprint.shape:
+            settings = {"n_samples": len(indices), "seed": seed}
+            key = Key("representation", model.digest, dataset.fingerprint, part, model.step, settings)
+            self.used.add(self.folder.artefacts.file(key, ".safetensors"))
+            kept = self.folder.artefacts.read_arrays(key)
+            if kept is not None:
+                return Representation.from_arrays(*kept)
+        representation = represent(model, dataset, indices, seed)  # refuses data of another shape
+        with self._keeping("representation"):
+            self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
+        return representation
+
+    def regime(
+        self,
+        alpha: float = 0.1,
+        n_bootstrap: int = 200,
+        *,
+        n_samples: Any = 10_000,
+        seed: int = 0,
+        part: Any = "all",
+        step: int | None = None,
+    ) -> Regime:
+        """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
+
+        :param alpha: (default 0.1) tolerance of the rule.
+        :param n_bootstrap: (default 200) resamples behind each confidence.
+        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        """
+        from polariscope.analysis.regime.diagnose import diagnose
+        from polariscope.analysis.regime.regime import Regime
+
+        settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
+
+        def compute() -> Regime:
+            rep = self.representation(n_samples, seed, part, step)
+            return diagnose(rep, alpha=alpha, n_bootstrap=n_bootstrap, seed=seed)
+
+        return self._record(self._key("regime", step, part, settings), Regime, compute)
+
+    def decomposition(
+        self,
+        n_points: int | None = 5000,
+        *,
+        n_samples: Any = 10_000,
+        seed: int = 0,
+        part: Any = "all",
+        step: int | None = None,
+    ) -> Decomposition:
+        """The rate in parts: mutual information, total correlation, dimension-wise KL; see :func:`polariscope.decompose`.
+
+        :param n_points: (default 5,000) samples of the representation that are used; None for all of them.
+        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        """
+        from polariscope.analysis.decomposition import Decomposition, decompose
+
+        settings = {**self._chosen(n_samples, seed, part), "n_points": n_points}
+
+        def compute() -> Decomposition:
+            return decompose(self.representation(n_samples, seed, part, step), n_points, seed)
+
+        return self._record(self._key("decomposition", step, part, settings), Decomposition, compute)
+
+    def scores(
+        self,
+        metrics: str | Sequence[str] = "all",
+        source: str = "mean",
+        *,
+        n_samples: Any = 10_000,
+        seed: int = 0,
+        part: Any = "all",
+        step: int | None = None,
+        progress: Progress | None = None,
+    ) -> Scores:
+        """Disentanglement metrics and probes; see :func:`polariscope.score`.
+
+        Metrics that were scored before with the same settings are read, the others are computed and kept with them.
+
+        :param metrics: (default "all") names joined by commas or in a list; a variant follows a colon.
+        :param source: (default "mean") which codes: "mean" or "sampled".
+        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param progress: told the name of each metric before it is computed, its number and how many there are.
+        """
+        from polariscope.analysis.score import Scores, score, words_of
+
+        words = words_of(metrics)
+        settings = {**self._chosen(n_samples, seed, part), "source": source}
+        key = self._key("scores", step, part, settings)
+        self.used.add(self.folder.artefacts.file(key))
+        stored = self.folder.artefacts.read(key)
+        earlier = None if stored is None else Scores.from_dict(stored)
+        missing = [word for word in words if earlier is None or not earlier.holds(word)]
+        if not missing and earlier is not None:
+            return earlier.only(words)
+        rep = self.representation(n_samples, seed, part, step)
+        found = score(
+            rep, missing, seed, source=source, factor_kinds=factor_kinds(self.data()), progress=progress
+        )
+
+        def join(one: Any, other: Any) -> Any:
+            return Scores.from_dict(other).joined(Scores.from_dict(one)).to_dict()
+
+        if earlier is not None:
+            found = found.joined(earlier)
+        if found.scores:
+            with self._keeping("scores"):
+                found = Scores.from_dict(self.folder.artefacts.keep(key, found.to_dict(), join))
+        return found.only(words)
+
+    def geometry(
+        self,
+        alpha: float = 0.1,
+        *,
+        n_points: int = 500,
+        n_observations: int = 200,
+        n_samples: Any = 10_000,
+        seed: int = 0,
+        part: Any = "all",
+        step: int | None = None,
+    ) -> Geometry:
+        """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
+
+        :param alpha: (default 0.1) tolerance of the rule that says which latents are in use.
+        :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
+        :param n_observations: (default 200) observations whose reconstruction loss is split.
+        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        """
+        from polariscope.geometry.summary import Geometry, summarise
+
+        chosen = self._chosen(n_samples, seed, part)
+        settings = {**chosen, "alpha": alpha, "n_points": n_points, "n_observations": n_observations}
+
+        def compute() -> Geometry:
+            where: dict[str, Any] = {"n_samples": n_samples, "seed": seed, "part": part, "step": step}
+            return summarise(
+                self.model(step),
+                self.data(),
+                self.representation(**where),
+                self.regime(alpha, **where),
+                n_points=n_points,
+                n_observations=n_observations,
+                seed=seed,
+            )
+
+        return self._record(self._key("geometry", step, part, settings), Geometry, compute)
+
+    def comparison(
+        self,
+        others: Sequence[str | Path | Run] = (),
+        measure: str = "cka",
+        n_samples: Any = 5000,
+        seed: int = 0,
+        *,
+        checkpoints: Any = False,
+        step: int | None = None,
+        progress: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> Comparison:
+        """The layers of this run with each other, or with those of other runs; see :func:`polariscope.compare`.
+
+        :param others: (default none) runs, or their folders.
+        :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
+        :param n_samples: (default 5,000) observations.
+        :param seed: (default 0) seed of their choice and of the noise of the sampled layers.
+        :param checkpoints: (default False) True, or a list of steps: compare checkpoints instead.
+        :param step: (default None: the finished models) compare the models of this step.
+        :param progress: told what is being done.
+        """
+        from polariscope.layers.comparison import Comparison
+        from polariscope.runs.compare import compare
+
+        runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
+        wanted = {run: _steps_of(run, checkpoints, step) for run in runs}
+        digests = [run.digest(one) for run in runs for one in wanted[run]]
+        settings: dict[str, Any] = {
+            "measure": measure,
+            "options": options,
+            "n_samples": n_samples,
+            "seed": seed,
+            "models": digests,
+            "names": [run.name for run in runs],
+            "steps": [wanted[run] for run in runs] if checkpoints is not False else None,
+        }
+        key = self._key("comparison", wanted[self][-1], "all", settings)
+
+        def compute() -> Comparison:
+            made = compare(
+                runs,
+                self._data,
+                measure,
+                n_samples,
+                seed,
+                checkpoints=checkpoints,
+                step=step,
+                progress=progress,
+                **options,
+            )
+            return Comparison.from_dict(made.to_dict())  # as it will be read, so that both are the same
+
+        return self._record(key, Comparison, compute)
+
+    # What is kept.
+
+    def artefacts(self) -> tuple[Artefact, ...]:
+        """Everything that was measured and kept, in the order in which it was made."""
+        return tuple(self.folder.artefacts)
+
+    def newest(self, kind: str, step: int | None = None, **settings: Any) -> Artefact | None:
+        """The last artefact of a kind that was made of a model with these settings; None without one.
+
+        Those of other data than :meth:`data` do not count, unless the kind is about several models.
+        """
+        digest, data = self.digest(step), self.data().fingerprint
+        found = [
+            artefact
+            for artefact in self.artefacts()
+            if artefact.kind == kind
+            and artefact.matches(**settings)
+            and artefact.key.data == data
+            and (artefact.key.model in (digest, None) or digest in artefact.key.settings.get("models", ()))
+        ]
+        return found[-1] if found else None
+
+    def read(self, artefact: Artefact) -> Any | None:
+        """The content of a record that was kept, as JSON has it; None if it is damaged."""
+        self.used.add(artefact.path)
+        return self.folder.artefacts.read(artefact.key)
+
+    def _chosen(self, n_samples: Any, seed: int, part: Any) -> dict[str, Any]:
+        indices = choose_samples(self.data(), n_samples, seed, part, self.split)
+        return {"n_samples": len(indices), "seed": seed}
+
+    def _key(self, kind: str, step: int | None, part: str, settings: Mapping[str, Any]) -> Key:
+        digest, done = self._digest(step)
+        return Key(kind, digest, self.data().fingerprint, part, done, settings)
+
+    def _record(self, key: Key, kind: type[Record], compute: Callable[[], Record]) -> Record:
+        """The record kept under a key; computed and kept if there is none that can be read."""
+        self.used.add(self.folder.artefacts.file(key))
+        stored = self.folder.artefacts.read(key)
+        if stored is None:
+            stored = compute().to_dict()  # type: ignore[attr-defined]
+            with self._keeping(key.kind):
+                stored = self.folder.artefacts.keep(key, stored)
+        return kind.from_dict(stored)  # type: ignore[attr-defined]
+
+    @contextlib.contextmanager
+    def _keeping(self, what: str) -> Iterator[None]:
+        """A run on a full or read-only disk can still be looked at; that nothing is kept is said."""
+        try:
+            yield
+        except OSError as error:
+            logger.warning("the %s could not be kept beside the run: %s", what, error)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether everything that was asked for through this object is on disk."""
+        return all(path.exists() for path in self.used)
+
+    # How it looks.
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:<11}{words}" for label, words in self._summary())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
+            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
+            for label, words in self._summary()
+        )
+        return f"<table>{rows}</table>"
+
+    def _summary(self) -> list[tuple[str, str]]:
+        model, training = self.settings["model"], self.settings["training"]
+        done = self.steps[-1] if self.steps else 0
+        state = "finished" if self.is_finished else f"{done:,} done"
+        kinds: dict[str, int] = {}
+        for artefact in self.artefacts():
+            kinds[artefact.kind] = kinds.get(artefact.kind, 0) + 1
+        kept = ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in kinds.items())
+        rows = [
+            ("run", str(self.path)),
+            ("data", _concept(self.settings["data"], "fingerprint", "shape")),
+            ("objective", _concept(self.settings["objective"])),
+            ("model", f"{model['net']['name']}, {model['n_latents']} latents"),
+            ("training", f"{self.n_steps:,} steps ({state}), seed {training['seed']}"),
+            ("artefacts", kept or "none yet"),
+        ]
+        if damaged := self.folder.artefacts.damaged():
+            rows.append(("damaged", ", ".join(path.name for path in damaged)))
+        return rows
+
+
+def open_run(path: str | Path, data: Any = None) -> Run:
+    """Open a training run: its model, data, log and everything that was measured of it.
+
+    :param path: the run's folder.
+    :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
+        memory.
+    """
+    return Run(path, data)
+
+
+def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -> Model:
+    """The model of a run, finished or at a checkpoint, or of a model file; loading never runs code from the file.
+
+    :param path: the folder of a run, a checkpoint or an estimator, or a file that ``Model.save`` wrote.
+    :param step: (default None: the finished model) a step of which the run kept a checkpoint.
+    :param device: (default "cpu") where to put it, as PyTorch names it.
+    """
+    path = Path(path)
+    if is_run(path):
+        return Run(path).model(step, device)
+    file = model_file(path) if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(
+            f"{path} is not a run folder or a model file; train one with 'polariscope train DATA --out {path}'."
+        )
+    if step is not None:
+        raise InputError(f"step is for run folders, and {path} is none; leave it out.")
+    return read_model(file, device)
+
+
+def choose_samples(
+    dataset: AbstractDataset, n_samples: Any, seed: int, part: Any, split: Callable[[], Split] | None
+) -> Int[np.ndarray, " sample"]:
+    """Indices of the observations that are encoded.
+
+    :param split: gives the split of a run; None where there is none.
+    """
+    is_number = isinstance(n_samples, int | np.integer) and not isinstance(n_samples, bool)
+    if n_samples is not None and (not is_number or n_samples < 1):
+        raise InputError(
+            f"n_samples must be an integer from 1, or None for the whole dataset, got {n_samples}."
+        )
+    if part not in get_args(Part):
+        raise InputError(unknown("part", str(part), get_args(Part)))
+    if part == "all":
+        pool = np.arange(len(dataset))
+    elif split is None:
+        raise InputError(f"part={part!r} needs a model that belongs to a run; others have no split.")
+    else:
+        pool = getattr(split(), part)
+    if n_samples is None or n_samples >= len(pool):
+        return pool
+    return generator(seed, "encode").choice(pool, size=n_samples, replace=False)
+
+
+def factor_kinds(dataset: AbstractDataset) -> list[Any] | None:
+    """Which factors are measured and which are counted, as metrics ask for it; None without factors."""
+    kinds = ["continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds]
+    return kinds or None
+
+
+def _steps_of(run: Run, checkpoints: Any, step: int | None) -> list[int | None]:
+    if checkpoints is False:
+        return [step]
+    return list(run.folder.checkpoints.steps if checkpoints is True else checkpoints) or [None]
+
+
+def _concept(record: dict[str, Any], *hidden: str) -> str:
+    options = [f"{key}={value}" for key, value in record.items() if key not in ("name", *hidden)]
+    return f"{record['name']} ({', '.join(options)})" if options else record["name"]
