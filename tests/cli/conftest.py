@@ -98,7 +98,7 @@ def tiny() -> str:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, single_thread: None) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     """A finished run: a linear model of data with one large and one small direction. Do not change it."""
     run = tmp_path_factory.mktemp("cli") / "trained"
     words = f"train gaussian --learning-rate 0.2 --schedule cosine --steps 800 --out {run} --quiet".split()

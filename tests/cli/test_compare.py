@@ -7,8 +7,10 @@ import re
 
 import pytest
 
+from kept import contents
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.printing import cell
+from polariscope.runs.run import load_model
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_another_measure_and_one_run_with_itself(call, runs, elsewhere):
     assert printed.code == 0
     assert "procrustes: run0, layers with each other, 150 samples" in printed.out
     assert "Layers of the same name" not in printed.out
-    assert (elsewhere / "comparison" / "similarity.json").exists()
+    assert len(contents(elsewhere / "run0", "comparison")) == 1
 
 
 def test_more_runs_are_averaged_over_their_pairs(call, runs):
@@ -63,21 +65,28 @@ def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
     assert "Layers of the same name" not in printed.out
 
 
-def test_the_next_step_leads_to_the_report(call, runs, elsewhere):
-    """The command printed first makes the same again beside the run, and says that the report shows it."""
-    printed = call("compare run0 --checkpoints --measure procrustes --samples 150 --seed 3")
-    line = printed.out.splitlines()[-1]
-    again, _, purpose = line.strip().partition("   ")
-    assert purpose == "the same, for the report of run0"
-    assert again.endswith("--checkpoints --out run0")
-    beside = call(again.removeprefix("polariscope "))
-    first, second = (elsewhere / folder / "similarity.json" for folder in ("comparison", "run0"))
-    assert first.read_bytes() == second.read_bytes()
-    assert beside.out.splitlines()[-2:] == ["Next:", "  polariscope report run0   all of it on one page"]
+def test_the_report_of_the_first_run_shows_the_comparison(call, runs, elsewhere):
+    words = "compare run0 --checkpoints --measure procrustes --samples 150 --seed 3"
+    printed = call(words)
+    assert printed.out.splitlines()[-3:] == [
+        "Kept in run0",
+        "Next:",
+        "  polariscope report run0   all of it on one page",
+    ]
+    again = call(words)
+    assert (again.out, again.err) == (printed.out, "")  # read, not computed
     call("report run0 --samples 150")
     page = (elsewhere / "run0" / "report.html").read_text()
     assert "procrustes of each layer of run0 at each step with itself at step 30" in page
-    assert "--out RUN" in " ".join(call("compare --help").out.split())
+
+
+def test_runs_are_compared_at_a_step(call, runs, elsewhere):
+    call(f"compare {runs} --samples 150 --step 10")
+    call(f"compare {runs} --samples 150")
+    early, late = (Comparison.from_dict(stored) for stored in contents(elsewhere / "run0", "comparison"))
+    assert early.digests == tuple(load_model(name, step=10).digest for name in runs.split())
+    assert late.digests == tuple(load_model(name).digest for name in runs.split())
+    assert "give one of them" in call("compare run0 --checkpoints --step 10").err
 
 
 def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsewhere):
@@ -87,7 +96,7 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
     assert (
         "of step 10 only, and no other to compare it with; train with --keep-checkpoints all" in refused.err
     )
-    assert not (elsewhere / "comparison").exists()
+    assert not list(elsewhere.rglob("comparison*"))
 
 
 @pytest.mark.parametrize(
@@ -107,4 +116,4 @@ def test_a_wrong_call_is_refused_in_words(call, runs, tiny, elsewhere, words, me
     assert refused.code == 2
     assert re.search(message, refused.err)
     assert refused.out == ""
-    assert not (elsewhere / "comparison").exists()
+    assert not list(elsewhere.rglob("comparison*"))

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
+from kept import artefacts, contents
 from polariscope.analysis.decomposition import Decomposition
 from polariscope.analysis.regime.regime import Regime
 
@@ -50,7 +51,8 @@ def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     printed = call("diagnose run --samples 1000")
     assert printed.code == 0
-    kept = Regime.from_dict(json.loads((run / "regime.json").read_text()))
+    (stored,) = contents(run, "regime", n_samples=1000, alpha=0.1, seed=0)
+    kept = Regime.from_dict(stored)
     assert kept.n_samples == 1000
     assert kept.counts == {"active": 1, "mixed": 0, "passive": 1}
     rates = [kept.latents[index].kl for index in kept.order]
@@ -65,7 +67,8 @@ def test_the_rate_of_a_run_is_split_and_kept(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     printed = call("diagnose run --samples 1000 --decompose --json all.json")
     assert printed.code == 0
-    kept = Decomposition.from_dict(json.loads((run / "decomposition.json").read_text()))
+    (stored,) = contents(run, "decomposition", n_samples=1000)
+    kept = Decomposition.from_dict(stored)
     assert str(kept) in printed.out
     assert kept.n_samples == 1000
     assert kept.mutual_information == pytest.approx(
@@ -121,7 +124,7 @@ def test_an_unfinished_run_says_how_to_finish_it(call, trained, elsewhere):
         refused = call(words)
         assert refused.code == 2
         assert "run the same train command again to resume it" in refused.err
-    assert not (run / "regime.json").exists()
+    assert artefacts(run, "regime") == []
     assert not (run / "report.html").exists()
 
 
@@ -134,3 +137,29 @@ def test_a_damaged_model_fails_with_a_message_and_code_1(call, trained, elsewher
     assert failed.code == 1
     assert "is damaged" in failed.err
     assert "Traceback" not in failed.err
+
+
+def test_a_checkpoint_is_diagnosed_by_its_step(call, tiny, elsewhere):
+    call(f"{tiny} --steps 30 --keep-checkpoints all --out run --quiet")
+    assert call("diagnose run --samples 200 --step 10").code == 0
+    assert call("diagnose run --samples 200").code == 0
+    assert [one.key.step for one in artefacts(elsewhere / "run", "regime")] == [10, 30]
+    refused = call("diagnose run --step 11")
+    assert refused.code == 2
+    assert "has models of the steps 10, 20, 30, not of step 11" in refused.err
+
+
+def test_an_unfinished_run_is_diagnosed_at_a_step_it_has(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    (run / "model.safetensors").unlink()
+    assert call("diagnose run --samples 200 --step 800").code == 0
+
+
+def test_a_run_of_another_format_says_what_to_do(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    file = run / "settings.json"
+    file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
+    for words in ("diagnose run", "score run", "report run", "show run", "compare run"):
+        failed = call(words)
+        assert failed.code == 1
+        assert "in format 1, and this version reads format 2 only. Train it again" in failed.err

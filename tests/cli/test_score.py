@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+from kept import artefacts, contents
 from polariscope.analysis.score import Scores
 
 QUICK = "--metrics mig,modularity,tc"
@@ -77,50 +78,61 @@ def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     printed = call("score run --samples 500 --metrics active-units,mcc,tc")
     assert printed.code == 0
-    stored = json.loads((run / "scores.json").read_text())
+    (stored,) = contents(run, "scores")
     assert stored["n_samples"] == 500
     assert stored["scores"]["active-units"]["value"] == 1
     assert rows(printed.out)["active-units"][1] == "1"
     assert "polariscope report run" in printed.out
-    again = (run / "scores.json").read_bytes()
-    assert "Replaced" not in printed.out
+    (file,) = [one.path for one in artefacts(run, "scores")]
+    again = file.read_bytes()
     repeated = call("score run --samples 500 --metrics active-units,mcc,tc")
-    assert (run / "scores.json").read_bytes() == again
-    assert "Replaced, with the same settings: active-units, mcc, tc." in repeated.out
+    assert file.read_bytes() == again
+    assert repeated.err == ""  # nothing was computed
+    assert repeated.out == printed.out
 
 
-def test_scores_of_earlier_calls_are_kept_while_the_settings_are_the_same(call, trained, elsewhere):
+def test_scores_with_the_same_settings_are_added_and_with_others_kept_apart(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     call("score run --samples 300 --metrics tc,hoyer")
     printed = call("score run --samples 300 --metrics mcc,tc")
-    assert "Replaced, with the same settings: tc." in printed.out
-    assert "Kept from earlier calls with the same settings: hoyer." in printed.out
-    assert "hoyer" not in rows(printed.out)
-    stored = Scores.from_dict(json.loads((run / "scores.json").read_text()))
-    assert list(stored.scores) == ["tc", "hoyer", "mcc"]
-    assert (stored.seed, stored.n_samples, len(stored.fingerprint)) == (0, 300, 64)
-    printed = call("score run --samples 200 --metrics tc --seed 1")
-    words = "Replaced, with other settings (seed 0, now 1; n_samples 300, now 200): tc, hoyer, mcc."
-    assert words in printed.out
-    assert list(json.loads((run / "scores.json").read_text())["scores"]) == ["tc"]
-    (run / "scores.json").write_text("{")
-    assert "Replaced: run/scores.json is damaged" in call("score run --samples 200 --metrics tc").out
-    assert list(json.loads((run / "scores.json").read_text())["scores"]) == ["tc"]
+    assert printed.err == "1/1 mcc\n"
+    assert list(rows(printed.out)) == ["metric", "mcc", "tc"]
+    call("score run --samples 200 --metrics tc --seed 1")
+    first, second = (Scores.from_dict(stored) for stored in contents(run, "scores"))
+    assert list(first.scores) == ["tc", "hoyer", "mcc"]
+    assert (first.seed, first.n_samples, len(first.fingerprint)) == (0, 300, 64)
+    assert (second.seed, second.n_samples, list(second.scores)) == (1, 200, ["tc"])
+
+
+def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, elsewhere, caplog):
+    run = shutil.copytree(trained, elsewhere / "run")
+    call("score run --samples 300 --metrics tc")
+    (file,) = [one.path for one in artefacts(run, "scores")]
+    value = contents(run, "scores")[0]["scores"]["tc"]["value"]
+    file.write_text(file.read_text().replace(str(value), "0.987"))
+    call("report run --samples 200")
+    page = (run / "report.html").read_text()
+    assert f"{file.name} is damaged: its content does not match its hash" in caplog.text
+    assert f"Not shown, since the content does not match its hash: {file.name}" in page
+    assert "0.987" not in page
+    checked = call("check run")
+    assert checked.code == 1
+    assert f"damaged: {file.relative_to(elsewhere)}" in checked.out
+    assert "polariscope score run with the same settings makes it again" in checked.out
+    assert call("score run --samples 300 --metrics tc").code == 0
+    assert contents(run, "scores")[0]["scores"]["tc"]["value"] == value
 
 
 def test_scores_of_both_representations_are_kept_and_shown_side_by_side(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     call("score run --samples 300 --metrics tc,mcc")
-    kept = (run / "scores.json").read_bytes()
-    printed = call("score run --samples 300 --metrics mcc --source sampled")
-    assert "Replaced" not in printed.out
-    assert "Written: run/scores-sampled.json" in printed.out
-    assert (run / "scores.json").read_bytes() == kept
-    sampled = json.loads((run / "scores-sampled.json").read_text())["scores"]["mcc"]["value"]
+    call("score run --samples 300 --metrics mcc --source sampled")
+    (sampled,) = contents(run, "scores", source="sampled")
+    value = sampled["scores"]["mcc"]["value"]
     call("report run --samples 200")
     page = (run / "report.html").read_text()
     rows_of_page = dict(re.findall(r'<tr><th scope="row" class="left">(mcc|tc) (.*?)</tr>', page))
-    assert f"<td>{sampled:.3f} (" in rows_of_page["mcc"]
+    assert f"<td>{value:.3f} (" in rows_of_page["mcc"]
     assert "<td>–</td>" in rows_of_page["tc"]
 
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from kept import contents
 from long_training import unchecked
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing.support.answer import Size, Trial
@@ -209,9 +210,9 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     """
     done = call(f"size gaussian {LINEAR} --steps 500 --out sizes")
     assert done.code == 0
-    record = json.loads((elsewhere / "sizes" / "size.json").read_text())
-    assert 1 <= record["size"]["value"] <= 2
-    assert done.out.startswith(f"{record['size']['value']} latent")
+    record = json.loads((elsewhere / "sizes" / "size.json").read_text())["content"]
+    assert 1 <= record["value"] <= 2
+    assert done.out.startswith(f"{record['value']} latent")
     assert {"size.json", "size.html", "size.png"} <= {file.name for file in (elsewhere / "sizes").iterdir()}
     assert "sizes/size.html; open it in a browser" in done.out
     assert (elsewhere / "sizes" / "size.png").read_bytes().startswith(b"\x89PNG")
@@ -224,8 +225,14 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert f"--size sizes --objective vae --learning-rate {float(rate[1]) if rate else 0.001:g}" in done.out
     trained = call("train gaussian --eigenvalues 9,0.01,0.01 --size sizes --steps 5 --out run")
     assert trained.code == 0
-    assert read_settings("run")["model"]["n_latents"] == record["size"]["value"]
-    assert json.loads((elsewhere / "run" / "size.json").read_text()) == record
+    assert read_settings("run")["model"]["n_latents"] == record["value"]
+    assert contents(elsewhere / "run", "size") == [record]
+    shown = call("show sizes")
+    assert f"sizes: {record['value']} latent" in shown.out
+    assert "each is a run that can be opened" in shown.out
+    assert call("check sizes").code == 0
+    (elsewhere / "sizes" / "seed-0" / "recipe.json").write_text("{}")
+    assert call("check sizes").code == 1
 
 
 @pytest.mark.parametrize(
@@ -243,7 +250,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
 def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words, message):
     from polariscope.sizing.support.size import write_size
 
-    write_size(elsewhere / "sizes" / "size.json", RIVALS["fondue"], {})
+    write_size(elsewhere / "sizes", RIVALS["fondue"], {})
     beta = dataclasses.replace(
         RIVALS["fondue"],
         value=3.0,
@@ -251,9 +258,9 @@ def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words,
         target="beta",
         trials=(Trial(5, 0, 0.5, "fits", 400, beta=3.0),),
     )
-    write_size(elsewhere / "betas" / "size.json", beta, {})
+    write_size(elsewhere / "betas", beta, {})
     write_size(
-        elsewhere / "none" / "size.json",
+        elsewhere / "none",
         dataclasses.replace(beta, value=0, interval=(0, 0), target="latents"),
         {},
     )
@@ -274,7 +281,7 @@ def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsew
         "target": "latents",
     }
     for name, size in RIVALS.items():
-        write_size(elsewhere / "sizes" / name / "size.json", size, {**settings, "seed": 0, "seeds": 1})
+        write_size(elsewhere / "sizes" / name, size, {**settings, "seed": 0, "seeds": 1})
     done = call("size sprites --compare --out sizes")
     assert done.code == 0
     page = (elsewhere / "sizes" / "size.html").read_text()

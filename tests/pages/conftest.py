@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from long_training import unchecked
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
@@ -17,15 +15,6 @@ from polariscope.pages.report import report
 from polariscope.training.train import train
 
 HOSTILE = "<script>alert('latent')</script>"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads cost more than they bring in networks this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

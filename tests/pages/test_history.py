@@ -44,7 +44,7 @@ def test_validation_loss_is_the_sum_weighted_as_on_its_own_line() -> None:
 
 
 def test_an_empty_log_is_refused() -> None:
-    with pytest.raises(InputError, match=r"log\.jsonl has no lines"):
+    with pytest.raises(InputError, match=r"the log has no lines"):
         read_history([])
 
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.score import score
-from polariscope.cli.score import keep_scores
-from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.data.sources import load_dataset, load_recorded
-from polariscope.layers.compare import compare
 from polariscope.pages.page import render
-from polariscope.pages.record import ReportRecord, diagnose_run, make_record, open_run
+from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import report
 from polariscope.runs.encode import encode
+from polariscope.runs.run import Run
 from polariscope.storage.folder import read_log
-from polariscope.storage.settings import read_settings, settings_hash
+from polariscope.storage.settings import read_settings, settings_hash, write_settings
 from polariscope.training.train import train
 
 
@@ -52,12 +47,6 @@ def test_the_linear_model_ends_in_the_regime_that_theory_predicts(flat_record: R
     assert flat_record.prior_of(0) == pytest.approx((0.0, 4.0))
 
 
-def test_diagnosing_a_run_keeps_the_diagnosis_beside_it(flat_run: Path) -> None:
-    regime = diagnose_run(flat_run, n_samples=500, alpha=0.2)
-    assert Regime.from_dict(files.read_json(flat_run / "regime.json")) == regime
-    assert (regime.n_samples, regime.alpha) == (500, 0.2)
-
-
 def test_arrays_in_memory_must_be_passed_again(colour_run: Path, colour_data: ArraysDataset) -> None:
     with pytest.raises(InputError, match=r"made from arrays in memory.*pass data="):
         make_record(colour_run)
@@ -76,9 +65,8 @@ def test_other_data_than_the_run_was_trained_on_are_noted(flat_run: Path, tmp_pa
 def measured_run(point_run: Path, tmp_path: Path) -> Path:
     """A run with its scores and the comparison of its layers beside it."""
     run = shutil.copytree(point_run, tmp_path / "point")
-    model, dataset = open_run(run)
-    keep_scores(run / "scores.json", score(encode(model, dataset, 200), "tc"), model.digest)
-    compare(run, n_samples=200).save(run)
+    Run(run).scores("tc", n_samples=200)
+    Run(run).comparison(n_samples=200)
     return run
 
 
@@ -86,7 +74,7 @@ def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_r
     record = make_record(measured_run, n_samples=200)
     assert record.scores is not None
     assert record.similarity is not None
-    assert record.doubts == {"scores": "", "similarity": ""}
+    assert record.damaged == ()
     assert 'class="doubt"' not in render(record)
 
 
@@ -110,38 +98,44 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
     assert record.scores is None
     assert record.similarity is None
     page = render(record)
-    for file, command in (("scores", "score point"), ("similarity", "compare point --out point")):
-        reason = f"Not shown, since {file}.json is of another model, or of this one at another step"
-        assert f"{reason}: <code>polariscope {command}</code> makes {file}.json" in page
-    compare(measured_run, n_samples=200).save(measured_run)
+    for command in ("score", "compare"):
+        assert f"after <code>polariscope {command} point</code> the next report shows" in page
+    listed = {(row.kind, row.step) for row in record.others}
+    assert {("scores", "500"), ("comparison", "500")} <= listed
+    assert "Also kept with this run" in page
+    Run(measured_run).comparison(n_samples=200)
     assert make_record(measured_run, n_samples=200).similarity is not None
+    earlier = make_record(measured_run, n_samples=200, step=500)
+    assert earlier.scores is not None
+    assert earlier.history.steps[-1] == 500
 
 
-def test_the_similarity_of_other_runs_is_not_shown_unless_this_one_is_among_them(
-    measured_run: Path, flat_run: Path, tmp_path: Path
+def test_a_comparison_with_other_runs_is_shown(measured_run: Path, flat_run: Path, tmp_path: Path) -> None:
+    copies = [shutil.copytree(flat_run, tmp_path / name) for name in ("one", "two")]
+    Run(copies[0]).comparison([copies[1]], n_samples=200)
+    found = make_record(copies[0], n_samples=1000).similarity
+    assert found is not None
+    assert found.models == ("one", "two")
+    assert make_record(copies[1], n_samples=1000).similarity is None
+
+
+def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_are_listed(
+    flat_run: Path, tmp_path: Path
 ) -> None:
-    copy = shutil.copytree(flat_run, tmp_path / "flat")
-    shutil.copy(measured_run / "similarity.json", copy)
-    record = make_record(copy, n_samples=200)
-    assert record.similarity is None
-    assert "similarity.json is of another model" in record.doubts["similarity"]
-    compare([flat_run, copy], n_samples=200).save(copy)
-    assert make_record(copy, n_samples=200).similarity is not None
-
-
-def test_files_that_do_not_say_of_which_model_they_are_are_shown_with_a_doubt(measured_run: Path) -> None:
-    """Those written before it was kept."""
-    for name in ("scores", "similarity"):
-        stored = files.read_json(measured_run / f"{name}.json")
-        del stored["digests"]
-        files.write_json(measured_run / f"{name}.json", stored)
-    record = make_record(measured_run, n_samples=200)
-    assert record.scores is not None
-    assert record.similarity is not None
-    page = render(record)
-    for name in ("scores", "similarity"):
-        assert f"It is not known of which model this is, since {name}.json does not say" in page
-    assert page.count('class="doubt"') == 2
+    path = shutil.copytree(flat_run, tmp_path / "copy")
+    run = Run(path)
+    run.regime(0.2, n_samples=400)
+    run.regime(0.3, n_samples=300, seed=2)
+    run.decomposition(n_samples=400)
+    newest = make_record(path)
+    assert (newest.regime.alpha, newest.regime.n_samples, newest.regime.seed) == (0.3, 300, 2)
+    assert newest.decomposition == run.decomposition(n_samples=400)
+    assert "Where the rate goes" in render(newest)
+    asked = make_record(path, alpha=0.2)
+    assert (asked.regime.alpha, asked.regime.n_samples) == (0.2, 400)
+    assert any("alpha 0.3" in row.about for row in asked.others)
+    made = make_record(path, alpha=0.25)
+    assert (made.regime.alpha, made.regime.n_samples) == (0.25, 3000)
 
 
 def test_an_unfinished_run_is_refused_and_nothing_is_written(flat_run: Path, tmp_path: Path) -> None:
@@ -155,10 +149,10 @@ def test_an_unfinished_run_is_refused_and_nothing_is_written(flat_run: Path, tmp
 def test_a_run_that_is_being_continued_is_unfinished(flat_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "copy"
     shutil.copytree(flat_run, run)
-    settings = json.loads((run / "settings.json").read_text())
+    settings = read_settings(run)
     settings["training"]["steps"] = 5000
     settings["hash"] = settings_hash(settings)
-    (run / "settings.json").write_text(json.dumps(settings))
+    write_settings(run, settings)
     with pytest.raises(InputError, match="a model of 3000 steps, but 5000 were asked for"):
         report(run)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shutil
 from pathlib import Path
@@ -18,7 +17,8 @@ from polariscope.pages.figures.size import MOST_PANELS, latest, panels_of, path_
 from polariscope.pages.report import report
 from polariscope.pages.size import disagreements, read_sizes, render_size, size_view, verdict, write_size_page
 from polariscope.sizing.support.answer import Size, Trial
-from polariscope.sizing.support.size import write_size
+from polariscope.sizing.support.size import keep_size, write_size
+from polariscope.storage.settings import read_settings
 
 HOSTILE = "<script>alert('note')</script>"
 
@@ -110,7 +110,7 @@ SETTINGS = {
 
 
 def folder_of(place: Path, size: Size) -> Path:
-    write_size(place / "size.json", size, {**SETTINGS, "method": size.method, "target": size.target})
+    write_size(place, size, {**SETTINGS, "method": size.method, "target": size.target})
     return place
 
 
@@ -260,7 +260,9 @@ def test_a_run_with_a_size_shows_it_in_its_report_and_one_without_does_not(
 ) -> None:
     assert 'id="size"' not in (busy_run / "report.html").read_text(encoding="utf-8")
     run = shutil.copytree(busy_run, tmp_path / "run")
-    folder_of(run, FONDUE)
+    settings = {**SETTINGS, "data": read_settings(run)["data"]}
+    write_size(tmp_path / "size", FONDUE, settings)
+    keep_size(tmp_path / "size", run)
     page = report(run, n_samples=500).read_text(encoding="utf-8")
     checker = Checker(page)
     ids = [attributes["id"] for _, attributes in checker.tags if "id" in attributes]
@@ -268,9 +270,6 @@ def test_a_run_with_a_size_shows_it_in_its_report_and_one_without_does_not(
     assert '<h2 id="size">How many latents</h2>' in page
     assert "11 latents (10–12)" in page
     assert "This model has 2." in page
-    (run / "size.json").write_text(json.dumps({"size": {}}), encoding="utf-8")
-    with pytest.raises(PolariscopeError, match=r"size\.json"):
-        report(run, n_samples=500)
 
 
 @pytest.mark.browser

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from polariscope.data.sources import load_dataset, load_recorded
-from polariscope.geometry.ranges import prior_moments
-from polariscope.models.auxiliary import auxiliary_values
-from polariscope.models.model import Model, load_model
+from polariscope.geometry.latents import prior_moments
+from polariscope.models.inference import auxiliary_values
+from polariscope.models.model import Model
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.views import Reconstructions, sample_prior, traverse
 from polariscope.runs.encode import encode
+from polariscope.runs.run import load_model
 from polariscope.storage.settings import read_settings
 
 

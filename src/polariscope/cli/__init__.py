@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    from polariscope.cli.app import app
+    from polariscope.cli.app import make_app
 
     try:
-        app(words, prog_name="polariscope")
+        make_app(words)(words, prog_name="polariscope")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else DONE if leave.code is None else FAILED
     return DONE

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from polariscope import __version__
-from polariscope.cli import (
-    StoppedError,
-    compare,
-    data,
-    demo,
-    diagnose,
-    families,
-    report,
-    score,
-    show,
-    size,
-    train,
-)
-from polariscope.cli.flags import FlagCommand
+from polariscope.cli import StoppedError
 
-ORDER = (
-    *("demo", "data", "size", "train", "diagnose", "score", "compare", "report", "show", "check"),
-    *("list", "info", "preview"),
-)
+COMMANDS = {
+    "demo": "demo.demo",
+    "data": "data",
+    "size": "size.size",
+    "train": "train.train",
+    "diagnose": "diagnose.diagnose",
+    "score": "score.score",
+    "compare": "compare.compare",
+    "report": "report.report",
+    "show": "show.show",
+    "check": "show.check",
+    "list": "families.list_family",
+}
+"""Where each command is, in the order a newcomer needs them."""
+CLASSES = {"size": "SizeCommand", "train": "TrainCommand"}
+"""Commands that take the options of what they train as flags."""
 
 
 class Commands(TyperGroup):
     """Commands in the order a newcomer needs them. Ctrl-C passes through, whatever typer makes of it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+        return list(self.commands)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -44,8 +45,33 @@ class Commands(TyperGroup):
 
 # Plain help: no boxes to cut when it is piped, and half the time to the first line.
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_args_is_help": True}
-app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
-data_app = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
+
+
+def make_app(words: Sequence[str]) -> typer.Typer:
+    """The command line for these words: all commands, or only the one that is called, so that others stay closed."""
+    called = next((word for word in words if not word.startswith("-")), None)
+    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
+    app.callback()(polariscope)
+    for name in [called] if called in COMMANDS else COMMANDS:
+        assert name is not None
+        module, _, function = COMMANDS[name].partition(".")
+        opened = importlib.import_module(f"polariscope.cli.{module}")
+        if not function:
+            app.add_typer(_group(opened), name=name)
+        elif name in CLASSES:
+            app.command(name, cls=getattr(opened, CLASSES[name]))(getattr(opened, function))
+        else:
+            app.command(name)(getattr(opened, function))
+    return app
+
+
+def _group(data: Any) -> typer.Typer:
+    """The commands about datasets."""
+    group = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
+    group.command("list")(data.list_datasets)
+    group.command("info", cls=data.FlagCommand)(data.info)
+    group.command("preview", cls=data.FlagCommand)(data.preview)
+    return group
 
 
 def show_version(wanted: bool) -> bool:
@@ -56,7 +82,6 @@ def show_version(wanted: bool) -> bool:
     return wanted
 
 
-@app.callback()
 def polariscope(
     version: Annotated[
         bool,
@@ -70,20 +95,3 @@ def polariscope(
     """
     # Both are dealt with before: the version by its callback, --debug by main(), anywhere on the line.
     del version, debug
-
-
-app.command("demo")(demo.demo)
-app.add_typer(data_app, name="data")
-app.command("size", cls=size.SizeCommand)(size.size)
-app.command("train", cls=train.TrainCommand)(train.train)
-app.command("diagnose")(diagnose.diagnose)
-app.command("compare")(compare.compare)
-app.command("score")(score.score)
-app.command("report")(report.report)
-app.command("show")(show.show)
-app.command("check")(show.check)
-app.command("list")(families.list_family)
-
-data_app.command("list")(data.list_datasets)
-data_app.command("info", cls=FlagCommand)(data.info)
-data_app.command("preview", cls=FlagCommand)(data.preview)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.targets import Step
+from polariscope.cli.targets import Step, say_kept
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
-    first, *others = runs
+    first, others = Run(runs[0]), runs[1:]
     try:
-        comparison = Run(first).comparison(
+        comparison = first.comparison(
             others, measure, samples, seed, checkpoints=checkpoints, step=step, progress=news
         )
     except InputError as error:
@@ -70,8 +70,8 @@ def compare(
     if out is not None:
         record, picture = comparison.save(out)
         say(f"Written: {record}, {picture}")
-    say(f"Kept in {first}")
-    say_next((f"polariscope report {quoted(first)}", "all of it on one page"))
+    say_kept(first)
+    say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
 
 
 def _as_typed(message: str) -> str:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.flags import KEY, Group, groups_of, in_flag_spelling, share_out
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, in_flag_spelling, share_out
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
+
+__all__ = ["FlagCommand", "info", "list_datasets", "preview"]
 
 SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.flags import in_flag_spelling
-from polariscope.cli.targets import SAMPLES, Step, check_file
+from polariscope.cli.targets import SAMPLES, Step, open_target, say_kept
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.regime.regime import Regime
+    from polariscope.runs.run import Run
 
 
 def diagnose(
@@ -44,8 +45,9 @@ def diagnose(
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
+    run = open_target(target, samples, step)
     try:
-        regime, decomposition = measure(target, alpha, samples, seed, step, decompose)
+        regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose)
     except InputError as error:
         raise InputError(in_flag_spelling(str(error), ("alpha",))) from None
     print_regime(regime)
@@ -56,22 +58,19 @@ def diagnose(
     if json is not None:
         files.write_json(json, {**regime.to_dict(), **parts})
         say(f"Everything is in {json}")
-    if target.is_dir():
-        say(f"Kept in {target}")
+    if run is not None:
+        say_kept(run)
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
 def measure(
-    target: Path, alpha: float, samples: int | None, seed: int, step: int | None, decompose: bool
+    target: Path | Run, alpha: float, samples: int | None, seed: int, step: int | None, decompose: bool
 ) -> tuple[Regime, Decomposition | None]:
     """The diagnosis of a run, kept with it, or of the arrays in a file; and the parts of the rate, if asked for."""
-    if target.is_dir():
-        from polariscope.runs.run import Run
-
-        run, where = Run(target), {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
-        parts = run.decomposition(**where) if decompose else None  # type: ignore[arg-type]
-        return run.regime(alpha, **where), parts  # type: ignore[arg-type]
-    check_file(target, samples, step)
+    if not isinstance(target, Path):
+        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
+        parts = target.decomposition(**where) if decompose else None
+        return target.regime(alpha, **where), parts
     from polariscope.analysis.codes import load_codes
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes

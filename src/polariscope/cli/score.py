@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.targets import SAMPLES, Step, check_file
+from polariscope.cli.targets import SAMPLES, Step, open_target, say_kept
 from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score
     from polariscope.analysis.metrics.support.checks import FactorKind
     from polariscope.analysis.score import Scores
+    from polariscope.runs.run import Run
 
 
 def score(
@@ -47,8 +48,9 @@ def score(
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
+    run = open_target(target, samples, step)
     try:
-        scores = measure(target, metrics, samples, source, names, seed, step)
+        scores = measure(run or target, metrics, samples, source, names, seed, step)
     except InputError as error:
         raise InputError(_as_typed(str(error), target)) from None
     reasons = {word: _as_typed(reason, target) for word, reason in scores.not_applicable.items()}
@@ -59,13 +61,13 @@ def score(
         say(f"Everything is in {json}")
     if not scores.scores:
         raise PolariscopeError("nothing was scored (see the reasons above), so no file was written.")
-    if target.is_dir():
-        say(f"Kept in {target}")
+    if run is not None:
+        say_kept(run)
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
 def measure(
-    target: Path,
+    target: Path | Run,
     metrics: str,
     samples: int | None,
     source: str,
@@ -79,14 +81,11 @@ def measure(
     def progress(name: str, number: int, total: int) -> None:
         say(f"{number + 1}/{total} {name}", errors=True)
 
-    if target.is_dir():
-        from polariscope.runs.run import Run
-
+    if not isinstance(target, Path):
         if continuous:
             raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
         where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
-        return Run(target).scores(metrics, source, progress=progress, **where)
-    check_file(target, samples, step)
+        return target.scores(metrics, source, progress=progress, **where)
     from polariscope.analysis.score import score as score_codes
 
     codes, known = _open_file(target, continuous, source, seed)

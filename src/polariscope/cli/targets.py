@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polariscope.core.errors import InputError
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
 
 SAMPLES = 10_000
 """Observations of a run that are encoded unless a number is given."""
@@ -17,10 +20,14 @@ Step = Annotated[
 ]
 
 
-def check_file(target: Path, samples: int | None, step: int | None) -> None:
-    """Refuse, of a target that is no run, what is not there and options that mean nothing to a file."""
+def open_target(target: Path, samples: int | None, step: int | None) -> Run | None:
+    """The run in a folder; None for a file, of which options that mean nothing to it are refused."""
     from polariscope.cli.console import quoted
 
+    if target.is_dir():
+        from polariscope.runs.run import Run
+
+        return Run(target)
     if not target.exists():
         raise InputError(
             f"there is no run and no file at {target}; "
@@ -30,3 +37,12 @@ def check_file(target: Path, samples: int | None, step: int | None) -> None:
         raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
     if step is not None:
         raise InputError(f"--step is for runs; a file like {target} has no checkpoints. Leave it out.")
+    return None
+
+
+def say_kept(run: Run) -> None:
+    """Where the results are, if they could be written."""
+    from polariscope.cli.console import say
+
+    if run.is_kept:
+        say(f"Kept in {run.path}")

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.variable_types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
-from polariscope.geometry.ranges import prior_moments
+from polariscope.geometry.latents import prior_moments
 
 Source = Literal["mean", "variance", "sampled", "prior_mean", "prior_variance"]
 N_BINS = 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,8 @@ from polariscope.analysis.regime.variable_types import TYPES
 from polariscope.pages import words
 from polariscope.pages.figures import curves, grids
 from polariscope.pages.figures import regime as figures
-from polariscope.pages.figures.palette import COLOURS
+from polariscope.pages.figures.svg import COLOURS
 from polariscope.pages.record import ReportRecord
-from polariscope.pages.sections.decomposition import decomposition_view
-from polariscope.pages.sections.geometry import geometry_view
-from polariscope.pages.sections.scores import scores_view
-from polariscope.pages.sections.similarity import similarity_view
-from polariscope.pages.size import size_view
-from polariscope.pages.templating import environment
 from polariscope.pages.views import N_SHOWN, Views
 
 MOST_FEATURES = 256
@@ -32,7 +27,7 @@ UNMATCHED = (
 
 def render(record: ReportRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
-    template = environment().get_template("page.html.j2")
+    template = words.environment().get_template("page.html.j2")
     return template.render(
         record=record,
         regime=record.regime,
@@ -58,21 +53,21 @@ def render(record: ReportRecord) -> str:
         histograms=_histograms(record),
         silhouettes=_silhouettes(record),
         correlations=_correlations(record),
-        sizing=None if record.size is None else size_view(record.size, "size"),
+        sizing=_section("size.size_view", record.size, "size"),
         commands=words.commands(record.name),
-        decomposition=None if record.decomposition is None else decomposition_view(record.decomposition),
-        scoring=None
-        if record.scores is None
-        else scores_view(record.scores, record.regime, record.sampled_scores),
-        geometry=_geometry(record),
-        similarity=None if record.similarity is None else similarity_view(record.similarity),
+        decomposition=_section("sections.decomposition.decomposition_view", record.decomposition),
+        scoring=_section("sections.scores.scores_view", record.scores, record.regime, record.sampled_scores),
+        geometry=_section("sections.geometry.geometry_view", record.geometry, record.views),
+        similarity=_section("sections.similarity.similarity_view", record.similarity),
     )
 
 
-def _geometry(record: ReportRecord) -> dict[str, Any] | None:
-    if record.geometry is None or record.views is None:
+def _section(view: str, part: Any, *arguments: Any) -> dict[str, Any] | None:
+    """What the template shows of a part of the record; a section is opened only when its part is there."""
+    if part is None:
         return None
-    return geometry_view(record.geometry, record.views)
+    module, _, name = view.rpartition(".")
+    return getattr(importlib.import_module(f"polariscope.pages.{module}"), name)(part, *arguments)
 
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import logging
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.decomposition import Decomposition
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.variable_types import VariableType
 from polariscope.analysis.representation import Representation
-from polariscope.analysis.score import Scores
 from polariscope.core.options import build
-from polariscope.geometry.summary import Geometry
-from polariscope.layers.comparison import Comparison
 from polariscope.objectives import family as objectives
 from polariscope.pages.histograms import Histogram, Source, histograms, representatives
 from polariscope.pages.history import History, read_history
 from polariscope.pages.views import Views, views
-from polariscope.runs.listing import Row, row_of
 from polariscope.runs.run import Run
-from polariscope.sizing.support.answer import Size
+from polariscope.storage.artefacts import Artefact
+
+if TYPE_CHECKING:
+    from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.score import Scores
+    from polariscope.geometry.summary import Geometry
+    from polariscope.layers.comparison import Comparison
+    from polariscope.runs.listing import Row
+    from polariscope.sizing.support.answer import Size
 
 logger = logging.getLogger("polariscope")
 
-T = TypeVar("T")
+RECORDS = {
+    "decomposition": "polariscope.analysis.decomposition.Decomposition",
+    "scores": "polariscope.analysis.score.Scores",
+    "comparison": "polariscope.layers.comparison.Comparison",
+    "size": "polariscope.sizing.support.answer.Size",
+}
+"""Where the record of each kind is, opened only when there is one to show."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,14 +139,14 @@ def make_record(
     regime = run.regime(**chosen, step=step)
     where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
-    scores, sampled = (_newest(run, "scores", Scores, step, source=source) for source in ("mean", "sampled"))
+    scores, sampled = (_newest(run, "scores", step, source=source) for source in ("mean", "sampled"))
     if scores is None:
         scores, sampled = sampled, None
     parts: dict[str, Any] = {
-        "decomposition": _newest(run, "decomposition", Decomposition, step),
+        "decomposition": _newest(run, "decomposition", step),
         "geometry": None if model.decoder is None else run.geometry(chosen["alpha"], **where),
-        "similarity": _newest(run, "comparison", Comparison, step),
-        "size": _newest(run, "size", Size, step),
+        "similarity": _newest(run, "comparison", step),
+        "size": _newest(run, "size", step),
     }
     return ReportRecord(
         name=run.name,
@@ -154,7 +164,7 @@ def make_record(
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         scores=scores,
         sampled_scores=sampled,
-        others=tuple(row_of(artefact) for artefact in run.artefacts() if artefact.path not in run.used),
+        others=_rows([artefact for artefact in run.artefacts() if artefact.path not in run.used]),
         damaged=tuple(sorted(path.name for path in damaged)),
         **parts,
     )
@@ -173,11 +183,22 @@ def _diagnosis(run: Run, step: int | None, asked: dict[str, Any]) -> dict[str, A
     return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": "all", **given}
 
 
-def _newest(run: Run, name: str, kind: type[T], step: int | None, **settings: Any) -> T | None:
-    """The record that was made last, if there is one of this model."""
-    artefact = run.newest(name, step, **settings)
+def _newest(run: Run, kind: str, step: int | None, **settings: Any) -> Any:
+    """The record of a kind that was made last, if there is one of this model."""
+    artefact = run.newest(kind, step, **settings)
     stored = None if artefact is None else run.read(artefact)
-    return None if stored is None else kind.from_dict(stored)  # type: ignore[attr-defined]
+    if stored is None:
+        return None
+    module, _, name = RECORDS[kind].rpartition(".")
+    return getattr(importlib.import_module(module), name).from_dict(stored)
+
+
+def _rows(others: list[Artefact]) -> tuple[Row, ...]:
+    if not others:
+        return ()
+    from polariscope.runs.listing import row_of
+
+    return tuple(map(row_of, others))
 
 
 def _normal_prior(representation: Representation) -> Float[np.ndarray, "latent 2"] | None:

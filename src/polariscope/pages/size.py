@@ -10,7 +10,6 @@ from typing import Any
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.pages import words
-from polariscope.pages.figures.palette import COLOURS
 from polariscope.pages.figures.size import (
     draw_comparison,
     draw_path,
@@ -20,7 +19,7 @@ from polariscope.pages.figures.size import (
     place_of,
     save_figure,
 )
-from polariscope.pages.templating import environment
+from polariscope.pages.figures.svg import COLOURS
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size, path_table
 from polariscope.storage.search import SearchFolder
@@ -127,7 +126,7 @@ def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) 
 def render_size(record: SizeRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
     first, several = record.sizes[0], len(record.sizes) > 1
-    template = environment().get_template("sizing.html.j2")
+    template = words.environment().get_template("sizing.html.j2")
     return template.render(
         record=record,
         colours=COLOURS,

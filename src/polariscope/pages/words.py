@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+import jinja2
+
 from polariscope.analysis.regime.printing import name_latents
 from polariscope.analysis.regime.regime import Regime
 from polariscope.training.settings import TrainSettings
@@ -194,3 +196,16 @@ def commands(run: str) -> dict[str, str]:
 def _code(value: Any) -> str:
     is_bare = isinstance(value, Mapping) and set(value) == {"name"}
     return repr(value["name"] if is_bare else value)
+
+
+def environment() -> jinja2.Environment:
+    """Everything is escaped, and a name that is missing is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("polariscope", "pages/templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": number, "percent": percent, "value": value_of}
+    return made

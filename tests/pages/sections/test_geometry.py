@@ -10,12 +10,13 @@ import pytest
 
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
+from polariscope.geometry.summary import N_OBSERVATIONS
 from polariscope.geometry.traversals import central_sample
 from polariscope.pages.figures import grids
 from polariscope.pages.page import render
-from polariscope.pages.record import ReportRecord, make_record, open_run
-from polariscope.pages.sections.geometry import N_OBSERVATIONS, N_STEPS, geometry_of
-from polariscope.runs.encode import encode
+from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.views import N_STEPS
+from polariscope.runs.run import Run
 
 
 def section_of(run: Path) -> str:
@@ -25,8 +26,8 @@ def section_of(run: Path) -> str:
 
 
 def test_the_orthogonality_is_that_of_the_latents_in_use(image_run: Path, image_record: ReportRecord) -> None:
-    model, dataset = open_run(image_run)
-    codes = encode(model, dataset, 1000, 0).mean
+    run = Run(image_run)
+    model, codes = run.model(), run.representation(1000).mean
     types = image_record.regime.types
     expected = decoder_orthogonality(model, codes, types=types)
     assert image_record.geometry is not None
@@ -78,10 +79,9 @@ def test_an_interaction_that_matters_is_said(
 
 
 def test_the_plane_moves_the_two_latents_that_say_most(image_run: Path, image_record: ReportRecord) -> None:
-    model, dataset = open_run(image_run)
-    representation = encode(model, dataset, 1000, 0)
-    assert image_record.geometry is not None
-    plane = image_record.geometry.plane
+    model, representation = Run(image_run).model(), Run(image_run).representation(1000)
+    assert image_record.views is not None
+    plane = image_record.views.plane
     assert plane is not None
     first, second = image_record.regime.order[:2]
     assert plane.latents == (first, second)
@@ -93,8 +93,8 @@ def test_the_plane_moves_the_two_latents_that_say_most(image_run: Path, image_re
 
 
 def test_flat_data_have_numbers_and_no_pictures(flat_run: Path, flat_record: ReportRecord) -> None:
-    assert flat_record.geometry is not None
-    assert flat_record.geometry.plane is None
+    assert flat_record.views is not None
+    assert flat_record.views.plane is None
     text = section_of(flat_run)
     assert "<img" not in text
     assert "distance to orthogonality" in text
@@ -114,11 +114,7 @@ def test_a_model_without_a_decoder_has_no_such_section(headless_run: Path) -> No
 
 
 def test_a_deterministic_encoder_has_no_noise(point_run: Path) -> None:
-    model, dataset = open_run(point_run)
-    record = make_record(point_run, n_samples=200)
-    found = geometry_of(model, dataset, encode(model, dataset, 200, 0), record.regime, 0)
-    assert found is not None
-    assert found.split.stochastic == 0
+    assert Run(point_run).geometry(n_samples=200).split.stochastic == 0
     assert "has no noise" in section_of(point_run)
 
 

@@ -1,8 +1,7 @@
-"""Scores come back from scores.json as they were, and the page shows them or says what is missing."""
+"""Scores come back as they were, and the page shows them or says what is missing."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -12,14 +11,11 @@ import pytest
 
 from polariscope.analysis.metrics import Score, family
 from polariscope.analysis.score import Scores, score
-from polariscope.cli.score import keep_scores
-from polariscope.core import files
-from polariscope.core.errors import PolariscopeError
-from polariscope.models.model import load_model
 from polariscope.pages.page import render
-from polariscope.pages.record import ReportRecord, make_record, open_run
-from polariscope.pages.sections.scores import is_no_better_than_chance, read_scores, scores_view
+from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.sections.scores import is_no_better_than_chance, scores_view
 from polariscope.runs.encode import encode
+from polariscope.runs.run import Run
 
 METRICS = "mig,dci:lasso,probe,sap:r2,tc,udr"
 
@@ -28,9 +24,7 @@ METRICS = "mig,dci:lasso,probe,sap:r2,tc,udr"
 def scored_run(image_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("scored") / "image"
     shutil.copytree(image_run, run)
-    model, dataset = open_run(run)
-    scores = score(encode(model, dataset, 600, 0), METRICS)
-    keep_scores(run / "scores.json", scores, model.digest)
+    Run(run).scores(METRICS, n_samples=600)
     return run
 
 
@@ -45,14 +39,10 @@ def page(record: ReportRecord) -> str:
     return text[text.index('<section aria-labelledby="scores">') : text.index('aria-labelledby="geometry"')]
 
 
-def test_what_is_read_is_what_was_written(scored_run: Path) -> None:
-    stored = files.read_json(scored_run / "scores.json")
-    assert stored.pop("digests") == [load_model(scored_run).digest]
-    assert read_scores(scored_run / "scores.json").to_dict() == stored
-
-
-def test_infinite_bounds_come_back_as_infinity(scored_run: Path) -> None:
-    assert read_scores(scored_run / "scores.json")["tc"].bounds == (0.0, np.inf)
+def test_what_is_read_is_what_was_scored(scored_run: Path) -> None:
+    expected = score(encode(scored_run, n_samples=600), METRICS)
+    assert Run(scored_run).scores(METRICS, n_samples=600).to_dict() == expected.to_dict()
+    assert expected["tc"].bounds == (0.0, np.inf)
 
 
 def test_the_record_holds_the_scores_and_the_page_their_numbers_and_meaning(
@@ -95,40 +85,6 @@ def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_re
     page = (image_run / "report.html").read_text(encoding="utf-8")
     assert "<code>polariscope score image</code>" in page
     assert "Which latent holds which factor" not in page
-
-
-def damaged(change: str, stored: dict) -> dict | list:
-    if change == "missing":
-        del stored["scores"]["mig"]["value"]
-    elif change == "shape":
-        stored["scores"]["mig"]["matrix"].pop()
-    elif change == "null":
-        stored["scores"]["mig"]["value"] = None
-    elif change == "unknown":
-        stored["scores"]["migg"] = {**stored["scores"]["mig"], "metric": "migg"}
-    return [] if change == "list" else stored
-
-
-@pytest.mark.parametrize("change", ["missing", "shape", "null", "unknown", "list"])
-def test_a_damaged_file_is_named(scored_run: Path, tmp_path: Path, change: str) -> None:
-    stored = files.read_json(scored_run / "scores.json")
-    file = tmp_path / "scores.json"
-    file.write_text(json.dumps(damaged(change, stored)), encoding="utf-8")
-    with pytest.raises(PolariscopeError, match=rf"{file} is damaged .* score the run again"):
-        read_scores(file)
-
-
-def test_half_a_file_stops_the_report_and_is_named(scored_run: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(scored_run, run)
-    (run / "scores.json").write_text((run / "scores.json").read_text(encoding="utf-8")[:500])
-    with pytest.raises(PolariscopeError, match=r"scores\.json is damaged: it is not JSON"):
-        make_record(run, n_samples=100)
-
-
-def test_scores_of_another_model_are_refused(scored_run: Path) -> None:
-    with pytest.raises(PolariscopeError, match="has scores of 6 latents, but the model has 5"):
-        read_scores(scored_run / "scores.json", n_latents=5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The comparison of layers comes back from similarity.json, and the page shows it or says how to make it."""
+"""The comparison of layers comes back from the run, and the page shows it or says how to make it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polariscope.core.errors import PolariscopeError
-from polariscope.layers.compare import compare
 from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.sections.similarity import read_similarity, similarity_view
+from polariscope.pages.sections.similarity import similarity_view
+from polariscope.runs.compare import compare
+from polariscope.runs.run import Run
 
 
 @pytest.fixture(scope="module")
 def compared_run(flat_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("compared") / "flat"
     shutil.copytree(flat_run, run)
-    compare([run], n_samples=200).save(run)
+    Run(run).comparison(n_samples=200)
     return run
 
 
@@ -40,7 +40,7 @@ def test_the_page_has_the_heat_map_with_its_blocks(compared_run: Path) -> None:
 def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_itself(
     compared_run: Path, tmp_path: Path
 ) -> None:
-    alone = read_similarity(compared_run / "similarity.json")
+    alone = Run(compared_run).comparison(n_samples=200)
     assert similarity_view(alone)["matching"] == {}
     shutil.copytree(compared_run, tmp_path / "twin")
     both = similarity_view(compare([compared_run, tmp_path / "twin"], n_samples=200))
@@ -52,15 +52,7 @@ def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_
 def test_without_a_comparison_one_line_says_how_to_make_it(flat_run: Path, flat_record: ReportRecord) -> None:
     assert flat_record.similarity is None
     page = (flat_run / "report.html").read_text(encoding="utf-8")
-    assert "<code>polariscope compare flat --out flat</code>" in page
-
-
-@pytest.mark.parametrize("text", ["[]", '{"matrix": [[1.0]]}', '{"measure": "cka'])
-def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "similarity.json"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(PolariscopeError, match=rf"{file} is damaged"):
-        read_similarity(file)
+    assert "<code>polariscope compare flat</code>" in page
 
 
 def test_checkpoints_are_shown_step_against_step_with_a_small_map_for_each_layer() -> None:

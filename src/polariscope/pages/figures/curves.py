@@ -11,8 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.variable_types import TYPES
-from polariscope.pages.figures.palette import COLOURS, QUIET, TRAIN, VALIDATION
-from polariscope.pages.figures.svg import PANEL, STYLE, panel, to_svg
+from polariscope.pages.figures.svg import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
 from polariscope.pages.history import History, Series
 
 MOST_LABELS = 8

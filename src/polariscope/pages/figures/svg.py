@@ -10,7 +10,13 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from polariscope.pages.figures.palette import INK, LINE, QUIET
+from polariscope.analysis.regime.variable_types import VariableType
+
+COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
+"""One colour per type of latent, told apart by readers of every kind of colour vision."""
+TRAIN, VALIDATION = "#44546a", "#c2410c"
+INK, QUIET, LINE = "#1f2933", "#5b6570", "#d8dee4"
+DIVERGING = "RdBu_r"
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
