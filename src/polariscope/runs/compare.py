@@ -40,24 +40,29 @@ def compare(
 ) -> Comparison:
     """Similarity of every layer of every model with every other, on the same observations.
 
-    ``models`` are models, run folders, or mappings from layer names to arrays ``(sample, feature)`` of activations
-    from any library; one or a list of them, or a mapping from a group's name to its members (the seeds of one
-    setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
-    ``checkpoints=True``, or a list of steps, compares a run (or several, averaged) with its younger self, step against
-    step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`; it must have kept them
-    (``keep_checkpoints="all"``). ``step`` compares the models of runs as they were at this step. ``data`` is a dataset or array, by default the runs' own. ``measure`` is a
-    member of :mod:`polariscope.analysis.similarity`, with its ``options``.
-
     Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
     Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
-    has its own bias, for fewer samples score higher; only the spread is used.) What does not fit in ``memory``,
-    gigabytes, goes to temporary files in ``folder`` (None: the system's place for those). ``progress`` is told what is
-    being done.
+    has its own bias, for fewer samples score higher; only the spread is used.)
 
     Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
     changes only, and where measures disagree trust the smaller score (§7.2.2).
 
     Reference: bonheme2023 §7.3, with 5 000 observations.
+
+    :param models: models, runs, run folders, or mappings from layer names to arrays ``(sample, feature)`` of
+        activations from any library; one or a list of them, or a mapping from a group's name to its members (the seeds
+        of one setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
+    :param data: (default: the runs' own) a dataset or an array.
+    :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
+    :param n_samples: (default 5,000) observations; None for all.
+    :param seed: (default 0) seed of their choice and of the noise of the sampled layers.
+    :param checkpoints: (default False) True, or a list of steps: compare a run (or several, averaged) with its younger
+        self, step against step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`. It must have kept its
+        checkpoints (``keep_checkpoints="all"``).
+    :param step: (default None: the finished models) compare the models of runs as they were at this step.
+    :param folder: (default: the system's) where temporary files go.
+    :param memory: (default 4) gigabytes; what does not fit goes to temporary files.
+    :param progress: told what is being done.
     """
     sources = find_sources(models, checkpoints, step)
     given = [source for source in sources if source.layers is not None]

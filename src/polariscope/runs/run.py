@@ -1,8 +1,8 @@
 """A run, opened: its model, its data, and everything that was measured of it.
 
-What is asked for is computed once and kept beside the model under its key (:class:`~polariscope.storage.artefacts.Key`):
-model, data, part, step and settings. Asked again with the same key it is read; with another it is computed, and both
-are kept.
+What is asked for is computed once and kept beside the model under its key: model, data, part, step and settings
+(:class:`~polariscope.storage.artefacts.Key`). Asked again with the same key it is read; with another it is computed,
+and both are kept.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Run:
         part: Any = "all",
         step: int | None = None,
     ) -> Decomposition:
-        """The rate in parts: mutual information, total correlation, dimension-wise KL; see :func:`polariscope.decompose`.
+        """The rate in parts: mutual information, total correlation, the rest; see :func:`polariscope.decompose`.
 
         :param n_points: (default 5,000) samples of the representation that are used; None for all of them.
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
