@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import squared_distances
 
 ROUNDING = 1e-8
 """How far a matrix may be from symmetry and trace 1 and still count as normalised."""
@@ -63,12 +64,7 @@ def normalised_gram(
         width = deviation * n_samples ** (-1 / (4 + n_values))
     if not (width > 0 and math.isfinite(width)):
         raise InputError(f"width must be positive, got {width}.")
-    # Centred, or a common offset would drown the distances in rounding.
-    rows = (rows - rows.mean(axis=0)) / width
-    squares = (rows**2).sum(axis=1)
-    distances = np.maximum(0, squares[:, None] + squares - 2 * rows @ rows.T)
-    np.fill_diagonal(distances, 0)
-    return np.exp(-distances / 2) / n_samples
+    return np.exp(-squared_distances(rows, 1 / width) / 2) / n_samples
 
 
 def renyi_entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int = 2) -> float:

@@ -8,15 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import (
-    centred,
-    check,
-    check_pair,
-    gram,
-    gram_product,
-    upper_triangle,
-)
+from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
 from polariscope.analysis.similarity.support.forms import VectorForm, unit
+from polariscope.numerics.distances import centred, gram, gram_product
 
 
 def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:

@@ -8,16 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import (
-    centred,
-    check,
-    check_pair,
-    gram,
-    gram_product,
-    upper_triangle,
-)
+from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
 from polariscope.analysis.similarity.support.forms import VectorForm, unit
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import centred, gram, gram_product
 
 AT_LEAST = 4  # samples: the correction divides by n − 3
 NOTHING_LEFT = 1e-24  # of ‖XᵀX‖²: rounding, squared, of the entries whose differences are taken

@@ -8,14 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import (
-    check,
-    check_pair,
-    squared_distances,
-    upper_triangle,
-)
+from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
 from polariscope.analysis.similarity.support.forms import VectorForm, unit
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import squared_distances
 
 
 def compress(x: Float[np.ndarray, "sample p"], *, bandwidth: float = 0.8) -> Float[np.ndarray, " pair"]:

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair, squared_distances
+from polariscope.analysis.similarity.support.arrays import check, check_pair
 from polariscope.analysis.similarity.support.forms import NeighbourForm
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import squared_distances
 
 
 def compress(x: Float[np.ndarray, "sample p"], *, neighbours: int = 10) -> Int[np.ndarray, "sample k"]:

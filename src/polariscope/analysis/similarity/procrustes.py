@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import centred, check, check_pair, gram
+from polariscope.analysis.similarity.support.arrays import check, check_pair
 from polariscope.analysis.similarity.support.forms import FactorForm
+from polariscope.numerics.distances import centred, gram
 
 DROPPED = 1e-14
 """Share of the variance of a layer that may be dropped; by Hölder's inequality a score loses at most its root."""

@@ -6,14 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import (
-    check,
-    check_pair,
-    squared_distances,
-    upper_triangle,
-)
+from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
 from polariscope.analysis.similarity.support.forms import VectorForm, unit
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import squared_distances
 
 ROUNDED = 22  # of the 52 bits of a squared distance: 1e-9 of it
 AT_LEAST = 3  # samples: two have one distance, and a correlation needs two

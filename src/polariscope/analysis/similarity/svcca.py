@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import centred, check, check_pair, gram
+from polariscope.analysis.similarity.support.arrays import check, check_pair
 from polariscope.analysis.similarity.support.forms import FactorForm
 from polariscope.core.errors import InputError
+from polariscope.numerics.distances import centred, gram
 
 SMALLEST = 1e-12  # of the largest variance: below, a direction is rounding
 

@@ -17,6 +17,7 @@ from polariscope.geometry.observations import choose_observations
 from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
 from polariscope.models.model import Model
+from polariscope.numerics.distances import squared_distances
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,6 +136,5 @@ def _nearest(
 ) -> Int[np.ndarray, " sample"]:
     """Row of the nearest code, each latent in units of its standard deviation; latents that never vary are left out."""
     scale = codes.std(axis=0)
-    a, b = (array[:, scale > 0] / scale[scale > 0] for array in (queries, codes))
-    squares = (a**2).sum(axis=1)[:, None] - 2 * a @ b.T + (b**2).sum(axis=1)
-    return squares.argmin(axis=1)
+    both = np.concatenate([queries, codes])[:, scale > 0] / scale[scale > 0]
+    return squared_distances(both)[: len(queries), len(queries) :].argmin(axis=1)
