@@ -35,7 +35,7 @@ from rich.table import Table
 import polariscope as ps
 from polariscope.analysis.metrics.support.importance import Job, Predictor, importances
 from polariscope.analysis.metrics.support.shared import Shared, information
-from polariscope.numerics.mutual_information import discretise, mutual_information_table
+from polariscope.numerics.information import discretise, mutual_information_table
 
 FACTOR_SIZES = (3, 6, 40, 32, 32)
 N_LATENTS = 10

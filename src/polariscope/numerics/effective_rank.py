@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.numerics.information import entropy
+
 
 def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
     r"""Exponential of the entropy of the normalised singular values of a covariance matrix.
@@ -23,6 +25,4 @@ def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
     total = singular.sum()
     if total == 0:
         return 0.0
-    p = singular / total
-    p = p[p > 0]
-    return float(np.exp(-(p * np.log(p)).sum()))
+    return float(np.exp(entropy(singular / total)))

@@ -10,8 +10,9 @@ from sklearn.metrics import mutual_info_score
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.mig import mig
-from polariscope.analysis.metrics.support.shared import Shared, information
+from polariscope.analysis.metrics.support.shared import Shared
 from polariscope.core.errors import InputError
+from polariscope.numerics.information import information
 
 
 @pytest.mark.parametrize("variant", ["locatello", "rebinned"])

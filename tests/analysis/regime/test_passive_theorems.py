@@ -11,7 +11,7 @@ import pytest
 from oracles import linear_model, linear_posterior, optimal_decoder, random_rotation, set_linear
 from polariscope.analysis.regime.variable_types import classify
 from polariscope.numerics.covariance import noise_free_covariance
-from polariscope.numerics.mutual_information import (
+from polariscope.numerics.information import (
     averaged_mutual_information,
     discretise,
     mutual_information_table,

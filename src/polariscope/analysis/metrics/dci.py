@@ -16,6 +16,7 @@ from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.numerics.classifiers import QUICK_BINS
+from polariscope.numerics.information import entropy
 
 N_HALVES = 6
 """Fewer than elsewhere, since each takes half as many trees as the value; Student's t allows for it."""
@@ -147,10 +148,9 @@ def disentanglement(
     1.0
     """
     mass = matrix.sum(axis=1)
-    share = matrix / np.where(mass > 0, mass, 1.0)[:, None]
-    n_columns = matrix.shape[1]
-    entropy = -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=1)
-    terms = np.where(mass > 0, 1 - entropy / np.log(n_columns) if n_columns > 1 else 1.0, 0.0)
+    used, n_columns = mass > 0, matrix.shape[1]
+    terms = np.zeros(len(matrix))
+    terms[used] = 1.0 if n_columns == 1 else 1 - entropy(matrix[used] / mass[used, None]) / np.log(n_columns)
     terms = np.clip(terms, 0.0, 1.0)  # an even row comes out at −1e-16
     return (float(mass @ terms / mass.sum()) if mass.sum() > 0 else 0.0), terms
 

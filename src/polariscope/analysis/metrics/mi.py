@@ -8,11 +8,16 @@ import numpy as np
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.resampling import recentred_interval
-from polariscope.analysis.metrics.support.shared import N_BINS, N_PERMUTATIONS, Shared, information, prepare
+from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS, Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
-from polariscope.numerics.mutual_information import averaged_mutual_information, mutual_information_table
+from polariscope.numerics.information import (
+    N_BINS,
+    averaged_mutual_information,
+    information,
+    mutual_information_table,
+)
 
 
 @metric(
@@ -41,7 +46,7 @@ def mi(
     each one's mean with the others.
 
     Reference: bonheme2023 Eqs 6.9–6.10, Thm 6.4.2; see
-    :func:`polariscope.numerics.mutual_information.averaged_mutual_information`.
+    :func:`polariscope.numerics.information.averaged_mutual_information`.
 
     >>> mi(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value
     0.0

@@ -12,10 +12,11 @@ from polariscope.analysis.decomposition import BLOCK, LOG_2PI, log_sums
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.resampling import recentred_interval
-from polariscope.analysis.metrics.support.shared import N_BINS, Shared, discretise, gap, information, prepare
+from polariscope.analysis.metrics.support.shared import Shared, gap, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
+from polariscope.numerics.information import N_BINS, discretise, information
 
 TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know
 

@@ -15,9 +15,10 @@ from polariscope.analysis.metrics.support.resampling import (
     interval_from_halves,
     recentred_interval,
 )
-from polariscope.analysis.metrics.support.shared import N_BINS, Shared, information, prepare
+from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
+from polariscope.numerics.information import N_BINS, information
 
 ROUNDING = 1e-12
 """Nats: of a latent that is constant the entropies differ by less."""

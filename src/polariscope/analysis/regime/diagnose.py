@@ -27,12 +27,12 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.covariance import correlation, covariance, noise_free_covariance
 from polariscope.numerics.effective_rank import effective_rank
-from polariscope.numerics.intervals import mean_with_interval
-from polariscope.numerics.mutual_information import (
+from polariscope.numerics.information import (
     averaged_mutual_information,
     discretise,
     mutual_information_table,
 )
+from polariscope.numerics.intervals import mean_with_interval
 from polariscope.numerics.total_correlation import total_correlation_of
 
 LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.regime.variable_types import TYPES, VariableType
 from polariscope.core.errors import InputError, unknown
-from polariscope.numerics.mutual_information import averaged_mutual_information
+from polariscope.numerics.information import averaged_mutual_information
 from polariscope.numerics.total_correlation import total_correlation_of
 
 SELECTIONS: tuple[str, ...] = (

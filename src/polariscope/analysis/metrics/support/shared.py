@@ -23,7 +23,7 @@ from polariscope.analysis.metrics.support.checks import (
 )
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
-from polariscope.numerics.mutual_information import N_BINS, discretise
+from polariscope.numerics.information import N_BINS, discretise, entropy, information
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -274,39 +274,6 @@ def prepare(shared: Shared | None, codes: Any, factors: Any = None, *, seed: int
     return shared
 
 
-def information(
-    bins: Int[np.ndarray, "sample latent"],
-    classes: Int[np.ndarray, "sample factor"],
-    weights: UInt[np.ndarray, "replicate sample"] | None = None,
-) -> tuple[Float[np.ndarray, "*replicate latent factor"], Float[np.ndarray, "*replicate factor"]]:
-    r"""Plug-in mutual information of each column of ``bins`` with each of ``classes``, and the latter's entropies.
-
-    .. math:: I(a, b) = H(a) + H(b) - H(a, b), \qquad H = \log n - \tfrac1n \sum_c n_c \log n_c
-
-    in nats, from one table of counts per pair; a row of ``weights`` says how often each sample counts.
-
-    >>> information(np.array([[0], [0], [1], [1]]), np.array([[0, 0], [0, 1], [1, 0], [1, 1]]))[0].round(6)
-    array([[0.693147, 0.      ]])
-    """
-    columns, labels = np.ascontiguousarray(bins.T), np.ascontiguousarray(classes.T)
-    height, width = int(bins.max()) + 1, int(classes.max()) + 1
-    times = None if weights is None else weights.astype(np.float64)
-
-    def entropies(cells: Int[np.ndarray, " sample"], size: int) -> Any:
-        if times is None:
-            return entropy(np.bincount(cells, minlength=size))
-        return entropy(np.stack([np.bincount(cells, row, size) for row in times]))
-
-    of_bins = np.stack([entropies(column, height) for column in columns], axis=-1)
-    of_classes = np.stack([entropies(label, width) for label in labels], axis=-1)
-    tables = of_bins[..., :, None] + of_classes[..., None, :]
-    for j, column in enumerate(columns):
-        rows = column * width
-        for k, label in enumerate(labels):
-            tables[..., j, k] -= entropies(rows + label, height * width)
-    return np.maximum(tables, 0), of_classes  # rounding can take a zero to −1e-16
-
-
 def correlations(
     x: Float[np.ndarray, "sample latent"],
     y: Float[np.ndarray, "sample factor"],
@@ -340,13 +307,6 @@ def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarr
         raise InputError("a gap between latents needs at least 2 of them, got 1.")
     ordered = np.sort(scores, axis=-2)
     return ordered[..., -1, :] - ordered[..., -2, :]
-
-
-def entropy(counts: Any) -> Any:
-    """Plug-in entropy in nats of the counts along the last axis; empty cells add nothing."""
-    counts = np.asarray(counts, dtype=np.float64)
-    total = counts.sum(axis=-1)
-    return np.log(total) - (counts * np.log(np.maximum(counts, 1))).sum(axis=-1) / total
 
 
 def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from polariscope.numerics.mutual_information import (
+from polariscope.numerics.information import (
     averaged_mutual_information,
     discretise,
+    entropy,
+    information,
     mutual_information_table,
 )
 
@@ -43,6 +45,34 @@ def test_a_constant_latent_is_in_one_bin_and_informs_about_nothing():
     table = mutual_information_table(discretise(x))
     assert table[2].tolist() == [0, 0, 0]
     assert table[0, 1] > 0
+
+
+def test_the_entropy_of_counts_and_of_their_shares_is_that_of_the_distribution():
+    counts = np.array([[1, 2, 5, 0], [3, 3, 3, 3], [0, 0, 9, 0]])
+    exact = [math.log(8) - (2 * math.log(2) + 5 * math.log(5)) / 8, math.log(4), 0]
+    np.testing.assert_allclose(entropy(counts), exact, atol=1e-15)
+    np.testing.assert_allclose(entropy(counts / counts.sum(axis=1, keepdims=True)), exact, atol=1e-15)
+
+
+def test_weights_count_samples_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    bins, classes = rng.integers(5, size=(60, 3)), rng.integers(4, size=(60, 2))
+    weights = rng.integers(4, size=(7, 60)).astype(np.uint8)
+    tables, entropies = information(bins, classes, weights)
+    assert (tables.shape, entropies.shape) == ((7, 3, 2), (7, 2))
+    for times, table, of_classes in zip(weights, tables, entropies, strict=True):
+        rows = np.repeat(np.arange(60), times)
+        expected, expected_entropies = information(bins[rows], classes[rows])
+        np.testing.assert_allclose(table, expected, atol=1e-14)
+        np.testing.assert_allclose(of_classes, expected_entropies, atol=1e-14)
+
+
+def test_information_with_other_columns_is_the_block_of_the_table_of_all():
+    both = discretise(codes(k=5))
+    found, entropies = information(both[:, :2], both[:, 2:])
+    table = mutual_information_table(both)
+    np.testing.assert_allclose(found, table[:2, 2:], atol=1e-14)
+    np.testing.assert_allclose(entropies, np.diag(table)[2:], atol=1e-14)
 
 
 def test_the_table_agrees_with_an_independent_implementation():
