@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from polariscope.numerics.newton import softmax_path, with_ones
+
 TREES, DEPTH, RATE = 100, 3, 0.1  # scikit-learn's defaults, which the published numbers were made with
 BINS = 1023
 """With few bins of equal count, one bin holds the edge between two classes, and trees mend it with wrong latents."""
@@ -17,13 +19,10 @@ BINS = 1023
 QUICK_BINS = 63
 """Where only the spread of a score is wanted, or its level for noise: those of 1023 bins, in a third of the time."""
 
-TOLERANCE = 1e-6
-"""Largest slope of the mean loss that is left."""
-
 MOST_WEIGHTS = 1500
 """Beyond, a Newton step takes seconds, and what is long is left to L-BFGS."""
 
-MOST_STEPS, MOST_ITERATIONS = 100, 1000
+MOST_ITERATIONS = 1000
 
 
 @contextlib.contextmanager
@@ -65,76 +64,8 @@ def logistic_predictions(
         return np.stack(
             [model.set_params(C=strength).fit(train, labels).predict(test) for strength in strengths]
         )
-    asked = _with_ones(test)
+    asked = with_ones(test)
     return np.stack([present[(asked @ w).argmax(axis=1)] for w in softmax_path(train, numbered, strengths)])
-
-
-def softmax_path(
-    x: Float[np.ndarray, "sample feature"], labels: Int[np.ndarray, " sample"], strengths: Sequence[float]
-) -> list[Float[np.ndarray, "feature+1 label"]]:
-    r"""Weights, and below them the intercepts, of multinomial logistic regression for each strength C.
-
-    .. math:: \min_w \frac1n \sum_i -\log p_{i y_i} + \frac{1}{2Cn} \|w\|^2, \qquad p_{ia} \propto e^{w_a^\top x_i}
-
-    Newton's method with step halving, each strength starting from the one before. The Hessian's blocks are
-    Σ_i (δ_ab p_ia − p_ia p_ib) x_i x_iᵀ / n: a product of all p_ia x_i with themselves. First-order methods need a
-    thousand iterations where the penalty is weak; these are about four steps for each strength.
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    x = _with_ones(x)
-    (n, n_features), n_classes = x.shape, int(labels.max()) + 1
-    products = (x[:, :, None] * x[:, None, :]).reshape(n, -1)
-    truth = (labels[:, None] == np.arange(n_classes)).astype(np.float64)
-    each = np.arange(n_classes)
-    weights, path = np.zeros((n_classes, n_features)), []
-
-    def evaluate(
-        weights: Float[np.ndarray, "label feature"],
-    ) -> tuple[float, Float[np.ndarray, "sample label"]]:
-        """The loss with its penalty, and the probabilities."""
-        scores = x @ weights.T
-        scores -= scores.max(axis=1, keepdims=True)
-        chosen = np.einsum("ij,ij->i", scores, truth)
-        shares = np.exp(scores, out=scores)
-        total = shares.sum(axis=1)
-        loss = float((np.log(total) - chosen).mean() + (penalty * weights**2).sum() / 2)
-        shares /= total[:, None]
-        return loss, shares
-
-    for strength in strengths:
-        penalty = np.append(np.full(n_features - 1, 1 / (strength * n)), 0.0)
-        value, shares = evaluate(weights)
-        for _ in range(MOST_STEPS):
-            gradient = (shares - truth).T @ x / n + penalty * weights
-            if np.abs(gradient).max() <= TOLERANCE:
-                break
-            pulled = (shares[:, :, None] * x[:, None, :]).reshape(n, -1)
-            hessian = pulled.T @ pulled
-            hessian /= -n
-            blocks = hessian.reshape(n_classes, n_features, n_classes, n_features)
-            # A little of the intercepts' own keeps certain answers from an empty curvature: it only shortens steps.
-            own = np.diag(penalty + np.append(np.zeros(n_features - 1), 1e-9))
-            blocks[each, :, each, :] += (shares.T @ products).reshape(-1, n_features, n_features) / n + own
-            blocks[:, -1, :, -1] += (
-                1 / n_classes
-            )  # equal intercepts change nothing, nor does the gradient ask for it
-            factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
-            step = cho_solve(factor, gradient.ravel(), check_finite=False).reshape(weights.shape)
-            decrease, size = float((gradient * step).sum()), 1.0  # twice what the quadratic model promises
-            while True:
-                trial = weights - size * step
-                new_value, shares = evaluate(trial)
-                if new_value <= value - 0.25 * size * decrease + 1e-13 * value:
-                    break
-                size /= 2
-            weights, value = trial, new_value
-        path.append(weights.T)
-    return path
-
-
-def _with_ones(x: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray, "sample feature+1"]:
-    return np.hstack([x, np.ones((len(x), 1))])
 
 
 def best_strength(

@@ -16,7 +16,7 @@ from polariscope.analysis.metrics.support.resampling import wilson_interval
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
-from polariscope.numerics.newton import fit
+from polariscope.numerics.newton import binary_classifiers
 
 
 @metric(
@@ -134,7 +134,7 @@ def logistic_regressions(
     """Weights and intercept of logistic regression for each column of truths, both answers weighted alike."""
     n, positive = len(truth), truth.sum(axis=0)
     cost = n / (2 * np.where(truth, positive, n - positive))
-    return fit(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
+    return binary_classifiers(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
 
 
 def area_under_curve(

@@ -14,7 +14,7 @@ from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.analysis.metrics.support.shared import Shared, correlations, gap, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
-from polariscope.numerics.newton import fit
+from polariscope.numerics.newton import binary_classifiers
 
 
 @metric(
@@ -136,5 +136,5 @@ def support_vectors(
     rest = 1.0 if len(counts) > 2 else balanced[0]
     y = np.where(classes[:, None] == targets, 1.0, -1.0)
     cost = strength * np.where(y > 0, balanced[targets], rest)
-    weight, intercept = fit(x[:, None], y, cost, "squared-hinge", intercept_penalty=1.0)
+    weight, intercept = binary_classifiers(x[:, None], y, cost, "squared-hinge", intercept_penalty=1.0)
     return weight, intercept
