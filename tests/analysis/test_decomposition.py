@@ -202,7 +202,7 @@ def test_narrow_posteriors_far_from_the_origin_keep_their_digits() -> None:
 def test_how_many_rows_are_worked_on_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rep = two_clouds()
     whole = decompose(rep)
-    monkeypatch.setattr("polariscope.analysis.decomposition.BLOCK", 130)  # three rows of 40 at a time
+    monkeypatch.setattr("polariscope.numerics.mixtures.BLOCK", 130)  # three rows of 40 at a time
     parts = decompose(rep)
     assert parts.mutual_information == pytest.approx(whole.mutual_information, rel=1e-13)
     assert parts.total_correlation == pytest.approx(whole.total_correlation, rel=1e-13)

@@ -17,12 +17,10 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
+from polariscope.numerics.mixtures import LOG_2PI, log_mixture, log_normal_mixture
 
-BLOCK = 2**18
-"""Numbers held at once, 2 MB: what stays near the processor is several times faster than what does not."""
 CROWD = 10
 """Encodings that must overlap, on average, for q(z) to be that of the data rather than of these samples."""
-LOG_2PI = math.log(2 * math.pi)
 
 PriorForm = Literal["gaussian", "independent", "other", "conditional"]
 
@@ -141,14 +139,15 @@ def decompose(
 
     marginal = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
     own = marginal if factor is None else _chain_rule(z - mean, factor)
-    log_joint = log_mixture(*joint_products(z, mean, variance, factor), own.sum(axis=1))
-    log_marginals = np.stack(
-        [
-            log_mixture(*joint_products(z[:, [j]], mean[:, [j]], variance[:, [j]], None), marginal[:, j])
-            for j in range(z.shape[1])
-        ],
-        axis=1,
-    )
+    # From differences, not products as the joint density: a narrow posterior keeps its digits.
+    deviation = np.sqrt(variance)
+    noise = (z - mean) / deviation
+    columns = zip(mean.T, deviation.T, noise.T, strict=True)
+    log_marginals = np.stack([log_normal_mixture(*column) for column in columns], axis=1)
+    if z.shape[1] == 1:
+        log_joint = log_marginals[:, 0]
+    else:
+        log_joint = log_aggregate(*joint_products(z, mean, variance, factor), own.sum(axis=1))
     form, log_prior, exact = _log_prior(representation, chosen, own, z + centre, factor)
 
     draws: dict[str, Float[np.ndarray, " sample"]] = {
@@ -241,35 +240,20 @@ def joint_products(
     )
 
 
-def log_mixture(
+def log_aggregate(
     left: Float[np.ndarray, "sample product"],
     right: Float[np.ndarray, "product sample"],
     own: Float[np.ndarray, " sample"],
 ) -> Float[np.ndarray, " sample"]:
-    """log (1/N) Σ_k q(z_i|x_k) for each i, a few rows at a time; ``own`` is log q(z_i|x_i), known more precisely."""
-    n = len(left)
+    """log (1/N) Σ_k q(z_i|x_k) for each i, from :func:`joint_products`; ``own`` is log q(z_i|x_i), more precisely."""
     right = np.ascontiguousarray(right)
-    found = np.empty(n)
-    step = max(1, BLOCK // n)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
+
+    def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
         densities = left[rows] @ right
-        densities[rows - start, rows] = own[rows]
-        found[rows] = log_sums(densities)
-    return found - math.log(n)
+        densities[np.arange(len(densities)), np.arange(rows.start, rows.stop)] = own[rows]
+        return densities
 
-
-def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " row"]:
-    """log Σ_k e^x of each row; the array is used up.
-
-    >>> log_sums(np.array([[-1000.0, -1000.0]])) + 1000
-    array([0.69314718])
-    """
-    largest = exponents.max(axis=1, keepdims=True)
-    exponents -= largest
-    np.maximum(exponents, -700.0, out=exponents)  # e^−700 is nothing beside 1, but underflow is slow
-    np.exp(exponents, out=exponents)
-    return largest[:, 0] + np.log(exponents.sum(axis=1))
+    return log_mixture(len(left), log_densities)
 
 
 def _log_prior(

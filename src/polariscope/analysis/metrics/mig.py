@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.analysis.decomposition import BLOCK, LOG_2PI, log_sums
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.resampling import recentred_interval
@@ -17,6 +16,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.information import N_BINS, discretise, information
+from polariscope.numerics.mixtures import log_normal_mixture
 
 TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know
 
@@ -154,7 +154,7 @@ def _from_posteriors(
     noise = generator(arrays.seed, "sampled").standard_normal(mean.shape)
 
     def log_marginal(rows: Int[np.ndarray, " row"], j: int) -> Float[np.ndarray, " row"]:
-        return log_mixture(mean[rows, j], deviation[rows, j], noise[rows, j])
+        return log_normal_mixture(mean[rows, j], deviation[rows, j], noise[rows, j])
 
     def log_ratios(
         classes: Int[np.ndarray, "sample factor"],
@@ -172,36 +172,6 @@ def _from_posteriors(
     tables = (shares @ ratios.reshape(n, -1)).reshape(-1, part.n_latents, part.n_factors)
     shuffled = log_ratios(part.classes[part.permutations[0]]).mean(axis=0)
     return ratios.mean(axis=0), part.factor_entropies, gap(tables) / part.factor_entropies, shuffled[None]
-
-
-def log_mixture(
-    mean: Float[np.ndarray, " sample"],
-    deviation: Float[np.ndarray, " sample"],
-    noise: Float[np.ndarray, " sample"],
-) -> Float[np.ndarray, " sample"]:
-    r"""log (1/n) Σ_k N(z_i; μ_k, σ_k²) at the draws z_i = μ_i + σ_i ε_i, a few rows at a time.
-
-    Distances are (μ_i − μ_k) + σ_i ε_i and never a difference of squares: a posterior may be narrower than the
-    rounding error of z, and samples with the same mean still overlap.
-
-    >>> log_mixture(np.zeros(2), np.full(2, 1e-30), np.zeros(2)) + np.log(1e-30)
-    array([-0.91893853, -0.91893853])
-    """
-    n = len(mean)
-    found = np.empty(n)
-    offset = np.log(deviation) + 0.5 * LOG_2PI
-    step = max(1, BLOCK // n)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        exponents = mean[rows, None] - mean
-        exponents += (deviation * noise)[rows, None]
-        with np.errstate(over="ignore"):  # so far away that the density is 0
-            exponents /= deviation
-            exponents *= exponents
-        exponents *= -0.5
-        exponents -= offset
-        found[rows] = log_sums(exponents)
-    return found - np.log(n)
 
 
 def _too_narrow(shares: Float[np.ndarray, "latent factor"], n_samples: int) -> tuple[str, ...]:
