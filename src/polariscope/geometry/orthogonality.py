@@ -156,7 +156,7 @@ def _measure(
     degenerate = _share_degenerate(singular)
     return Orthogonality(
         value=value,
-        interval=interval_of_mean(distances, lowest=0.0),
+        interval=interval_of_mean(distances, at_least=0.0),
         haar=haar.mean,
         haar_deviation=haar.deviation,
         overlap=_off_diagonal_mean(squares),

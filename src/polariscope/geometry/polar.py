@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.numerics.intervals import recentred_interval
 
 Verdict = Literal["cartesian", "polar", "undecided"]
 N_BINS = 20

@@ -1,29 +1,35 @@
-"""The uncertainty of an average over points or observations."""
+"""How uncertain an estimate is: intervals of means, shares and resampled estimates."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Shaped
 
-NORMAL_QUANTILE = 1.959963984540054  # 97.5 % of a standard normal: two-sided 95 %
+LEVEL = 0.95
+"""Probability that an interval is meant to have, unless another is given."""
+NORMAL_QUANTILE = 1.959963984540054
+"""97.5 % of a standard normal: two-sided 95 %."""
+
+Interval = tuple[float, float]
 
 
-def interval_of_mean(
-    values: Float[np.ndarray, " sample"], lowest: float = -math.inf
-) -> tuple[float, float] | None:
+def interval_of_mean(values: Float[np.ndarray, " sample"], at_least: float = -math.inf) -> Interval | None:
     """95 % interval of the mean, by the normal approximation; None for a single value.
+
+    :param values: independent values
+    :param at_least: (default −∞) where the interval is cut off below
 
     >>> low, high = interval_of_mean(np.array([1.0, 3.0]))
     >>> round(low, 3), round(high, 3)
     (0.04, 3.96)
     """
-    n = len(values)
-    if n < 2:
+    if len(values) < 2:
         return None
-    mean, half = float(values.mean()), NORMAL_QUANTILE * float(values.std(ddof=1)) / math.sqrt(n)
-    return max(lowest, mean - half), mean + half
+    mean, half = float(values.mean()), float(_half_width(values))
+    return max(at_least, mean - half), mean + half
 
 
 def mean_with_interval(
@@ -37,5 +43,121 @@ def mean_with_interval(
     mean = np.full(values.shape[1], np.inf)
     mean[finite] = values[:, finite].mean(axis=0)
     half = np.zeros_like(mean)
-    half[finite] = NORMAL_QUANTILE * values[:, finite].std(axis=0, ddof=1) / np.sqrt(len(values))
+    half[finite] = _half_width(values[:, finite])
     return mean, np.stack([np.maximum(mean - half, at_least), mean + half], axis=1)
+
+
+def percentile_interval(
+    value: float | int,
+    estimates: Shaped[np.ndarray, " resample"],
+    level: float = LEVEL,
+    *,
+    interpolate: bool = True,
+) -> Interval:
+    """The percentiles that hold ``level`` of the resampled estimates between them, widened to hold the value.
+
+    :param value: the estimate from all samples
+    :param estimates: the same from each resample
+    :param level: (default 0.95) share of the estimates between the ends
+    :param interpolate: (default True) whether an end may lie between two estimates; not where one may be infinite,
+        which has nothing between, nor for counts
+
+    >>> percentile_interval(2, np.array([1, 1, 2, 3, 3]), 0.5, interpolate=False)
+    (1.0, 3.0)
+    """
+    low, high = _percentiles(estimates, level, interpolate)
+    return min(low, float(value)), max(high, float(value))
+
+
+def recentred_interval(
+    value: float,
+    replicates: Float[np.ndarray, " replicate"],
+    bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
+) -> Interval:
+    """95 % interval: percentiles of a bootstrap's replicates, moved so that their mean is the value.
+
+    A resample repeats samples, which biases informations and correlations once more; only the spread is used.
+
+    :param value: the estimate from all samples
+    :param replicates: the same from each resample
+    :param bounds: (default none) least and largest possible value
+    """
+    low, high = (value + end - replicates.mean() for end in _percentiles(replicates, LEVEL, True))
+    return float(np.clip(min(low, value), *bounds)), float(np.clip(max(high, value), *bounds))
+
+
+def interval_from_halves(
+    value: float, scores: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)
+) -> Interval | None:
+    r"""95 % interval from the scores of random halves of the samples, drawn without replacement; None without any.
+
+    Of n independent rows with variance s², the mean of m = n/2 of them has, around the mean of all, the variance
+    s²/m (1 − m/n) = s²/n, which is that of the mean of all. Only the spread is used, since halves are smaller.
+
+    :param value: the score of all samples
+    :param scores: the score of each half
+    :param bounds: (default 0 to 1) least and largest possible score
+    """
+    from scipy.stats import t
+
+    if not scores:
+        return None
+    margin = float(t.ppf((1 + LEVEL) / 2, len(scores) - 1)) * float(np.std(scores, ddof=1))
+    return _clipped(value, margin, bounds)
+
+
+def interval_of_accuracy(correct: Bool[np.ndarray, "test factor"]) -> Interval:
+    r"""95 % interval of the accuracy averaged over factors: of the test samples, the classifiers being given.
+
+    Wilson's (:func:`wilson_interval`), with the variance of the samples' averages, which is p (1 − p) for one factor.
+    """
+    rows = correct.mean(axis=1)
+    return wilson_interval(float(rows.mean()), float(rows.var()) / len(rows), float(len(rows)))
+
+
+def wilson_interval(value: float, variance: float, n: float) -> Interval:
+    r"""95 % interval of a share p that was measured with this variance, s², and is worth n independent answers.
+
+    .. math:: \frac{p + z^2/2n \pm z \sqrt{s^2 + z^2/4n^2}}{1 + z^2/n}
+
+    Wilson's for s² = p (1 − p)/n. Unlike p ± z s it is no point where all, or none, are right, and it stays in [0, 1].
+    A smaller s² says that they are worth p (1 − p)/s² answers, more than n: the interval is that of so many.
+
+    >>> wilson_interval(1.0, 0.0, 20.0)[0] == 20 / (20 + 1.959963984540054**2)
+    True
+    """
+    z = NORMAL_QUANTILE
+    if variance > 0:
+        n = max(n, value * (1 - value) / variance)
+    centre = (value + z**2 / (2 * n)) / (1 + z**2 / n)
+    margin = z * math.sqrt(variance + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return _clipped(centre, margin, (0.0, 1.0))
+
+
+def jackknife_interval(
+    value: float, left_out: Float[np.ndarray, " part"], bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> Interval:
+    r"""95 % interval from the estimates that leave out one of m equal parts of the samples each.
+
+    .. math:: \mathrm{Var} = \frac{m - 1}{m} \sum_i (\hat\theta_{(i)} - \bar\theta)^2
+
+    :param value: the estimate from all samples
+    :param left_out: the estimate without each part
+    :param bounds: (default none) least and largest possible value
+    """
+    half = NORMAL_QUANTILE * float(np.sqrt((len(left_out) - 1) * left_out.var()))
+    return _clipped(value, half, bounds)
+
+
+def _half_width(values: Float[np.ndarray, "sample *rest"]) -> Float[np.ndarray, "*rest"] | float:
+    return NORMAL_QUANTILE * values.std(axis=0, ddof=1) / math.sqrt(len(values))
+
+
+def _percentiles(estimates: Shaped[np.ndarray, " resample"], level: float, interpolate: bool) -> Interval:
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    low, high = np.quantile(estimates, tails, method="linear" if interpolate else "closest_observation")
+    return float(low), float(high)
+
+
+def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> Interval:
+    return float(np.clip(value - margin, *bounds)), float(np.clip(value + margin, *bounds))

@@ -10,6 +10,7 @@ from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.numerics.intervals import percentile_interval
 
 LEAST_POINTS = 5
 """Two lines and where they meet have four unknowns."""
@@ -114,8 +115,8 @@ def knee(
         spread = residuals * np.sqrt(len(x) / (len(x) - 4))
         drawn = curve - residuals + rng.choice(spread, size=(N_DRAWS, len(x)))
         meaning = "95 % of the knees when the residuals are drawn anew"
-    low, high = np.quantile(_two_lines(x, drawn).places, [0.025, 0.975])
-    return Knee(place, (min(place, float(low)), max(place, float(high))), (before, after), p_value, meaning)
+    interval = percentile_interval(place, _two_lines(x, drawn).places)
+    return Knee(place, interval, (before, after), p_value, meaning)
 
 
 def _two_lines(x: Float[np.ndarray, " point"], curves: Float[np.ndarray, "curve point"]) -> _Fit:

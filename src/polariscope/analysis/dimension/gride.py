@@ -9,11 +9,11 @@ from polariscope.analysis.dimension import SHAPE_ONLY, Curve, Dimension, estimat
 from polariscope.analysis.dimension.support.bootstrap import (
     N_BOOTSTRAP,
     check_bootstrap,
-    interval_of,
     neighbourhood_resamples,
 )
 from polariscope.analysis.dimension.support.plateau import plateau
 from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import Samples, table_of
 
 
@@ -70,14 +70,14 @@ def gride(
 
     weights = neighbourhood_resamples(table, 2 * scales[chosen], n_bootstrap, seed)
     ends = [
-        interval_of(_one_step(weights, ratio, value, s), level)
+        percentile_interval(value, _one_step(weights, ratio, value, s), level, interpolate=False)
         for ratio, value, s in zip(ratios, values, scales, strict=True)
     ]
     curve = Curve(
         k=tuple(2 * s for s in scales),
         values=tuple(values),
-        low=tuple(min(low, value) for (low, _), value in zip(ends, values, strict=True)),
-        high=tuple(max(high, value) for (_, high), value in zip(ends, values, strict=True)),
+        low=tuple(low for low, _ in ends),
+        high=tuple(high for _, high in ends),
         stable=(flat.low, flat.high) if flat.is_stable else None,
     )
     notes = [*table.notes, *table.too_few_for(values[chosen])]

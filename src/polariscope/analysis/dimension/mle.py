@@ -12,12 +12,12 @@ from polariscope.analysis.dimension import SHAPE_ONLY, Curve, Dimension, estimat
 from polariscope.analysis.dimension.support.bootstrap import (
     N_BOOTSTRAP,
     check_bootstrap,
-    interval_of,
     neighbourhood_resamples,
 )
 from polariscope.analysis.dimension.support.plateau import plateau
 from polariscope.core.errors import InputError, check_word
 from polariscope.core.seeds import generator
+from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most, table_of
 
 LEAST_K = 3
@@ -103,13 +103,16 @@ def mle(
         raise _tied(orders[chosen], inverse[:, chosen])
     weights = neighbourhood_resamples(table, orders[chosen], n_bootstrap, seed)
     resampled = _pool(inverse, average, weights * np.resize(anchors, weights.shape))
-    ends = np.array([interval_of(column, level) for column in resampled.T])
+    ends = [
+        percentile_interval(each, column, level, interpolate=False)
+        for each, column in zip(pooled.tolist(), resampled.T, strict=True)
+    ]
     value = float(runs.mean())
     curve = Curve(
         k=tuple(orders),
         values=tuple(pooled.tolist()),
-        low=tuple(np.minimum(ends[:, 0], pooled).tolist()),
-        high=tuple(np.maximum(ends[:, 1], pooled).tolist()),
+        low=tuple(low for low, _ in ends),
+        high=tuple(high for _, high in ends),
         stable=(flat.low, flat.high) if flat and flat.is_stable else None,
     )
     with np.errstate(divide="ignore"):

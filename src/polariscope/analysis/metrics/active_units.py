@@ -15,6 +15,7 @@ from polariscope.analysis.regime.posterior import RelativePosterior, relative_po
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options, options_of
+from polariscope.numerics.intervals import percentile_interval
 
 FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
 """Criteria that do not look at the posterior's variance."""
@@ -73,12 +74,11 @@ def active_units(
     in_use = criterion(posterior, **given)
     rows = np.arange(arrays.n_samples)
     counts = [criterion(_at(posterior, np.repeat(rows, times)), **given).sum() for times in arrays.resamples]
-    low, high = np.quantile(counts, (0.025, 0.975), method="closest_observation")
     value = float(in_use.sum())
     return Score.of(
         "active-units",
         value,
-        interval=(min(float(low), value), max(float(high), value)),
+        interval=percentile_interval(value, np.array(counts), interpolate=False),
         chance=None,
         variant=variant,
         bounds=(0, arrays.n_latents),

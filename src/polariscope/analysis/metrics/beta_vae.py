@@ -18,11 +18,11 @@ from polariscope.analysis.metrics.support.batches import (
     mean_by,
 )
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import interval_from_halves
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import logistic_predictions, quiet_logistic
+from polariscope.numerics.intervals import interval_from_halves
 
 N_HALF_TRAIN, N_HALF_TEST = 2_000, 1_000
 

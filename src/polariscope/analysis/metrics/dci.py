@@ -11,12 +11,13 @@ from jaxtyping import Float
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.importance import Importance, Job, Predictor, importances
-from polariscope.analysis.metrics.support.resampling import half_samples, interval_from_halves
+from polariscope.analysis.metrics.support.resampling import half_samples
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.numerics.classifiers import QUICK_BINS
 from polariscope.numerics.information import entropy
+from polariscope.numerics.intervals import interval_from_halves
 
 N_HALVES = 6
 """Fewer than elsewhere, since each takes half as many trees as the value; Student's t allows for it."""

@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import wilson_interval
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
+from polariscope.numerics.intervals import wilson_interval
 from polariscope.numerics.newton import binary_classifiers
 
 

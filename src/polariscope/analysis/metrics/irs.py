@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
+from polariscope.numerics.intervals import recentred_interval
 
 REPLICATES = 50
 

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS, Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
@@ -18,6 +17,7 @@ from polariscope.numerics.information import (
     information,
     mutual_information_table,
 )
+from polariscope.numerics.intervals import recentred_interval
 
 
 @metric(

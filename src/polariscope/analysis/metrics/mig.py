@@ -10,12 +10,12 @@ from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.analysis.metrics.support.shared import Shared, gap, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.information import N_BINS, discretise, information
+from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.mixtures import log_normal_mixture
 
 TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know

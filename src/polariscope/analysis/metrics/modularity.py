@@ -10,15 +10,12 @@ from jaxtyping import Bool, Float
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import (
-    half_samples,
-    interval_from_halves,
-    recentred_interval,
-)
+from polariscope.analysis.metrics.support.resampling import half_samples
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.numerics.information import N_BINS, information
+from polariscope.numerics.intervals import interval_from_halves, recentred_interval
 
 ROUNDING = 1e-12
 """Nats: of a latent that is constant the entropies differ by less."""

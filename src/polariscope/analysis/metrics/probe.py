@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.resampling import interval_of_accuracy
 from polariscope.analysis.metrics.support.shared import Shared, prepare
 from polariscope.analysis.regime.truncation import SELECTIONS, select
 from polariscope.analysis.regime.variable_types import TYPES, classify
@@ -23,6 +22,7 @@ from polariscope.numerics.classifiers import (
     logistic_predictions,
     quiet_logistic,
 )
+from polariscope.numerics.intervals import interval_of_accuracy
 from polariscope.numerics.parallel import in_threads
 
 SIZES = (10, 100, 1_000, 10_000)

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float, UInt
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.resampling import recentred_interval
 from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS, Shared, prepare
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.covariance import correlation, covariance
+from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.total_correlation import total_correlation_of
 
 

@@ -15,7 +15,7 @@ from polariscope.analysis.regime.divergence import gaussian_kl
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
-from polariscope.numerics.intervals import NORMAL_QUANTILE
+from polariscope.numerics.intervals import jackknife_interval
 
 BLOCKS = 20
 KL_THRESHOLD = 0.01
@@ -94,7 +94,6 @@ def udr(
     left_out = np.array(
         [_per_model(score(total - block, n - size)).mean() for block, size in zip(blocks, sizes, strict=True)]
     )
-    half = NORMAL_QUANTILE * float(np.sqrt((len(blocks) - 1) * left_out.var()))
     chances = []
     for index in range(N_PERMUTATIONS):
         draw = generator(seed, "udr", "permutation", index)
@@ -109,7 +108,7 @@ def udr(
     return Score.of(
         "udr",
         value,
-        interval=(max(0.0, value - half), min(1.0, value + half)),
+        interval=jackknife_interval(value, left_out, (0.0, 1.0)),
         chance=float(np.mean(chances)),
         variant=variant,
         matrix=pairs,

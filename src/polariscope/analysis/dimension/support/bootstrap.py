@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import NeighbourTable
 
 Weights = Float[np.ndarray, "resample point"]
@@ -52,17 +53,10 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
     return weights.T.astype(np.float64, order="C")
 
 
-def interval_of(estimates: Float[np.ndarray, " resample"], level: float) -> tuple[float, float]:
-    """The percentiles that hold ``level`` of the resampled estimates between them."""
-    # Estimates themselves, not values between two: one that is infinite has nothing between.
-    low, high = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], method="closest_observation")
-    return float(low), float(high)
-
-
 def value_and_interval(
     estimate: Estimate, table: NeighbourTable, k: int, level: float, n_bootstrap: int, seed: int
 ) -> tuple[float, tuple[float, float]]:
     """The estimate with every point counted once, and its interval, which always holds it."""
     value = float(estimate(np.ones((1, table.n_points)))[0])
-    low, high = interval_of(estimate(neighbourhood_resamples(table, k, n_bootstrap, seed)), level)
-    return value, (min(low, value), max(high, value))
+    estimates = estimate(neighbourhood_resamples(table, k, n_bootstrap, seed))
+    return value, percentile_interval(value, estimates, level, interpolate=False)
