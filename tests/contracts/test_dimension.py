@@ -101,6 +101,7 @@ def test_the_result_has_the_number_its_interval_and_the_evidence(name: str) -> N
     assert "2 of 8 features never vary" in str(found)
     assert str(found).startswith(f"{found.value:.2f} ({low:.2f}–{high:.2f}, 95% interval): {name}, ")
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert Dimension.from_dict(stored) == found
     assert stored["value"] == found.value
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import build, check_options, describe, describe_concept, options_of, plain
+from polariscope.core.options import build, check_options, describe, describe_concept, options_of
 from polariscope.core.registry import Family
 from polariscope.models.likelihoods import likelihood
 from polariscope.models.nets import net
@@ -163,10 +163,6 @@ def test_types_are_described_in_words() -> None:
     assert describe(str) == "a word"
     assert describe(Literal["a", "b"]) == "one of a, b"
     assert describe(Child) == "Child"
-
-
-def test_plain_makes_json_of_tuples_and_keys() -> None:
-    assert plain({1: (2, {"a": (3,)}), "b": [None, "c"]}) == {"1": [2, {"a": [3]}], "b": [None, "c"]}
 
 
 MEMBERS = [(family, name) for family in FAMILIES for name in family]

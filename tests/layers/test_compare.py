@@ -366,7 +366,9 @@ def test_the_record_is_kept_and_comes_back(runs: dict[str, Path], tmp_path: Path
     assert first[:4] == b"\x89PNG"
     back.save(tmp_path / "again")
     assert (tmp_path / "again" / "similarity.png").read_bytes() == first
-    with pytest.raises(PolariscopeError, match="not a stored comparison"):
+    with pytest.raises(
+        PolariscopeError, match=r"not a stored Comparison: it must have the fields .*compare the models again"
+    ):
         Comparison.from_dict({"matrix": []})
 
 

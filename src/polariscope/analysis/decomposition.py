@@ -67,8 +67,8 @@ class Decomposition:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Decomposition:
-        """What :meth:`to_dict` wrote, equal in every bit."""
-        return from_plain(cls, stored)
+        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        return from_plain(cls, stored, "diagnose the model again")
 
     def __str__(self) -> str:
         lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from polariscope import __version__
-from polariscope.analysis.metrics import Score, _not_stored, family
+from polariscope.analysis.metrics import SCORE_AGAIN, Score, family
 from polariscope.analysis.metrics.support.checks import FactorKind, check_factors, named
 from polariscope.analysis.metrics.support.shared import Shared
 from polariscope.analysis.regime.posterior import relative_posterior
@@ -19,6 +19,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options
+from polariscope.core.records import from_plain, not_stored, to_plain
 
 ALPHA = 0.1  # of the rule that names variable types
 Source = Literal["mean", "sampled"]
@@ -56,37 +57,19 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""
-        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            **plain,
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            **{name: list(plain[name]) for name in ("factor_names", "factor_kinds", "notes")},
-        }
+        return to_plain(self)
 
     @classmethod
     def from_dict(cls, stored: Any) -> Scores:
-        """What :meth:`to_dict` wrote; anything else is refused."""
-        try:
-            scores = {str(word): Score.from_dict(record) for word, record in stored["scores"].items()}
-            for word, found in scores.items():
-                if word.partition(":")[0] != found.metric:
-                    raise ValueError(f"{word!r} is a score of {found.metric}")
-            return cls(
-                scores=scores,
-                not_applicable={str(word): str(reason) for word, reason in stored["not_applicable"].items()},
-                source=str(stored["source"]),
-                n_samples=int(stored["n_samples"]),
-                n_latents=int(stored["n_latents"]),
-                factor_names=tuple(map(str, stored["factor_names"])),
-                seed=int(stored["seed"]),
-                notes=tuple(map(str, stored["notes"])),
-                # Before these were kept, there was nothing to read.
-                factor_kinds=tuple(map(str, stored.get("factor_kinds", ()))),
-                fingerprint=str(stored.get("fingerprint", "")),
-                version=str(stored.get("version", "")),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _not_stored("set of scores", error) from None
+        """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
+        if isinstance(stored, Mapping):
+            stored = {"version": "", **stored}  # before it was kept, it was another one
+        found = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
+        for word, score in found.scores.items():
+            if word.partition(":")[0] != score.metric or score.metric not in family:
+                reason = f"{word!r} must be a score of a metric of this name, got one of {score.metric!r}"
+                raise not_stored(cls, reason, SCORE_AGAIN)
+        return found
 
     def holds(self, word: str) -> bool:
         """Whether a metric was asked for, whether or not it applies."""

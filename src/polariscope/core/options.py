@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
 
 
@@ -164,13 +165,7 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
 
 def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
     """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
-    return {"name": family.name_of(concept), **plain(dataclasses.asdict(concept))}
+    return {"name": family.name_of(concept), **to_plain(concept)}
 
 
-def plain(value: Any) -> Any:
-    """Settings as JSON has them: tuples become lists, NumPy's numbers Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
+plain = to_plain  # what training still calls it

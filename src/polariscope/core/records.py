@@ -1,4 +1,8 @@
-"""Frozen records to JSON and back, exactly."""
+"""Frozen records and settings to JSON, and records back, exactly.
+
+JSON has no tuples, arrays, ∞ or NaN. Tuples and arrays become lists, ∞ the word "Infinity", NaN null; what they were
+is read from the annotations of the record's class.
+"""
 
 from __future__ import annotations
 
@@ -7,60 +11,274 @@ import functools
 import math
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, PolariscopeError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Record = TypeVar("Record")
-INFINITY = "Infinity"  # what both Python's float() and JavaScript's Number() read as ∞
+INFINITIES = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""What both Python's float() and JavaScript's Number() read as ±∞."""
+NUMBERS = {word: number for number, word in INFINITIES.items()}
+CELLS = {"float64": (float, int, type(None)), "int64": (int,), "bool": (bool,)}
+"""What an array of each type may hold in JSON, beside the words for ±∞."""
+WORDS = {
+    float: "a number",
+    int: "an integer",
+    str: "text",
+    bool: "true or false",
+    tuple: "a list",
+    list: "a list",
+    dict: "a mapping",
+    Mapping: "a mapping",
+    type(None): "null",
+}
 
 
 def to_plain(value: Any) -> Any:
-    """A record as JSON has it; JSON has no ∞, so that it becomes the word "Infinity"."""
+    """A record, or settings, as JSON has them.
+
+    :param value: a dataclass, mapping, tuple, list, array or single value, in each other as one likes
+
+    >>> import numpy as np
+    >>> to_plain({"shape": (3, np.int64(4)), "scores": np.array([0.5, np.inf, np.nan])})
+    {'shape': [3, 4], 'scores': [0.5, 'Infinity', None]}
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {key: to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return INFINITY if value > 0 else f"-{INFINITY}"
+    if hasattr(
+        value, "tolist"
+    ):  # arrays and numbers of NumPy and torch, neither of which is imported for settings
+        return to_plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return INFINITIES.get(value)
     return value
 
 
-def from_plain(kind: type[Record], value: Any) -> Record:
-    """The record of this class that :func:`to_plain` wrote; one with other fields is refused."""
-    hints = _hints(kind)  # type: ignore[arg-type]
-    if not isinstance(value, Mapping) or set(value) != set(hints):
-        found = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
-        raise InputError(
-            f"a stored {kind.__name__} must have the fields {', '.join(sorted(hints))}, got {found}; "
-            "it was written by another version: diagnose the model again."
-        )
-    return kind(**{name: _read(hint, value[name]) for name, hint in hints.items()})
+def from_plain(
+    kind: type[Record], value: Any, remedy: str = "make it again", *, with_others: bool = False
+) -> Record:
+    """The record of this class that :func:`to_plain` wrote; anything else is refused.
+
+    Each field is read by its annotation: numbers (an integer stays one where the annotation allows both), text, truth
+    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``Any`` (as JSON has it) and arrays
+    under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be missing, since
+    older files do not have the newest fields.
+
+    :param kind: the dataclass
+    :param value: what JSON gave
+    :param remedy: (default "make it again") what the message advises, e.g. "diagnose the model again"
+    :param with_others: (default False) leave fields out that the record does not have, where a file keeps more beside
+        it; else they are refused
+    """
+    if with_others and isinstance(value, Mapping):
+        value = {name: value[name] for name in _hints(kind) if name in value}  # type: ignore[arg-type]
+    try:
+        return _read_record(kind, value, "")
+    except _MisfitError as misfit:
+        raise not_stored(kind, str(misfit), remedy) from None
+
+
+def not_stored(kind: type, reason: str, remedy: str) -> PolariscopeError:
+    """The error for JSON that is no record of this class.
+
+    >>> not_stored(int, "it must be an integer, got 'x'", "count again")
+    PolariscopeError("this is not a stored int: it must be an integer, got 'x'; count again.")
+    """
+    return PolariscopeError(f"this is not a stored {kind.__name__}: {reason}; {remedy}.")
+
+
+class _MisfitError(Exception):
+    """What does not fit, and where: ``latents[0].kl must be a number, got 'x'``."""
+
+    def __init__(self, where: str, must: str, value: Any = dataclasses.MISSING) -> None:
+        got = "" if value is dataclasses.MISSING else f", got {_shown(value)}"
+        super().__init__(f"{where or 'it'} must {must}{got}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a mapping of {', '.join(map(str, value)) or 'nothing'}"[:80]
+    return f"a list of length {len(value)}" if isinstance(value, (list, tuple)) else repr(value)[:80]
 
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
 
 
-def _read(hint: Any, value: Any) -> Any:
+@functools.cache
+def _required(kind: Any) -> frozenset[str]:
+    missing = dataclasses.MISSING
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.init and field.default is missing and field.default_factory is missing
+    )
+
+
+def _read_record(kind: Any, value: Any, where: str) -> Any:
+    hints = _hints(kind)
+    if not isinstance(value, Mapping):
+        raise _MisfitError(where, f"be a mapping with the fields {', '.join(hints)}", value)
+    for must, names in (("have", _required(kind) - set(value)), ("not have", set(value) - set(hints))):
+        if names:
+            listed = ", ".join(sorted(map(str, names)))
+            raise _MisfitError(where, f"{must} the field{'s' if len(names) > 1 else ''} {listed}")
+    fields = {
+        name: _read(hint, value[name], f"{where}.{name}" if where else name)
+        for name, hint in hints.items()
+        if name in value
+    }
+    try:
+        return kind(**_shaped(hints, fields, where))
+    except InputError as error:  # the record checks its own values
+        raise _MisfitError(where, f"be one that can be made ({str(error).rstrip('.')})") from None
+
+
+def _read(hint: Any, value: Any, where: str) -> Any:
+    if hint is Any:
+        return value
+    if _is_array(hint):
+        return _read_array(hint, value, where)
     if dataclasses.is_dataclass(hint):
-        return from_plain(hint, value)  # type: ignore[arg-type]
+        return _read_record(hint, value, where)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        chosen = next(argument for argument in arguments if argument is not type(None))
-        return None if value is None else _read(chosen, value)
-    if origin is tuple:
-        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
-        kinds = [arguments[0]] * len(value) if repeated else arguments
-        return tuple(_read(kind, item) for kind, item in zip(kinds, value, strict=True))
-    if origin is dict:
-        return {key: _read(arguments[1], item) for key, item in value.items()}
+        return _read_union(arguments, value, where)
+    if origin in (tuple, list):
+        return _read_sequence(origin, arguments, value, where)
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise _MisfitError(where, "be a mapping", value)
+        return {
+            _read_key(arguments[0], key, where): _read(arguments[1], item, f"{where}[{key!r}]")
+            for key, item in value.items()
+        }
     if origin is Literal:
-        if value not in arguments:
-            raise InputError(f"expected one of {', '.join(arguments)} in a stored record, got {value!r}.")
+        if not any(value == choice and type(value) is type(choice) for choice in arguments):
+            raise _MisfitError(where, f"be one of {', '.join(map(str, arguments))}", value)
         return value
-    return hint(value)
+    return _read_single(hint, value, where)
+
+
+def _read_single(hint: Any, value: Any, where: str) -> Any:
+    if hint is float:
+        if isinstance(value, str) and value in NUMBERS:
+            return NUMBERS[value]
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value):
+            return float(value)
+    elif hint not in (int, str, bool, type(None)):
+        raise TypeError(
+            f"a record with a field of type {hint} cannot be read; see from_plain for those that can."
+        )
+    elif type(value) is hint:  # not isinstance: True is an int
+        return value
+    raise _MisfitError(where, f"be {WORDS[hint]}", value)
+
+
+def _read_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+    """What fits first; integers before numbers, so that 3 does not become 3.0."""
+    if value is None and type(None) in arguments:
+        return None
+    choices = [argument for argument in arguments if argument is not type(None)]
+    if len(choices) == 1:
+        return _read(choices[0], value, where)
+    for choice in sorted(choices, key=lambda choice: choice is float):
+        try:
+            return _read(choice, value, where)
+        except _MisfitError:
+            continue
+    words = dict.fromkeys(WORDS.get(get_origin(choice) or choice, str(choice)) for choice in arguments)
+    raise _MisfitError(where, f"be {' or '.join(words)}", value)
+
+
+def _read_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+    if not isinstance(value, (list, tuple)):
+        raise _MisfitError(where, "be a list", value)
+    repeated = origin is list or (len(arguments) == 2 and arguments[1] is Ellipsis)
+    hints = [arguments[0]] * len(value) if repeated else [hint for hint in arguments if hint != ()]
+    if len(hints) != len(value):
+        raise _MisfitError(where, f"be a list of length {len(hints)}", value)
+    items = enumerate(zip(hints, value, strict=True))
+    return origin(_read(hint, item, f"{where}[{place}]") for place, (hint, item) in items)
+
+
+def _read_key(hint: Any, key: str, where: str) -> Any:
+    """A key of a mapping, which JSON keeps as text."""
+    if hint is int:
+        try:
+            return int(key)
+        except ValueError:
+            raise _MisfitError(where, "have integers as keys", key) from None
+    return _read(hint, key, f"a key of {where}")
+
+
+def _is_array(hint: Any) -> bool:
+    return hasattr(hint, "dim_str")  # jaxtyping's annotations
+
+
+def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
+    """The array that a list of lists of numbers was; null is NaN, and "Infinity" ∞, where they can be."""
+    import numpy as np
+
+    if not isinstance(value, (list, tuple)) and hint.dim_str.strip():
+        raise _MisfitError(where, "be a list", value)
+    names = hint.dtypes if isinstance(hint.dtypes, tuple) else ()
+    dtype = next((name for name in CELLS if name in names), None)
+    if dtype is None:
+        raise TypeError(f"an array annotated {hint} cannot be read back; say Float, Int or Bool.")
+    try:
+        cells = np.array(value, dtype=object)
+    except ValueError:
+        raise _MisfitError(where, "have rows of equal length") from None
+    for cell in cells.ravel().tolist():
+        if isinstance(cell, list):
+            raise _MisfitError(where, "have rows of equal length")
+        is_infinite = dtype == "float64" and isinstance(cell, str) and cell in NUMBERS
+        if type(cell) not in CELLS[dtype] and not is_infinite:
+            raise _MisfitError(where, f"hold {'truth values' if dtype == 'bool' else 'numbers'}", cell)
+    return cells.astype(dtype)
+
+
+def _shaped(hints: Mapping[str, Any], fields: dict[str, Any], where: str) -> dict[str, Any]:
+    """The fields, arrays with as many axes as their annotations name, and as long as those of the same name.
+
+    A list without entries has lost its inner axes: their lengths are those that other fields have, else 0.
+    """
+    axes = {name: _axes(hints[name]) for name, field in fields.items() if hasattr(field, "ndim")}
+    lengths: dict[str, int] = {}
+    # Those without entries last, since they are told by the others.
+    for name in sorted(axes, key=lambda name: fields[name].size == 0):
+        array, own = fields[name], axes[name]
+        if own is None:
+            continue
+        if array.size == 0 and array.ndim < len(own):
+            array = fields[name] = array.reshape(
+                [*array.shape, *(lengths.get(axis, 0) for axis in own[array.ndim :])]
+            )
+        if array.ndim != len(own):
+            raise _MisfitError(
+                f"{where}.{name}" if where else name, f"have {len(own)} axes, got {array.ndim}"
+            )
+        for axis, length in zip(own, array.shape, strict=True):
+            if axis.isidentifier() and axis[0] != "_" and lengths.setdefault(axis, length) != length:
+                raise _MisfitError(
+                    f"{where}.{name}" if where else name,
+                    f"have as many entries along {axis} as other fields, {lengths[axis]}, got {length}",
+                )
+    return fields
+
+
+def _axes(hint: Any) -> list[str] | None:
+    """The names of an annotation's axes; None where their number is open."""
+    kinds = [kind for kind in (*get_args(hint), hint) if _is_array(kind)]
+    names = kinds[0].dim_str.split() if kinds else ["..."]
+    return None if any(name == "..." or name.startswith("*") for name in names) else names

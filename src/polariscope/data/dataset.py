@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Shaped, UInt8
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.options import plain
+from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
@@ -92,7 +92,7 @@ class AbstractDataset(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
-        return {"name": self.name, **plain(dataclasses.asdict(self))}
+        return {"name": self.name, **to_plain(self)}
 
     @property
     def fingerprint(self) -> str:

@@ -12,7 +12,8 @@ from polariscope import __version__
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.options import describe_concept, plain
+from polariscope.core.options import describe_concept
+from polariscope.core.records import to_plain
 from polariscope.estimators.units import Units
 from polariscope.models.model import read_model
 from polariscope.sizing.support.answer import Size
@@ -107,4 +108,4 @@ def _parameters(vae: VAE) -> dict[str, Any]:
     parameters["device"] = str(parameters["device"])
     if parameters["random_state"] is not None:
         parameters["random_state"] = vae.seed_
-    return plain(parameters)
+    return to_plain(parameters)

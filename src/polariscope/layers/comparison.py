@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError, unknown
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.records import from_plain, to_plain
 from polariscope.layers import printing
 from polariscope.storage.layout import SIMILARITY, SIMILARITY_PICTURE
 
@@ -294,32 +295,13 @@ class Comparison:
         Every layer is scored with every other, and on each part again, so that the parts are most of a large file. They
         give the standard errors, which a comparison of many layers has no more once it is read back.
         """
-        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if len(self.matrix) > MOST_WITH_PARTS:
-            record["parts"] = []
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()
-        }
+        many = len(self.matrix) > MOST_WITH_PARTS
+        return to_plain(dataclasses.replace(self, parts=self.parts[:0]) if many else self)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
-        """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept."""
-        try:
-            size = len(stored["matrix"])
-            arrays = {
-                "matrix": np.array(stored["matrix"], dtype=np.float64),
-                "parts": np.array(stored["parts"], dtype=np.float64).reshape(-1, size, size),
-            }
-            words = {name: tuple(stored[name]) for name in ("models", "groups", "notes")}
-            # Before digests were kept, there was nothing to read.
-            words["digests"] = tuple(stored.get("digests", ()))
-            layers = tuple(map(tuple, stored["layers_of"]))
-            steps = tuple((int(run), int(step)) for run, step in stored.get("checkpoints", ()))
-            return cls(**{**stored, **arrays, **words, "layers_of": layers, "checkpoints": steps})
-        except (KeyError, TypeError, ValueError) as error:
-            raise PolariscopeError(
-                f"this is not a stored comparison ({error}); compare the models again."
-            ) from None
+        """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept. Anything else is refused."""
+        return from_plain(cls, stored, "compare the models again")
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         """Write the scores and a picture of the averaged heat map into a folder; returns their paths.

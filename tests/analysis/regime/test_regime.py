@@ -9,7 +9,7 @@ from analysis.regime.linear_vae import linear_vae
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError
+from polariscope.core.errors import PolariscopeError
 
 
 def regime(**changes):
@@ -42,13 +42,12 @@ def test_infinite_numbers_are_words_in_json():
 def test_a_record_of_another_version_is_refused():
     stored = regime().to_dict()
     del stored["latents"][0]["kl"]
-    with pytest.raises(InputError, match=r"a stored Latent must have the fields .*diagnose the model again"):
+    words = r"this is not a stored Regime: latents\[0\] must have the field kl; diagnose the model again"
+    with pytest.raises(PolariscopeError, match=words):
         Regime.from_dict(stored)
     stored = regime().to_dict()
     stored["latents"][0]["type"] = "dead"
-    with pytest.raises(
-        InputError, match="expected one of active, mixed, passive in a stored record, got 'dead'"
-    ):
+    with pytest.raises(PolariscopeError, match="type must be one of active, mixed, passive, got 'dead'"):
         Regime.from_dict(stored)
 
 

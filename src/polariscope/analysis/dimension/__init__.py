@@ -7,8 +7,10 @@ was made from them once, and returns a :class:`Dimension`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
+from polariscope.core.records import from_plain, to_plain
 from polariscope.core.registry import open_family
 
 SHOWN = (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128)
@@ -74,9 +76,12 @@ class Dimension:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""
-        from polariscope.core.records import to_plain
-
         return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Dimension:
+        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        return from_plain(cls, stored, "estimate the dimension again")
 
     @property
     def headline(self) -> str:

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError, PolariscopeError, unknown
-from polariscope.core.records import to_plain
+from polariscope.core.errors import InputError, unknown
+from polariscope.core.records import from_plain, not_stored, to_plain
 from polariscope.core.registry import open_family
 
 INVARIANCES = ("order", "shift", "scale", "sign", "monotone", "rotation")
 """What ``invariant_to`` can name: changes of the codes that leave the default variant as it is. They are the order of
 the latents; a shift, a positive factor, a flipped sign or an increasing map of each latent; a rotation of all."""
+
+SCORE_AGAIN = "score the model again"
+"""What to do about a stored score that cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,35 +87,15 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: arrays become lists, an infinite number the word "Infinity", one that is undefined null."""
-        return {field.name: _as_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return to_plain(self)
 
     @classmethod
     def from_dict(cls, stored: Any) -> Score:
-        """What :meth:`to_dict` wrote. Details come back as JSON has them; what is no stored score is refused."""
-        try:
-            name, interval, chance = str(stored["metric"]), stored["interval"], stored["chance"]
-            if name not in family:
-                raise InputError(unknown("metric", name, family))
-            low, high = map(float, stored["bounds"])
-            value = float(stored["value"])
-            if math.isnan(value):
-                raise ValueError(f"the value of {name} is not a number")
-            return cls(
-                value=value,
-                interval=None if interval is None else (float(interval[0]), float(interval[1])),
-                chance=None if chance is None else float(chance),
-                bounds=(low, high),
-                higher_is_better=bool(stored["higher_is_better"]),
-                variant=str(stored["variant"]),
-                per_factor=_array(stored["per_factor"]),
-                per_latent=_array(stored["per_latent"]),
-                matrix=_array(stored["matrix"]),
-                details=dict(stored["details"]),
-                notes=tuple(map(str, stored["notes"])),
-                metric=name,
-            )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise _not_stored("score", error) from None
+        """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
+        score = from_plain(cls, stored, SCORE_AGAIN)
+        if score.metric not in family:
+            raise not_stored(cls, unknown("metric", score.metric, family).rstrip("."), SCORE_AGAIN)
+        return score
 
     def __str__(self) -> str:
         words = f"{self.metric} ({self.variant})".strip() if self.metric else self.variant
@@ -125,27 +107,6 @@ class Score:
         if self.chance is not None:
             line += f", chance {self.chance:.4g}"
         return "\n".join([line, *(f"Note: {note}" for note in self.notes)])
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    elif isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else to_plain(value)
-
-
-def _array(values: Any) -> Float[np.ndarray, "..."] | None:
-    """Numbers as they were; those that were undefined are stored as null."""
-    return None if values is None else np.array(values, dtype=np.float64)
-
-
-def _not_stored(noun: str, error: Exception) -> PolariscopeError:
-    return PolariscopeError(f"this is not a stored {noun}: {type(error).__name__}, {error}")
 
 
 metric = family = open_family(

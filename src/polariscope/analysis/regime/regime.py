@@ -132,8 +132,8 @@ class Regime:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Regime:
-        """What :meth:`to_dict` wrote, equal in every bit."""
-        return from_plain(cls, stored)
+        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        return from_plain(cls, stored, "diagnose the model again")
 
     @property
     def verdict(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from polariscope.core.errors import PolariscopeError
+from polariscope.core.records import from_plain, to_plain
 
 Decision = Literal["fits", "too many", "undecided"]
 Target = Literal["latents", "beta"]
@@ -91,27 +92,13 @@ class Size:
         return "\n".join(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
+        """As JSON."""
+        return to_plain(self)
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Size:
-        """What :meth:`to_dict` made."""
-        trials = tuple(
-            Trial(
-                **{
-                    **trial,
-                    "projected": None if trial["projected"] is None else tuple(trial["projected"]),
-                    "curve": tuple((int(step), float(value)) for step, value in trial["curve"]),
-                }
-            )
-            for trial in record["trials"]
-        )
-        tuples = {
-            name: None if record[name] is None else tuple(record[name])
-            for name in ("interval", "per_seed", "notes")
-        }
-        return cls(**{**record, **tuples, "trials": trials})
+    def from_dict(cls, stored: Mapping[str, Any]) -> Size:
+        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        return from_plain(cls, stored, "size the data again")
 
 
 def _table(size: Size) -> list[str]:

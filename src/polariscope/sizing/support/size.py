@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import plain
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing.support.answer import Size, Target, settle
@@ -111,7 +110,7 @@ def size(
                 "seed": seed,
                 "seeds": seeds,
                 "goal": {name: getattr(goal, name) for name in BOUNDS},
-                "recipe": plain(recipe),
+                "recipe": recipe,
             }
             write_size(out, result, settings)
     return result
