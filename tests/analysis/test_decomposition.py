@@ -14,7 +14,7 @@ from oracles import STANDARD_ERRORS, random_rotation, real_line
 from polariscope.analysis.decomposition import Decomposition, decompose
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.numerics.total_correlation import total_correlation_of
+from polariscope.numerics.dependence import total_correlation_of
 
 
 def drawn(mean: np.ndarray, variance: np.ndarray, seed: int = 0, **fields: object) -> Representation:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.divergence import gaussian_kl
-from polariscope.analysis.regime.posterior import prior_kind
-from polariscope.analysis.regime.tables import number
+from polariscope.analysis.regime.posterior import gaussian_kl, prior_kind
+from polariscope.analysis.regime.printing import number
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain

@@ -14,7 +14,7 @@ from polariscope.analysis.metrics import SCORE_AGAIN, Score, family
 from polariscope.analysis.metrics.support.checks import FactorKind, check_factors, named
 from polariscope.analysis.metrics.support.shared import Shared
 from polariscope.analysis.regime.posterior import relative_posterior
-from polariscope.analysis.regime.rule import moments, types_of
+from polariscope.analysis.regime.types import moments, types_of
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown

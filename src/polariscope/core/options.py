@@ -166,6 +166,3 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
 def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
     """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
     return {"name": family.name_of(concept), **to_plain(concept)}
-
-
-plain = to_plain  # what training still calls it

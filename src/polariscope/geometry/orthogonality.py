@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.analysis.regime.types import VariableType
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.analysis.regime.types import VariableType
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian

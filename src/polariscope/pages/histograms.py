@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.geometry.latents import prior_moments
 

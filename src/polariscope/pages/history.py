@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.core.errors import InputError
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from polariscope.analysis.regime.polarisation import POLARISED
-from polariscope.analysis.regime.variable_types import TYPES
+from polariscope.analysis.regime.types import TYPES
 from polariscope.pages import words
 from polariscope.pages.figures import curves, grids
 from polariscope.pages.figures import regime as figures

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.analysis.regime.types import VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core.options import build
 from polariscope.objectives import family as objectives

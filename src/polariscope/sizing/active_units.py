@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.analysis.regime.variable_types import classify
+from polariscope.analysis.regime.types import classify
 from polariscope.analysis.representation import Representation
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing.support.wide import count_in_wide_model

@@ -22,7 +22,7 @@ import numpy as np
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.options import plain
+from polariscope.core.records import to_plain
 from polariscope.storage import documents, layout
 from polariscope.storage.documents import DamagedError
 
@@ -52,7 +52,7 @@ class Key:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return plain(dataclasses.asdict(self))
+        return to_plain(dataclasses.asdict(self))
 
     @property
     def digest(self) -> str:
@@ -85,7 +85,7 @@ class Artefact:
     def matches(self, **settings: Any) -> bool:
         """Whether it was made with these settings, whatever the others."""
         return all(
-            name in self.key.settings and self.key.settings[name] == plain(value)
+            name in self.key.settings and self.key.settings[name] == to_plain(value)
             for name, value in settings.items()
         )
 
@@ -135,7 +135,7 @@ class Artefacts:
             if earlier is not None and join is None:
                 return earlier
             number = self._number_of(self.file(key)) if earlier is not None else self._next_number()
-            content = plain(content if earlier is None or join is None else join(earlier, content))
+            content = to_plain(content if earlier is None or join is None else join(earlier, content))
             if content != earlier:
                 about = {"key": key.to_dict(), "number": number}
                 documents.write_document(self.file(key), key.kind, content, about)
@@ -170,7 +170,7 @@ class Artefacts:
                 "format": layout.FORMAT,
                 "key": key.to_dict(),
                 "number": self._next_number(),
-                "words": plain(words),
+                "words": to_plain(words),
             }
             files.write_tensors(path, tensors, header)
 

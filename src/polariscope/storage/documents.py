@@ -9,7 +9,7 @@ from typing import Any
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.options import plain
+from polariscope.core.records import to_plain
 from polariscope.storage.layout import FORMAT
 
 HASH = "sha256"
@@ -41,8 +41,8 @@ def write_document(path: Path, kind: str, content: Any, about: Any = None) -> No
         "format": FORMAT,
         "polariscope": __version__,
         "kind": kind,
-        "about": plain(about or {}),
-        "content": plain(content),
+        "about": to_plain(about or {}),
+        "content": to_plain(content),
     }
     files.write_json(path, {**record, HASH: files.digest(record)})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.options import plain
+from polariscope.core.records import to_plain
 from polariscope.storage import documents, layout
 from polariscope.storage.folder import RunFolder
 
@@ -36,7 +36,7 @@ class SearchFolder:
 
     def write_answer(self, size: Any, settings: Any) -> None:
         """Keep an answer beside its settings."""
-        documents.write_document(self.path / layout.SIZE, "size", size, {"settings": plain(settings)})
+        documents.write_document(self.path / layout.SIZE, "size", size, {"settings": to_plain(settings)})
 
     def read_answer(self) -> tuple[Any, dict[str, Any]]:
         """The answer and its settings, checked."""
@@ -73,7 +73,7 @@ class SeedFolder:
     def check_recipe(self, recipe: dict[str, Any]) -> None:
         """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
         file = self.path / layout.RECIPE
-        recipe = plain(recipe)
+        recipe = to_plain(recipe)
         if not file.exists():
             documents.write_document(file, "recipe", recipe)
         elif documents.read_document(file, "recipe").content != recipe:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.analysis.regime.variable_types import TYPES, classify
+from polariscope.analysis.regime.types import TYPES, classify
 from polariscope.core.seeds import derive
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl

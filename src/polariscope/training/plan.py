@@ -13,7 +13,8 @@ import torch
 
 from polariscope import __version__
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import build, check_options, describe_concept, options_of, plain
+from polariscope.core.options import build, check_options, describe_concept, options_of
+from polariscope.core.records import to_plain
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
 from polariscope.data.sources import as_dataset
@@ -64,8 +65,8 @@ class RunPlan:
             "data": {**self.data.describe(), "fingerprint": self.data.fingerprint},
             "objective": describe_concept(objectives, self.objective),
             "model": self.blueprint.describe(),
-            "training": plain(dataclasses.asdict(self.settings)),
-            "training_identity": plain(self.settings.identity()),
+            "training": to_plain(self.settings),
+            "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
         record["environment"] = {

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.metrics.known import noise
 from polariscope.analysis.metrics.tc import _replicates, tc
-from polariscope.numerics.total_correlation import total_correlation
+from polariscope.numerics.dependence import total_correlation
 
 
 def correlated(n: int, rho: float, seed: int = 0) -> np.ndarray:

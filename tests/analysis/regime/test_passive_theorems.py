@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from oracles import linear_model, linear_posterior, optimal_decoder, random_rotation, set_linear
-from polariscope.analysis.regime.variable_types import classify
-from polariscope.numerics.covariance import noise_free_covariance
+from polariscope.analysis.regime.types import classify
+from polariscope.numerics.dependence import noise_free_covariance, total_correlation, total_correlation_of
 from polariscope.numerics.information import (
     averaged_mutual_information,
     discretise,
     mutual_information_table,
 )
-from polariscope.numerics.total_correlation import total_correlation, total_correlation_of
 from polariscope.runs.encode import encode
 
 GAMMA = 0.1

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.shared import Shared, prepare
-from polariscope.analysis.regime.truncation import SELECTIONS, select
-from polariscope.analysis.regime.variable_types import TYPES, classify
+from polariscope.analysis.regime.structure import SELECTIONS, select
+from polariscope.analysis.regime.types import TYPES, classify
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator

@@ -12,9 +12,8 @@ from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS, Shared, prepare
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
-from polariscope.numerics.covariance import correlation, covariance
+from polariscope.numerics.dependence import correlation, covariance, total_correlation_of
 from polariscope.numerics.intervals import recentred_interval
-from polariscope.numerics.total_correlation import total_correlation_of
 
 
 @metric(
@@ -45,7 +44,7 @@ def tc(
     Linear dependence only: it is the total correlation itself when the latents are jointly Gaussian, which mixed
     latents are not.
 
-    Reference: bonheme2023 Eq. 6.3; see :func:`polariscope.numerics.total_correlation.total_correlation`.
+    Reference: bonheme2023 Eq. 6.3; see :func:`polariscope.numerics.dependence.total_correlation`.
 
     >>> tc(np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])).value
     0.0

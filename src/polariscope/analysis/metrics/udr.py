@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.checks import check_codes, check_variance
 from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS
-from polariscope.analysis.regime.divergence import gaussian_kl
+from polariscope.analysis.regime.posterior import gaussian_kl
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator

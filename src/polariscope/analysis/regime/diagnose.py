@@ -9,31 +9,38 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.correlations import partners
-from polariscope.analysis.regime.criteria import compare_criteria, order_by_kl, order_by_variance
-from polariscope.analysis.regime.mixture import mixture
+from polariscope.analysis.regime.criteria import compare_criteria, mixture, order_by_kl, order_by_variance
 from polariscope.analysis.regime.notes import notes
 from polariscope.analysis.regime.polarisation import polarisation
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
-from polariscope.analysis.regime.rule import ALPHA_LIMIT, moments, types_of
-from polariscope.analysis.regime.sensitivity import alpha_ranges, sensitivity
-from polariscope.analysis.regime.stability import type_shares
-from polariscope.analysis.regime.truncation import truncation
-from polariscope.analysis.regime.variable_types import TYPES
+from polariscope.analysis.regime.structure import partners, truncation
+from polariscope.analysis.regime.types import (
+    ALPHA_LIMIT,
+    TYPES,
+    alpha_ranges,
+    moments,
+    sensitivity,
+    type_shares,
+    types_of,
+)
 from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
-from polariscope.numerics.covariance import correlation, covariance, noise_free_covariance
-from polariscope.numerics.effective_rank import effective_rank
+from polariscope.numerics.dependence import (
+    correlation,
+    covariance,
+    effective_rank,
+    noise_free_covariance,
+    total_correlation_of,
+)
 from polariscope.numerics.information import (
     averaged_mutual_information,
     discretise,
     mutual_information_table,
 )
 from polariscope.numerics.intervals import mean_with_interval
-from polariscope.numerics.total_correlation import total_correlation_of
 
 LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it
 
@@ -57,7 +64,7 @@ def diagnose(
     N(mean, variance) is made with ``seed``. ``prior_mean`` and ``prior_variance``, when the prior is not
     N(0, 1), have the shape (latent,), or (sample, latent) for a conditional prior.
 
-    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.rule`), between 0 and 0.5;
+    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.types`), between 0 and 0.5;
     ``n_bootstrap`` the number of resamples behind each confidence. The same arguments give the same result.
 
     Stated values: a constant latent adds 0 to the total correlation and has correlation 0 with others;

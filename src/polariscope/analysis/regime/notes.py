@@ -11,10 +11,9 @@ from polariscope.analysis.regime.criteria import mean_variance
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian
 from polariscope.analysis.regime.printing import name_latents
 from polariscope.analysis.regime.regime import Latent
-from polariscope.analysis.regime.rule import ALPHA_LIMIT
-from polariscope.analysis.regime.stability import CONFIDENT
+from polariscope.analysis.regime.types import ALPHA_LIMIT, CONFIDENT
 from polariscope.analysis.representation import Representation
-from polariscope.numerics.total_correlation import total_correlation_of
+from polariscope.numerics.dependence import total_correlation_of
 
 ENOUGH = 100
 """Samples from which the shape of a distribution is judged."""

@@ -2,17 +2,152 @@
 
 from __future__ import annotations
 
-import html
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from polariscope.analysis.regime.regime import Latent, Regime, Structure
+    from polariscope.analysis.regime.structure import Partner
+import html
+
 from polariscope.analysis.regime.polarisation import POLARISED
-from polariscope.analysis.regime.stability import CONFIDENT
-from polariscope.analysis.regime.tables import Table, number, tables
+from polariscope.analysis.regime.types import CONFIDENT
 
 if TYPE_CHECKING:
     from polariscope.analysis.regime.regime import Regime
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Cells as they are shown; the first columns hold words and go left, the rest numbers and go right."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_words: int = 1
+
+
+def tables(regime: Regime) -> list[Table]:
+    """All tables, the most important first."""
+    return [
+        latents(regime),
+        structures(regime),
+        truncation(regime),
+        partners(regime),
+        criteria(regime),
+        sensitivity(regime),
+    ]
+
+
+def latents(regime: Regime) -> Table:
+    """Every latent, by KL."""
+
+    def row(latent: Latent) -> list[str]:
+        low, high = latent.alpha_range
+        return [
+            str(latent.index),
+            latent.type,
+            f"{latent.confidence:.2f}",
+            f"{low:.2f}–{high:.2f}",
+            *map(number, (latent.kl, *latent.kl_interval)),
+            *map(number, (latent.mean_of_mean, latent.std_of_mean)),
+            *map(number, (latent.mean_of_variance, latent.variance_of_variance)),
+            *(f"{share:.0%}" for share in (latent.known, latent.unknown)),
+        ]
+
+    header = "latent,type,confidence,α-range,KL,from,to,mean μ,std μ,mean σ²,var σ²,known,unknown"
+    rows = [row(regime.latents[index]) for index in regime.order]
+    title = f"Latents by KL in nats (95 % interval), {regime.n_samples} samples"
+    return Table(title, header.split(","), rows, n_words=2)
+
+
+def structures(regime: Regime) -> Table:
+    """How dependent the latents of each representation are."""
+
+    def row(name: str, structure: Structure) -> list[str]:
+        dependence = (structure.total_correlation, structure.averaged_mutual_information)
+        rank = (f"{structure.effective_rank:.2f}", str(structure.predicted_rank))
+        return [name, *map(number, dependence), *rank]
+
+    noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), "–", "–", "–"]
+    return Table(
+        "How the latents hang together (nats)",
+        ["representation", "total correlation", "averaged MI", "effective rank", "expected"],
+        [row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
+    )
+
+
+def truncation(regime: Regime) -> Table:
+    """Total correlation and averaged mutual information of every combination of types."""
+    rows = []
+    for row in regime.truncation:
+        cells = ["–"] * 5
+        if row.mean is not None and row.sampled is not None:
+            cells = [
+                number(row.mean.total_correlation),
+                number(row.sampled.total_correlation),
+                number(row.noise_free_total_correlation),
+                number(row.mean.averaged_mutual_information),
+                number(row.sampled.averaged_mutual_information),
+            ]
+        rows.append([row.selection, str(len(row.latents)), *cells])
+    header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
+    return Table("Truncation: the same for each combination of types", header, rows)
+
+
+def partners(regime: Regime) -> Table:
+    """The strongest partner of every latent."""
+
+    def cells(partner: Partner) -> list[str]:
+        name = "–" if partner.partner is None else str(partner.partner)
+        return [name, f"{partner.correlation:+.2f}", str(partner.n_correlated)]
+
+    rows = [
+        [
+            str(index),
+            regime.types[index],
+            *cells(regime.mean.partners[index]),
+            *cells(regime.sampled.partners[index]),
+        ]
+        for index in regime.order
+    ]
+    header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "sampled: with", "r", "|r| > 0.2"]
+    return Table("Strongest correlation of each latent with another", header, rows, n_words=2)
+
+
+def criteria(regime: Regime) -> Table:
+    """What other rules say."""
+    found = regime.criteria
+    rows = [
+        [name, "".join("+" if used else "·" for used in in_use), str(sum(in_use)), f"{agreement:.0%}"]
+        for name, in_use, agreement in zip(found.names, found.in_use, found.agreement[0], strict=True)
+    ]
+    header = ["criterion", "latents 0, 1, …", "in use", "agreement"]
+    return Table("Other criteria: in use (+) or passive (·), latents as numbered", header, rows, n_words=2)
+
+
+def sensitivity(regime: Regime) -> Table:
+    """How many of each type at other α."""
+    rows = [
+        [f"{alpha:g}", *(str(types.count(name)) for name in regime.counts)]
+        for alpha, types in zip(regime.sensitivity.alphas, regime.sensitivity.types, strict=True)
+    ]
+    return Table("Sensitivity: latents of each type at other α", ["α", *regime.counts], rows)
+
+
+def number(value: float | None) -> str:
+    """Three decimals; – for what is not there.
+
+    >>> number(0.12345), number(None), number(math.inf)
+    ('0.123', '–', '∞')
+    """
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.3f}" if abs(value) < 10_000 else f"{value:.3g}"
 
 
 def verdict(regime: Regime) -> str:

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from polariscope.analysis.regime import printing
-from polariscope.analysis.regime.correlations import Partner
-from polariscope.analysis.regime.criteria import CriteriaTable
-from polariscope.analysis.regime.mixture import MixtureLabel
+from polariscope.analysis.regime.criteria import CriteriaTable, MixtureLabel
 from polariscope.analysis.regime.polarisation import Polarisation
 from polariscope.analysis.regime.posterior import PriorKind
-from polariscope.analysis.regime.sensitivity import Sensitivity
-from polariscope.analysis.regime.truncation import Truncation, select
-from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.analysis.regime.structure import Partner, Truncation, select
+from polariscope.analysis.regime.types import TYPES, Sensitivity, VariableType
 from polariscope.core.records import from_plain, to_plain
 
 Matrix = tuple[tuple[float, ...], ...]

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.variable_types import TYPES
+from polariscope.analysis.regime.types import TYPES
 from polariscope.pages.figures.svg import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
 from polariscope.pages.history import History, Series
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.analysis.regime.types import VariableType
 from polariscope.pages.figures.svg import COLOURS, DIVERGING, INK, QUIET, SMALL, STYLE, TRAIN, panel, to_svg
 from polariscope.pages.histograms import Histogram, Source
 from polariscope.pages.views import Reconstructions

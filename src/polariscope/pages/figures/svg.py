@@ -10,7 +10,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from polariscope.analysis.regime.variable_types import VariableType
+from polariscope.analysis.regime.types import VariableType
 
 COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
 """One colour per type of latent, told apart by readers of every kind of colour vision."""

@@ -1,6 +1,6 @@
 import numpy as np
 
-from polariscope.analysis.regime.correlations import Partner, partners
+from polariscope.analysis.regime.structure import Partner, partners
 
 
 def test_the_strongest_partner_keeps_the_sign_and_others_are_counted_above_a_fifth():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from polariscope.analysis.regime.mixture import mixture
+from polariscope.analysis.regime.criteria import mixture
 
 
 @pytest.mark.parametrize(

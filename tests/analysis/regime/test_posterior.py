@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from polariscope.analysis.regime.divergence import gaussian_kl
+from polariscope.analysis.regime.posterior import gaussian_kl
 from polariscope.numerics.intervals import mean_with_interval
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from polariscope.numerics.effective_rank import effective_rank
+from polariscope.numerics.dependence import effective_rank
 
 
 def rotation(n, seed=0):

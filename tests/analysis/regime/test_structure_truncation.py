@@ -2,11 +2,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from polariscope.analysis.regime.truncation import SELECTIONS, select, truncation
+from polariscope.analysis.regime.structure import SELECTIONS, select, truncation
 from polariscope.core.errors import InputError
-from polariscope.numerics.covariance import covariance, noise_free_covariance
+from polariscope.numerics.dependence import (
+    covariance,
+    noise_free_covariance,
+    total_correlation,
+    total_correlation_of,
+)
 from polariscope.numerics.information import discretise, mutual_information_table
-from polariscope.numerics.total_correlation import total_correlation, total_correlation_of
 
 TYPES = ["passive", "active", "mixed", "active", "passive"]
 

@@ -1,4 +1,4 @@
-"""The truncation table: how dependent are the latents of each combination of types?"""
+"""How latents hang together: who correlates with whom, and dependence within each combination of types."""
 
 from __future__ import annotations
 
@@ -8,10 +8,47 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.variable_types import TYPES, VariableType
+from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.core.errors import InputError, unknown
+from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
-from polariscope.numerics.total_correlation import total_correlation_of
+
+LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
+
+
+@dataclasses.dataclass(frozen=True)
+class Partner:
+    """The latent most correlated with one latent."""
+
+    latent: int
+    partner: int | None
+    """None when there is no other latent."""
+    correlation: float
+    """With its sign; 0 without a partner."""
+    n_correlated: int
+    """Number of other latents with |correlation| > 0.2."""
+
+
+def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, ...]:
+    """The strongest partner of every latent and how many others correlate with it.
+
+    In a polarised mean representation passive latents correlate strongly with some others and active ones do
+    not; in the sampled representation neither does (bonheme2023 Fig. 6.9).
+
+    >>> partners(np.array([[1.0, -0.5], [-0.5, 1.0]]))[0]
+    Partner(latent=0, partner=1, correlation=-0.5, n_correlated=1)
+    """
+    n_latents = len(correlation)
+    if n_latents == 1:
+        return (Partner(0, None, 0.0, 0),)
+    strength = np.abs(correlation)
+    np.fill_diagonal(strength, -1.0)
+    strongest = strength.argmax(axis=1)
+    return tuple(
+        Partner(i, int(j), float(correlation[i, j]), int((strength[i] > LARGE).sum()))
+        for i, j in enumerate(strongest)
+    )
+
 
 SELECTIONS: tuple[str, ...] = (
     "full",

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from analysis.regime.linear_vae import orthogonal_columns
-from polariscope.numerics.covariance import correlation, covariance, noise_free_covariance
-from polariscope.numerics.total_correlation import total_correlation, total_correlation_of
+from polariscope.numerics.dependence import (
+    correlation,
+    covariance,
+    noise_free_covariance,
+    total_correlation,
+    total_correlation_of,
+)
 
 
 @pytest.mark.parametrize("rho", [-0.999, -0.5, 0.0, 0.3, 0.9])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polariscope.analysis.regime.variable_types import TYPES, classify
+from polariscope.analysis.regime.types import TYPES, classify
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from polariscope.analysis.regime.posterior import relative_posterior
-from polariscope.analysis.regime.rule import Moments, moments, moments_of_resamples, thresholds, types_of
-from polariscope.analysis.regime.sensitivity import ALPHAS, alpha_ranges, sensitivity
+from polariscope.analysis.regime.types import (
+    ALPHAS,
+    Moments,
+    alpha_ranges,
+    moments,
+    moments_of_resamples,
+    sensitivity,
+    thresholds,
+    types_of,
+)
 from polariscope.analysis.representation import Representation
 
 

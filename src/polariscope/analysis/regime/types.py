@@ -1,0 +1,203 @@
+"""The type of each latent: the rule, how sure it is and how it depends on α."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from polariscope.analysis.regime.posterior import RelativePosterior
+
+VariableType = Literal["active", "mixed", "passive"]
+TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
+
+
+def classify(
+    mean_variance: Float[np.ndarray, " latent"],
+    variance_variance: Float[np.ndarray, " latent"],
+    alpha: float = 0.1,
+) -> list[VariableType]:
+    r"""Type of each latent from two moments over the samples of its posterior variance σ².
+
+    * passive: mean in [1 − α, 1 + α] and variance < α: it is the prior, whatever the input;
+    * active: mean ≤ α and variance < α: it is known almost exactly, whatever the input;
+    * mixed: everything else.
+
+    The variance is relative to the prior's when that is not 1. Reference: bonheme2023 §6.4.1, α = 0.1,
+    population variance; ``<`` and ``≤`` as in the authors' code.
+
+    >>> classify(np.array([0.01, 0.5, 1.02]), np.array([0.0, 0.2, 0.0]))
+    ['active', 'mixed', 'passive']
+    """
+    steady = variance_variance < alpha
+    active = steady & (mean_variance <= alpha)
+    passive = steady & (1 - alpha <= mean_variance) & (mean_variance <= 1 + alpha)
+    return ["active" if a else "passive" if p else "mixed" for a, p in zip(active, passive, strict=True)]
+
+
+ALPHA_LIMIT = 0.5  # from here on, "at most α" and "within α of 1" overlap
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Moments:
+    """What the rule looks at. The last two only under a conditional prior."""
+
+    mean: Float[np.ndarray, "*batch latent"]
+    """Mean over samples of r = σ²/Σ†."""
+    variance: Float[np.ndarray, "*batch latent"]
+    """Population variance over samples of r."""
+    displacement: Float[np.ndarray, "*batch latent"] | None = None
+    """Mean over samples of (μ − μ†)²/Σ†."""
+    noise: Float[np.ndarray, "*batch latent"] | None = None
+    """Mean of σ² over the variance of μ; infinite for a mean that never varies."""
+
+
+def moments(posterior: RelativePosterior) -> Moments:
+    """Moments over the samples."""
+    return _gather([(values.mean(axis=0), values.var(axis=0)) for values in _columns(posterior)])
+
+
+def moments_of_resamples(
+    posterior: RelativePosterior,
+) -> Callable[[Float[np.ndarray, "resample sample"]], Moments]:
+    """A function from weights of the samples (rows that sum to 1) to the moments over each weighting."""
+    columns = _columns(posterior)
+    centres = [values.mean(axis=0) for values in columns]
+    # Centred first: E[x²] − E[x]² would lose the digits of a variance that is small beside the mean.
+    centred = np.concatenate(
+        [values - centre for values, centre in zip(columns, centres, strict=True)], axis=1
+    )
+    powers = np.concatenate([centred, centred**2], axis=1)
+
+    def weighted(weights: Float[np.ndarray, "resample sample"]) -> Moments:
+        shift, square = np.split(weights @ powers, 2, axis=1)
+        means = np.concatenate(centres) + shift
+        variances = np.maximum(square - shift**2, 0.0)
+        pairs = zip(*(np.split(array, len(columns), axis=1) for array in (means, variances)), strict=True)
+        return _gather(list(pairs))
+
+    return weighted
+
+
+def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch latent"]:
+    r"""Type of each latent.
+
+    A fixed prior: :func:`polariscope.analysis.regime.types.classify` on r = σ²/Σ†, which is the published rule
+    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so that in addition
+
+    * passive needs mean (μ − μ†)²/Σ† < α: the posterior is where the prior is;
+    * active needs mean σ² < α · Var(μ): the mean moves by far more than its noise.
+
+    Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: the thesis gives no rule; this one is derived).
+    Ours: active keeps the condition Var(r) < α under a conditional prior.
+    """
+    found = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
+        moments.mean.shape
+    )
+    if moments.displacement is not None and moments.noise is not None:
+        found[(found == "passive") & ~(moments.displacement < alpha)] = "mixed"
+        found[(found == "active") & ~(moments.noise < alpha)] = "mixed"
+    return found
+
+
+def thresholds(
+    moments: Moments,
+) -> tuple[Float[np.ndarray, "*batch latent"], Float[np.ndarray, "*batch latent"]]:
+    """The α from which each latent is active, and that from which it is passive; from there on it stays."""
+    active = np.maximum(moments.mean, moments.variance)
+    passive = np.maximum(np.abs(moments.mean - 1), moments.variance)
+    if moments.displacement is not None and moments.noise is not None:
+        active = np.maximum(active, moments.noise)
+        passive = np.maximum(passive, moments.displacement)
+    return active, passive
+
+
+def _columns(posterior: RelativePosterior) -> list[Float[np.ndarray, "sample latent"]]:
+    """What the moments are taken of."""
+    if posterior.prior != "conditional":
+        return [posterior.variance]
+    return [posterior.variance, posterior.mean**2, posterior.absolute_variance, posterior.absolute_mean]
+
+
+def _gather(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Moments:
+    """Moments from the mean and variance of each of :func:`_columns`."""
+    ratio, *others = pairs
+    if not others:
+        return Moments(*ratio)
+    (displacement, _), (noise, _), (_, signal) = others
+    share = np.divide(noise, signal, out=np.full_like(noise, np.inf), where=signal > 0)
+    return Moments(*ratio, displacement, share)
+
+
+ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """Types over a grid of α."""
+
+    alphas: tuple[float, ...]
+    types: tuple[tuple[VariableType, ...], ...]
+    """For each α, the type of each latent."""
+
+
+def sensitivity(moments: Moments, alpha: float) -> Sensitivity:
+    """Types at each α of a fixed grid and at the chosen one."""
+    alphas = tuple(sorted({*ALPHAS, alpha}))
+    return Sensitivity(alphas, tuple(tuple(types_of(moments, at).tolist()) for at in alphas))
+
+
+def alpha_ranges(moments: Moments, alpha: float) -> list[tuple[float, float]]:
+    """For each latent, the interval around ``alpha`` in which its type stays; exact, not from a grid.
+
+    A latent is mixed up to some α and active, or passive, from there to 0.5, where the rule ends.
+
+    >>> alpha_ranges(Moments(np.array([0.04]), np.array([0.01])), alpha=0.1)
+    [(0.04, 0.5)]
+    """
+    # At most one of the two lies below 0.5, since m ≤ α and m ≥ 1 − α exclude each other there.
+    first = np.minimum(np.minimum(*thresholds(moments)), ALPHA_LIMIT)
+    mixed = types_of(moments, alpha) == "mixed"
+    # On the bound itself |m − 1| may round to the other side of α.
+    return [
+        (0.0, float(max(start, alpha))) if is_mixed else (float(min(start, alpha)), ALPHA_LIMIT)
+        for start, is_mixed in zip(first, mixed, strict=True)
+    ]
+
+
+CONFIDENT = 0.9  # share of resamples from which a type counts as sure
+BLOCK = 4_000_000  # weights held in memory at once
+
+
+def type_shares(
+    posterior: RelativePosterior, *, alpha: float, n_bootstrap: int, generator: np.random.Generator
+) -> Float[np.ndarray, "latent 3"]:
+    """Share of bootstrap resamples in which each latent is active, mixed and passive, in this order.
+
+    Each resample draws n of the n samples with replacement and applies the primary rule again. A share of 1
+    for the type found on all samples: the type does not hang on which samples were drawn. About a half: the
+    latent sits on the boundary of the rule. It says nothing about another seed or a longer training.
+
+    Reference: Efron, Bootstrap Methods: Another Look at the Jackknife, 1979.
+    """
+    counts = np.zeros((posterior.mean.shape[1], len(TYPES)))
+    weighted = moments_of_resamples(posterior)
+    for weights in _resamples(len(posterior.mean), n_bootstrap, generator):
+        found = types_of(weighted(weights), alpha)
+        counts += np.stack([(found == name).sum(axis=0) for name in TYPES], axis=1)
+    return counts / n_bootstrap
+
+
+def _resamples(
+    n_samples: int, n_bootstrap: int, generator: np.random.Generator
+) -> Iterator[Float[np.ndarray, "resample sample"]]:
+    """How often each sample is drawn, over n: a resample's mean is then one matrix product."""
+    block = max(1, BLOCK // n_samples)
+    for start in range(0, n_bootstrap, block):
+        rows = min(block, n_bootstrap - start)
+        drawn = generator.integers(n_samples, size=(rows, n_samples))
+        drawn += n_samples * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n_samples).reshape(rows, n_samples) / n_samples
