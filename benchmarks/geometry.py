@@ -25,9 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from polariscope.geometry.haar import haar_rotations
 from polariscope.geometry.jacobian import decoder_jacobian
-from polariscope.geometry.orthogonality import decoder_orthogonality
+from polariscope.geometry.orthogonality import decoder_orthogonality, haar_rotations
 from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.conv import ConvNet

@@ -42,7 +42,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import decode
 from polariscope.models.model import Model
 from polariscope.models.priors.conditional import ConditionalPrior
-from polariscope.pages.figures.svg import COLOURS
+from polariscope.pages.figures import COLOURS
 
 N_SAMPLES = 10_000
 N_DECODED = 1_000

@@ -38,6 +38,18 @@ def test_the_python_example_runs_as_printed_but_smaller(tmp_path, monkeypatch):
     assert names["reg"].counts.keys() == {"active", "mixed", "passive"}
     assert names["rep"].mean.shape == (300, 10)
     assert (tmp_path / "runs" / "first" / "report.html").stat().st_size > 10_000
+    remembered = python_blocks("README.md")[1]
+    quicker = {
+        "n_samples=5_000": "n_samples=200",
+        "step=19_000": "step=20",
+        '"mig,dci"': '"mig", n_samples=200',
+    }
+    for printed, small in {**quicker, "decomposition()": "decomposition(n_samples=200)"}.items():
+        assert printed in remembered
+        remembered = remembered.replace(printed, small)
+    exec(remembered, names)
+    assert names["early"].digest == names["model"].digest
+    assert {"regime", "scores", "decomposition", "geometry"} <= {one.kind for one in names["run"].artefacts()}
 
 
 def test_the_example_for_models_of_ones_own_runs():
@@ -51,7 +63,7 @@ def test_the_example_for_models_of_ones_own_runs():
         "mean": mean,
         "variance": variance,
     }
-    exec(python_blocks("README.md")[1], names)
+    exec(python_blocks("README.md")[2], names)
     assert names["keep"].shape[0] == 200
 
 
@@ -63,7 +75,7 @@ def test_the_examples_for_sizing_and_scoring_run(capsys):
     rep = ps.Representation(mean, variance, mean + 0.1 * rng.normal(size=mean.shape), factors, ("a", "b"))
     rows = rng.normal(size=(200, 3)).astype(np.float32)
     names = {"ps": ps, "data": ps.from_arrays(rows), "X": rows, "rep": rep}
-    sizing, scoring = python_blocks("README.md")[2:4]
+    sizing, scoring = python_blocks("README.md")[3:5]
     # What trains for minutes is asked for in its quickest form.
     for printed, small in {"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=20)"}.items():
         assert printed in sizing
@@ -88,7 +100,7 @@ def test_the_examples_for_comparing_and_geometry_run_as_printed_but_smaller(tmp_
         "rep": rep,
         "reg": SimpleNamespace(types=("active",) * 3),
     }
-    comparing, geometry = python_blocks("README.md")[4:6]
+    comparing, geometry = python_blocks("README.md")[5:7]
     smaller = {
         'net="conv"': 'net="linear"',
         "n_latents=10": "n_latents=3",

@@ -13,7 +13,7 @@ import pytest
 
 import polariscope
 from polariscope.core.registry import Family
-from polariscope.storage.layout import NAMES
+from polariscope.storage import NAMES
 
 ROOMS = [
     *("core", "numerics", "analysis", "data", "models", "geometry", "objectives", "storage", "training"),

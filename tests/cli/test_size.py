@@ -14,8 +14,8 @@ from kept import contents
 from long_training import unchecked
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing.support.answer import Size, Trial
+from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
-from polariscope.storage.settings import read_settings
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
 TRIALS = (

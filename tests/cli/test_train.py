@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
-from polariscope.storage.settings import read_settings
 
 
 def test_a_linear_model_keeps_the_large_direction_and_gives_up_the_small_one(trained):

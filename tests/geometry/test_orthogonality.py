@@ -11,9 +11,13 @@ import torch
 from geometry.models import codes, curved_model, optimal_model
 from oracles import assert_mean_is, random_rotation
 from polariscope.core.errors import InputError
-from polariscope.geometry.haar import haar_distance, haar_rotations
 from polariscope.geometry.jacobian import decoder_jacobian
-from polariscope.geometry.orthogonality import decoder_orthogonality, distance_to_orthogonality
+from polariscope.geometry.orthogonality import (
+    decoder_orthogonality,
+    distance_to_orthogonality,
+    haar_distance,
+    haar_rotations,
+)
 
 SINGULAR = np.array([4.0, 2.0, 1.0])
 

@@ -11,13 +11,12 @@ import pytest
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.data.sources import load_dataset, load_recorded
-from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import report
+from polariscope.pages.report import render, report
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
+from polariscope.storage.documents import read_settings, settings_hash, write_settings
 from polariscope.storage.folder import read_log
-from polariscope.storage.settings import read_settings, settings_hash, write_settings
 from polariscope.training.train import train
 
 
@@ -135,7 +134,7 @@ def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_ar
     assert (asked.regime.alpha, asked.regime.n_samples) == (0.2, 400)
     assert any("alpha 0.3" in row.about for row in asked.others)
     made = make_record(path, alpha=0.25)
-    assert (made.regime.alpha, made.regime.n_samples) == (0.25, 3000)
+    assert (made.regime.alpha, made.regime.n_samples) == (0.25, 2000)
 
 
 def test_an_unfinished_run_is_refused_and_nothing_is_written(flat_run: Path, tmp_path: Path) -> None:

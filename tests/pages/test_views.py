@@ -16,7 +16,7 @@ from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.views import Reconstructions, sample_prior, traverse
 from polariscope.runs.encode import encode
 from polariscope.runs.run import load_model
-from polariscope.storage.settings import read_settings
+from polariscope.storage.documents import read_settings
 
 
 def weights_of(model: Model) -> np.ndarray:

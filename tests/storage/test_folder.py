@@ -15,10 +15,9 @@ import pytest
 import polariscope as ps
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
-from polariscope.storage.documents import DamagedError
+from polariscope.storage.documents import DamagedError, read_settings
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.storage.inspection import inspect_folder
-from polariscope.storage.settings import read_settings
 
 SETTINGS = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
 TRAIN = """

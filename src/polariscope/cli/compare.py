@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.targets import Step, say_kept
+from polariscope.cli.app import Step, say_kept
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:

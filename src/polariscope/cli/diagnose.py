@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
 from polariscope.cli.flags import in_flag_spelling
-from polariscope.cli.targets import SAMPLES, Step, open_target, say_kept
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:

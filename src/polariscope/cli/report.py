@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from polariscope.cli.targets import Step
+from polariscope.cli.app import Step
 
 
 def report(

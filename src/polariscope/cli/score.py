@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.targets import SAMPLES, Step, open_target, say_kept
+from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
 from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:

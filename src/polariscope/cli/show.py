@@ -17,7 +17,7 @@ def show(run: Folder) -> None:
     from polariscope.cli.console import printer, quoted, say, say_next, table
     from polariscope.runs.listing import row_of
     from polariscope.runs.run import Run
-    from polariscope.storage.layout import is_run, is_search
+    from polariscope.storage import is_run, is_search
 
     if not is_run(run) and is_search(run):
         _show_search(run)

@@ -78,7 +78,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         if name not in self._members and re.fullmatch(NAME, name):
             for folder in self.folders:
                 file = f"{folder}.{name.replace('-', '_')}"
-                if importlib.util.find_spec(file) is not None:
+                if name not in self._members and importlib.util.find_spec(file) is not None:
                     importlib.import_module(file)
         if name not in self._members:
             self.read()

@@ -17,7 +17,7 @@ from polariscope.core.records import to_plain
 from polariscope.estimators.units import Units
 from polariscope.models.model import read_model
 from polariscope.sizing.support.answer import Size
-from polariscope.storage.layout import ESTIMATOR, MODEL
+from polariscope.storage import ESTIMATOR, MODEL
 from polariscope.training.plan import FAMILIES
 
 if TYPE_CHECKING:

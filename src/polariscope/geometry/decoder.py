@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.models.inference import DECODER_BATCH as BATCH
 from polariscope.models.model import Model
 
 Output = Literal["mean", "logits"]
-BATCH = 64
 
 
 def decode(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:

@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import decode, evaluating
-from polariscope.geometry.observations import choose_observations, posteriors
 from polariscope.geometry.traversals import traverse_code
+from polariscope.models.inference import choose_observations, posteriors
 
 Centre = Literal["mean-of-codes", "code-of-mean"]
 

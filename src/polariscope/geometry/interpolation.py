@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
-from polariscope.geometry.observations import choose_observations, posteriors
+from polariscope.models.inference import choose_observations, posteriors
 
 Course = Literal["linear", "spherical"]
 

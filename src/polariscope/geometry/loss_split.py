@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.geometry.decoder import decoder_function, evaluating
 from polariscope.geometry.jacobian import decoder_metric
-from polariscope.geometry.observations import choose_observations, posteriors
+from polariscope.models.inference import choose_observations, posteriors
 from polariscope.numerics.intervals import interval_of_mean
 
 LARGE = 0.1  # of the two losses, from which an interaction has a note

@@ -15,7 +15,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode, evaluating
 from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
-from polariscope.geometry.observations import choose_observations, posteriors
+from polariscope.models.inference import choose_observations, posteriors
 from polariscope.models.model import Model
 
 N_STEPS = 10

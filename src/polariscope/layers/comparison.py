@@ -14,7 +14,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import from_plain, to_plain
 from polariscope.layers import printing
-from polariscope.storage.layout import SIMILARITY, SIMILARITY_PICTURE
+from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

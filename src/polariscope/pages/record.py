@@ -15,10 +15,7 @@ from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.types import VariableType
 from polariscope.analysis.representation import Representation
-from polariscope.core.options import build
-from polariscope.objectives import family as objectives
-from polariscope.pages.histograms import Histogram, Source, histograms, representatives
-from polariscope.pages.history import History, read_history
+from polariscope.pages.series import Histogram, History, Source, histograms, read_history, representatives
 from polariscope.pages.views import Views, views
 from polariscope.runs.run import Run
 from polariscope.storage.artefacts import Artefact
@@ -224,8 +221,7 @@ def _conditional_prior(representation: Representation) -> tuple[ConditionalMomen
 
 
 def _about_objective(settings: dict[str, Any]) -> list[str]:
-    caution = build(objectives, settings["objective"]).caution
-    return [caution] if caution else []
+    return [settings["caution"]] if settings["caution"] else []
 
 
 def _about_data(run: Run) -> list[str]:

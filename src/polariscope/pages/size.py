@@ -10,6 +10,7 @@ from typing import Any
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.pages import words
+from polariscope.pages.figures import COLOURS
 from polariscope.pages.figures.size import (
     draw_comparison,
     draw_path,
@@ -19,7 +20,6 @@ from polariscope.pages.figures.size import (
     place_of,
     save_figure,
 )
-from polariscope.pages.figures.svg import COLOURS
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size, path_table
 from polariscope.storage.search import SearchFolder

@@ -15,7 +15,6 @@ from polariscope.core.seeds import derive, generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import BATCH
 from polariscope.geometry.latents import Scale, range_of
-from polariscope.geometry.observations import posteriors
 from polariscope.geometry.traversals import (
     MOST_VALUES,
     Plane,
@@ -24,7 +23,7 @@ from polariscope.geometry.traversals import (
     traverse,
     traverse_plane,
 )
-from polariscope.models.inference import auxiliary_of
+from polariscope.models.inference import auxiliary_of, posteriors
 from polariscope.models.model import Model
 
 N_SHOWN = 10

@@ -26,9 +26,9 @@ from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
 from polariscope.models.inference import represent
 from polariscope.models.model import Model, read_model
+from polariscope.storage import is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
-from polariscope.storage.layout import is_run, model_file
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Run:
         self.folder = RunFolder(path)
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
-        self._data: AbstractDataset | None = None if data is None else as_dataset(data)
+        self._given: AbstractDataset | None = None if data is None else as_dataset(data)
+        self._data = self._given
         self._models: dict[tuple[int | None, str], Model] = {}
         self._digests: dict[int | None, tuple[str, int]] = {}
         self.used: set[Path] = set()
@@ -364,7 +365,7 @@ class Run:
         def compute() -> Comparison:
             made = compare(
                 runs,
-                self._data,
+                self._given,
                 measure,
                 n_samples,
                 seed,

@@ -1,1 +1,55 @@
-"""Files of a run and of a sizing search: the only room that names them."""
+"""The files of a run, of a sizing search and of an estimator: their names, which no other room spells out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FORMAT = 2
+"""Of the files in a folder; a change that old readers cannot read raises it."""
+
+SETTINGS = "settings.json"
+LOG = "log.jsonl"
+MODEL = "model.safetensors"
+CHECKPOINTS = "checkpoints"
+STATE = "state.safetensors"
+REPORT = "report.html"
+TENSORBOARD = "tensorboard"
+LOCK = ".lock"
+ARTEFACT_LOCK = ".artefacts.lock"
+
+RECIPE = "recipe.json"
+SIZE = "size.json"
+SIZES = "sizes.json"
+SIZE_PAGE = "size.html"
+SIZE_PICTURE = "size.png"
+
+SIMILARITY = "similarity.json"
+SIMILARITY_PICTURE = "similarity.png"
+ESTIMATOR = "estimator.safetensors"
+
+NAMES = (
+    *(SETTINGS, LOG, MODEL, STATE, REPORT, RECIPE, SIZE, SIZES, SIZE_PAGE, SIZE_PICTURE),
+    *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK),
+)
+"""What ``tests/test_shelf.py`` looks for in the other rooms."""
+
+
+def is_run(folder: str | Path) -> bool:
+    """Whether a run was begun in this folder."""
+    return (Path(folder) / SETTINGS).is_file()
+
+
+def is_search(folder: str | Path) -> bool:
+    """Whether this folder holds a sizing search, finished or not."""
+    folder = Path(folder)
+    return any((folder / name).is_file() for name in (SIZE, SIZES)) or any(folder.glob(f"seed-*/{RECIPE}"))
+
+
+def model_file(folder: str | Path) -> Path:
+    """Where the model of a run, of a checkpoint or of an estimator is kept."""
+    return Path(folder) / MODEL
+
+
+def report_file(folder: str | Path) -> Path:
+    """Where the report of a run is written."""
+    return Path(folder) / REPORT

@@ -20,10 +20,11 @@ import filelock
 import numpy as np
 
 from polariscope import __version__
+from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import to_plain
-from polariscope.storage import documents, layout
+from polariscope.storage import documents
 from polariscope.storage.documents import DamagedError
 
 logger = logging.getLogger("polariscope")

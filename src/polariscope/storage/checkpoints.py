@@ -13,8 +13,8 @@ from torch import Tensor
 
 from polariscope.core import files
 from polariscope.models.model import Model
+from polariscope.storage import MODEL, STATE
 from polariscope.storage.documents import DamagedError
-from polariscope.storage.layout import MODEL, STATE
 from polariscope.storage.log import Mark
 
 

@@ -13,12 +13,17 @@ from torch import Tensor
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import Model
+from polariscope.storage import CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
 from polariscope.storage.artefacts import Artefacts
 from polariscope.storage.checkpoints import Checkpoint, Checkpoints
-from polariscope.storage.documents import DamagedError
-from polariscope.storage.layout import CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
+from polariscope.storage.documents import (
+    DamagedError,
+    differences,
+    identity_hash,
+    read_settings,
+    write_settings,
+)
 from polariscope.storage.log import Log, Mark
-from polariscope.storage.settings import differences, identity_hash, read_settings, write_settings
 
 
 class RunFolder:
@@ -183,5 +188,6 @@ class RunFolder:
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log, checked; none before the first."""
-    return RunFolder(run).read_log()
+    """The lines of a run's log, checked; none before the run was begun."""
+    folder = RunFolder(run)
+    return folder.read_log() if folder.is_begun else []

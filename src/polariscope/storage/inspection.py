@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import read_model
-from polariscope.storage import documents, layout
+from polariscope.storage import documents
 from polariscope.storage.artefacts import FILE_NAME, verify
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.search import SearchFolder

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import to_plain
-from polariscope.storage import documents, layout
+from polariscope.storage import documents
 from polariscope.storage.folder import RunFolder
 
 

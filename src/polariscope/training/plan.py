@@ -29,8 +29,8 @@ from polariscope.models.priors import AbstractPrior
 from polariscope.models.priors import family as priors
 from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
-from polariscope.storage.layout import FORMAT
-from polariscope.storage.settings import settings_hash
+from polariscope.storage import FORMAT
+from polariscope.storage.documents import settings_hash
 from polariscope.training.feed import class_labels
 from polariscope.training.settings import TrainSettings
 
@@ -69,6 +69,7 @@ class RunPlan:
             "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
+        record["caution"] = self.objective.caution  # what a report must say of models trained so
         record["environment"] = {
             "python": platform.python_version(),
             "torch": torch.__version__,

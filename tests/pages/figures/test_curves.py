@@ -9,8 +9,8 @@ import numpy as np
 
 from polariscope.pages.figures.curves import draw_counts, draw_term, draw_trace
 from polariscope.pages.figures.regime import silhouette
-from polariscope.pages.history import Series
 from polariscope.pages.record import ReportRecord
+from polariscope.pages.series import Series
 
 FALLING = Series(np.array([1, 2, 3]), np.array([100.0, 10.0, 9.0]))
 RISING = Series(np.array([1, 2, 3]), np.array([0.01, 6.0, 7.0]))

@@ -13,8 +13,8 @@ from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
 from polariscope.geometry.summary import N_OBSERVATIONS
 from polariscope.geometry.traversals import central_sample
 from polariscope.pages.figures import grids
-from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.report import render
 from polariscope.pages.views import N_STEPS
 from polariscope.runs.run import Run
 

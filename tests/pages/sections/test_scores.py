@@ -11,8 +11,8 @@ import pytest
 
 from polariscope.analysis.metrics import Score, family
 from polariscope.analysis.score import Scores, score
-from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.report import render
 from polariscope.pages.sections.scores import is_no_better_than_chance, scores_view
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run

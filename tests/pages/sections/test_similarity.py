@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.report import render
 from polariscope.pages.sections.similarity import similarity_view
 from polariscope.runs.compare import compare
 from polariscope.runs.run import Run

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.criteria import compare_criteria, mixture, order_by_kl, order_by_variance
+from polariscope.analysis.regime.criteria import (
+    compare_criteria,
+    mixture,
+    order_by_kl,
+    order_by_variance,
+    polarisation,
+)
 from polariscope.analysis.regime.notes import notes
-from polariscope.analysis.regime.polarisation import polarisation
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
 from polariscope.analysis.regime.structure import partners, truncation
@@ -25,7 +30,6 @@ from polariscope.analysis.regime.types import (
     types_of,
 )
 from polariscope.analysis.representation import Representation, draw_sampled
-from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.dependence import (
@@ -255,5 +259,7 @@ def _representation(
 
 
 def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
+    from polariscope.core.arrays import real_numbers
+
     array = real_numbers(value, name)
     return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype == np.float16 else array

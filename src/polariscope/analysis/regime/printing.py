@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.regime.structure import Partner
 import html
 
-from polariscope.analysis.regime.polarisation import POLARISED
+from polariscope.analysis.regime.criteria import POLARISED
 from polariscope.analysis.regime.types import CONFIDENT
 
 if TYPE_CHECKING:

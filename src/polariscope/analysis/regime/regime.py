@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polariscope.analysis.regime import printing
-from polariscope.analysis.regime.criteria import CriteriaTable, MixtureLabel
-from polariscope.analysis.regime.polarisation import Polarisation
+from polariscope.analysis.regime.criteria import CriteriaTable, MixtureLabel, Polarisation
 from polariscope.analysis.regime.posterior import PriorKind
 from polariscope.analysis.regime.structure import Partner, Truncation, select
 from polariscope.analysis.regime.types import TYPES, Sensitivity, VariableType

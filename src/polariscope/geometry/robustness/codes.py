@@ -13,7 +13,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import BATCH, decoder_function, evaluating
-from polariscope.geometry.observations import auxiliary_of
+from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
 

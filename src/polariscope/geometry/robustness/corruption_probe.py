@@ -13,9 +13,9 @@ from jaxtyping import Float, Int
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.geometry.observations import choose_observations
 from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
+from polariscope.models.inference import choose_observations
 from polariscope.models.model import Model
 from polariscope.numerics.distances import squared_distances
 

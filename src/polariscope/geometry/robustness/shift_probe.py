@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
-from polariscope.geometry.observations import choose_observations
 from polariscope.geometry.robustness.codes import encode_values, spread_ratio, square_error
+from polariscope.models.inference import choose_observations
 from polariscope.models.model import Model
 
 

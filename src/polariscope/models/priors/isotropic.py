@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from polariscope.core.errors import InputError
-from polariscope.models.priors import AbstractPrior, prior
-from polariscope.models.priors.support.normal import AbstractNormalPriorModule
+from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior, prior
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

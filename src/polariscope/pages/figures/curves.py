@@ -11,8 +11,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.types import TYPES
-from polariscope.pages.figures.svg import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
-from polariscope.pages.history import History, Series
+from polariscope.pages.figures import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
+from polariscope.pages.series import History, Series
 
 MOST_LABELS = 8
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 
 from polariscope.geometry.pictures import PAPER, tile, to_pictures
-from polariscope.pages.figures.svg import DIVERGING
+from polariscope.pages.figures import DIVERGING
 
 LARGEST = 96  # pixels: larger images are shown smaller, so that the page stays light
 

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.types import VariableType
-from polariscope.pages.figures.svg import COLOURS, DIVERGING, INK, QUIET, SMALL, STYLE, TRAIN, panel, to_svg
-from polariscope.pages.histograms import Histogram, Source
+from polariscope.pages.figures import COLOURS, DIVERGING, INK, QUIET, SMALL, STYLE, TRAIN, panel, to_svg
+from polariscope.pages.series import Histogram, Source
 from polariscope.pages.views import Reconstructions
 
 TITLES: dict[Source, str] = {

@@ -17,7 +17,7 @@ from matplotlib.ticker import NullLocator
 
 from polariscope.analysis.metrics import Score
 from polariscope.analysis.regime.regime import Regime
-from polariscope.pages.figures.svg import COLOURS, INK, LINE, QUIET, STYLE, TRAIN, panel, to_svg
+from polariscope.pages.figures import COLOURS, INK, LINE, QUIET, STYLE, TRAIN, panel, to_svg
 
 MOST_ROWS = 32  # latents, those with the largest KL
 MOST_NUMBERS = 160  # cells; in more of them numbers would not be legible

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from polariscope.core import files
-from polariscope.pages.figures.svg import COLOURS, INK, QUIET, STYLE, TRAIN, VALIDATION, to_svg
+from polariscope.pages.figures import COLOURS, INK, QUIET, STYLE, TRAIN, VALIDATION, to_svg
 from polariscope.sizing.support.answer import Decision, Size, Trial
 
 MARKS: dict[Decision, tuple[str, str]] = {

@@ -8,8 +8,7 @@ from matplotlib import rc_context
 
 from polariscope.geometry.figures import draw_orthogonality
 from polariscope.geometry.summary import Geometry
-from polariscope.pages.figures import grids
-from polariscope.pages.figures.svg import STYLE, to_svg
+from polariscope.pages.figures import STYLE, grids, to_svg
 from polariscope.pages.views import Views
 
 

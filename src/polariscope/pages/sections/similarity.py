@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.figure import draw_steps
 from polariscope.layers.printing import has_matching, sentence, thinned
-from polariscope.pages.figures.svg import STYLE, to_svg
+from polariscope.pages.figures import STYLE, to_svg
 
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import InputError
-from polariscope.models.priors import AbstractPrior
-from polariscope.models.priors.support.normal import AbstractNormalPriorModule
+from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

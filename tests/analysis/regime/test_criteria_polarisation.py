@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.regime.linear_vae import linear_vae
-from polariscope.analysis.regime.polarisation import polarisation
+from polariscope.analysis.regime.criteria import polarisation
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.representation import Representation
 

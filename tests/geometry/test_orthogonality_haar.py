@@ -9,7 +9,7 @@ import pytest
 
 from oracles import assert_mean_is
 from polariscope.core.errors import InputError
-from polariscope.geometry.haar import haar_distance, haar_rotations
+from polariscope.geometry.orthogonality import haar_distance, haar_rotations
 from polariscope.numerics.assignment import signed_permutation_distance
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from polariscope.data.own.arrays import ArraysDataset
-from polariscope.pages.page import render
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import report
+from polariscope.pages.report import render, report
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
 RUNS = (
