@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import generator
 
+FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
+"""Classes without order, classes in order, classes around a circle, and measured values."""
 ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance"),
 )
-WORDS = ("factor_names", "meaning_of_passive", "prior_is_factorised")
+WORDS = ("factor_names", "factor_kinds", "meaning_of_passive", "prior_is_factorised")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,6 +37,11 @@ class Representation:
     """One draw z ~ q(z|x) per sample."""
     factors: Shaped[np.ndarray, "sample factor"] | None = None
     factor_names: tuple[str, ...] = ()
+    factor_kinds: tuple[FactorKind, ...] = ()
+    """Kind of each factor; empty where nobody says: integers are then classes."""
+    ids: Shaped[np.ndarray, " sample"] | None = None
+    """What identifies each sample: its number in the dataset, or the name of its row or file. Samples of two
+    representations are the same when their ids are."""
     indices: Shaped[np.ndarray, " sample"] | None = None
     """Which observations of the dataset these are."""
     prior_mean: Float[np.ndarray, "..."] | None = None
@@ -104,6 +111,18 @@ class Representation:
                 f"factor_names must have a name for each of the {self.factors.shape[1]} factors, "
                 f"got {len(self.factor_names)}."
             )
+        if self.factor_kinds and (self.factors is None or self.factors.shape[1] != len(self.factor_kinds)):
+            raise InputError(
+                f"factor_kinds must have a kind for each factor, got {len(self.factor_kinds)} kinds for "
+                f"{0 if self.factors is None else self.factors.shape[1]} factors."
+            )
+        for kind in self.factor_kinds:
+            if kind not in get_args(FactorKind):
+                raise InputError(unknown("kind of factor", str(kind), get_args(FactorKind)))
+        if self.ids is not None and np.shape(self.ids) != shape[:1]:
+            raise InputError(
+                f"ids must identify each of the {shape[0]} samples, got an array of shape {np.shape(self.ids)}."
+            )
 
     @property
     def n_samples(self) -> int:
@@ -117,12 +136,18 @@ class Representation:
         """Named arrays and words, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         words = {name: getattr(self, name) for name in WORDS}
+        if self.ids is not None and self.ids.dtype.kind in "iu":
+            arrays["ids"] = self.ids
+        elif self.ids is not None:
+            words["ids"] = [str(name) for name in self.ids]
         return {name: array for name, array in arrays.items() if array is not None}, words
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
         """What :meth:`to_arrays` took apart."""
-        return cls(**{**arrays, **words, "factor_names": tuple(words["factor_names"])})
+        tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds")}
+        ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
+        return cls(**{**arrays, **words, **tuples, **ids})
 
 
 def draw_sampled(

@@ -9,17 +9,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
-
-FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 
 
 class AbstractDataset(abc.ABC):
@@ -59,6 +58,10 @@ class AbstractDataset(abc.ABC):
     def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
         """Where observations with these factor values are."""
         raise InputError(f"{self.name} is not a full grid of factors, so factors do not give an index.")
+
+    def ids(self, indices: Any) -> Shaped[np.ndarray, " sample"]:
+        """What identifies each of these observations: its number, or the name of its row or file."""
+        return self.check_indices(indices)
 
     def check_indices(self, indices: Any) -> Int[np.ndarray, " sample"]:
         """Indices as an integer array within range; anything else is refused."""

@@ -167,6 +167,8 @@ def _assemble(
         sampled=arrays["sampled"],
         factors=factors,
         factor_names=tuple(dataset.factor_names),
+        factor_kinds=tuple(dataset.factor_kinds),
+        ids=dataset.ids(indices),
         indices=indices,
         rate=arrays.get("rate"),
         prior_mean=arrays.get("prior_mean"),
