@@ -137,7 +137,7 @@ class Representation:
         arrays = {name: getattr(self, name) for name in ARRAYS}
         words = {name: getattr(self, name) for name in WORDS}
         if self.ids is not None and self.ids.dtype.kind in "iu":
-            arrays["ids"] = self.ids
+            arrays["ids"] = self.ids.copy()  # files do not hold two names of one array
         elif self.ids is not None:
             words["ids"] = [str(name) for name in self.ids]
         return {name: array for name, array in arrays.items() if array is not None}, words
