@@ -21,6 +21,7 @@ _HOMES = {
     "load_model": "polariscope.runs.run",
     "open_run": "polariscope.runs.run",
     "encode": "polariscope.runs.encode",
+    "wrap": "polariscope.models.adapters.wrapped",
     "Representation": "polariscope.analysis.representation",
     "diagnose": "polariscope.analysis.regime.diagnose",
     "decompose": "polariscope.analysis.decomposition",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
     from polariscope.estimators import VAE
+    from polariscope.models.adapters.wrapped import wrap
     from polariscope.models.likelihoods import family as likelihoods
     from polariscope.models.nets import family as nets
     from polariscope.models.posteriors import family as posteriors

@@ -14,7 +14,7 @@ import torch
 from polariscope.analysis.similarity import similarity
 from polariscope.analysis.similarity.cka import cka
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.seeds import derive, generator
+from polariscope.core.seeds import generator, normals
 from polariscope.data.sources import load_dataset
 from polariscope.layers import compare as module
 from polariscope.layers.comparison import MOST_WITH_PARTS, Comparison
@@ -51,9 +51,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def activations(model: Model, number: int, n: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """All layers in one batch, written without the code under test; n ≤ 256 draws the same noise."""
+    """All layers in one batch, written without the code under test."""
     indices = generator(seed, "encode").choice(len(DATA), size=n, replace=False)
-    noise = torch.Generator().manual_seed(derive(seed, "compare", "sampled", number))
+    drawn = normals(seed, "compare", "sampled", number, indices=indices, width=model.n_latents)
+    noise = torch.from_numpy(drawn.astype(np.float32))
     with torch.inference_mode():
         x = model.place(torch.from_numpy(DATA.values(indices)))
         return {name: a.flatten(1).double().numpy() for name, a in model.activations(x, noise)}

@@ -204,7 +204,11 @@ def test_loading_never_opens_a_pickle(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_activations_come_in_network_order_and_are_those_of_a_forward_pass(blueprint: Blueprint) -> None:
     model, x = blueprint.build(seed=0), observations(blueprint)
     with torch.no_grad():
-        found = dict(model.activations(x, torch.Generator().manual_seed(2)))
+        found = dict(
+            model.activations(
+                x, torch.randn(len(x), model.n_latents, generator=torch.Generator().manual_seed(2))
+            )
+        )
         q = model.encode(x)
         z = q.sample(torch.Generator().manual_seed(2))
         output = model.decoder.trunk(z)

@@ -97,17 +97,21 @@ def test_any_function_or_module_that_returns_mean_and_log_variance_is_an_encoder
     ("encoder", "words"),
     [
         (lambda x: x, r"must return \(mean, log_variance\).*got a Tensor"),
-        (lambda x: (x, x, x), "got a tuple of 3"),
-        (lambda x: (x, x[:, :2]), r"got shapes \(256, 5\) and \(256, 2\)"),
+        (lambda x: (x, x, x, x), "got a tuple of 4"),
+        (lambda x: (x, x[:, :2]), r"got shapes \(700, 5\) and \(700, 2\)"),
+        (lambda x: {"mu": x, "logits": x}, "or name its parts .* got a dict with logits, mu"),
+        (lambda x: torch.distributions.Exponential(torch.ones(len(x), 2)), "got a Exponential distribution"),
         (lambda x: (x[0], x[0]), r"got shapes \(5,\) and \(5,\)"),
-        (lambda x: (x, "wide"), "got Tensor and str"),
+        (lambda x: (x, "wide"), "got str"),
         (lambda x: (x * torch.nan, x), "a mean that is not finite"),
         (lambda x: (x, x + 100), "log_variance reaches"),
         (lambda x: (x.long(), x.long()), "of floating type"),
-        (lambda x: (x[:, : 3 if len(x) == 256 else 2],) * 2, "3 latents for one batch and 2 for another"),
+        (lambda x: (x[:, : 3 if len(x) == 16 else 2],) * 2, "3 latents for one batch and 2 for another"),
     ],
 )
-def test_anything_else_is_refused_with_what_came(encoder, words):
+def test_anything_else_is_refused_with_what_came(encoder, words, monkeypatch):
+    if "another" in words:
+        monkeypatch.setattr("polariscope.models.inference.LARGEST", 16)
     with pytest.raises(InputError, match=words):
         ps.encode(encoder, ROWS)
 

@@ -22,7 +22,7 @@ ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance"),
 )
-WORDS = ("factor_names", "factor_kinds", "meaning_of_passive", "prior_is_factorised")
+WORDS = ("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +56,8 @@ class Representation:
     """Whether the prior's latents are known to be independent; a Gaussian's always are."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
+    notes: tuple[str, ...] = ()
+    """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
 
     def __post_init__(self) -> None:
@@ -145,7 +147,7 @@ class Representation:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
         """What :meth:`to_arrays` took apart."""
-        tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds")}
+        tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds", "notes")}
         ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
         return cls(**{**arrays, **words, **tuples, **ids})
 

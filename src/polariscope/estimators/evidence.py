@@ -12,11 +12,11 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 
 
 def log_evidence(
-    model: Model, x: Float[Tensor, "sample *shape"], n_draws: Any, seed: int
+    model: AbstractModel, x: Float[Tensor, "sample *shape"], n_draws: Any, seed: int
 ) -> Float[Tensor, " sample"]:
     r"""Importance-weighted estimate of log p(x) in nats, for each observation.
 
@@ -34,14 +34,14 @@ def log_evidence(
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise InputError(f"n_draws must be an integer from 1, got {n_draws!r}; a hundred or more are usual.")
-    if not model.blueprint.posterior.has_density:
+    if not model.has_density:
         raise InputError(
             "a deterministic encoder has no density, so there is nothing to weight; use posterior='diagonal'."
         )
     generator = torch.Generator(x.device).manual_seed(derive(seed, "evidence"))
     noise = torch.randn((int(n_draws), model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
     q, prior = model.encode(x), model.prior.given(None)
-    diagonal = model.blueprint.posterior.is_diagonal
+    diagonal = model.is_diagonal
     scale = torch.exp(0.5 * q.log_variance) if diagonal else torch.linalg.cholesky(q.covariance)
     weights = []
     for epsilon in noise:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from polariscope.data.own.arrays import Layout
 from polariscope.data.splits import Split
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units
+from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
 from polariscope.runs.encode import encode
 from polariscope.sizing.support.answer import Size
@@ -33,7 +35,6 @@ from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import choose, concept_of, plan
 from polariscope.training.train import choose_device
 
-BATCH = 1024  # observations that are looked at together; changes no result
 FLOATS = (np.float64, np.float32)
 LIKELIHOOD = {"name": "gaussian", "learned": "shared", "variance": 0.1}
 SMALL_BATCH = 2**16  # values
@@ -343,8 +344,8 @@ class VAE(TransformerMixin, BaseEstimator):
         return copy.deepcopy(self.model_).to(wanted)
 
     def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
-        for start in range(0, len(X), BATCH):
-            values = np.ascontiguousarray(self.units_.values(X[start : start + BATCH]))
+        for rows in chunks(len(X), batch_size(math.prod(X.shape[1:]))):
+            values = np.ascontiguousarray(self.units_.values(X[rows]))
             yield model.place(torch.from_numpy(values))
 
     def _decoded(
@@ -353,7 +354,7 @@ class VAE(TransformerMixin, BaseEstimator):
         """Observations for latents: means, or draws with the noise of ``generator``."""
         parts = []
         with torch.inference_mode():
-            for rows in z.split(BATCH):
+            for rows in z.split(batch_size(math.prod(model.shape))):
                 x = model.decode(rows)
                 values = x.mean if generator is None else x.sample(generator)
                 parts.append(self.units_.restore(values.cpu().numpy(), dtype))

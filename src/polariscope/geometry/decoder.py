@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import InputError, unknown
-from polariscope.models.inference import DECODER_BATCH as BATCH
-from polariscope.models.model import Model
+from polariscope.models.inference import batch_size, chunks, looking
+from polariscope.models.protocol import AbstractModel
 
 Output = Literal["mean", "logits"]
 
@@ -22,10 +22,11 @@ def decode(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[np.nd
     """The decoder's mean at each code, float32."""
     codes = check_codes(model, codes)
     decoder = decoder_function(model)
-    with torch.inference_mode(), evaluating(model):
+    size = batch_size(math.prod(model.shape) if isinstance(model, AbstractModel) else codes.shape[1])
+    with looking(model):
         outputs = [
-            decoder(place_codes(model, codes[first : first + BATCH])).float().cpu().numpy()
-            for first in range(0, len(codes), BATCH)
+            decoder(place_codes(model, codes[rows])).float().cpu().numpy()
+            for rows in chunks(len(codes), size)
         ]
     return np.concatenate(outputs)
 
@@ -40,8 +41,8 @@ def decoder_function(
     """
     if output not in get_args(Output):
         raise InputError(unknown("output", str(output), get_args(Output)))
-    if isinstance(model, Model):
-        if model.decoder is None:
+    if isinstance(model, AbstractModel):
+        if not model.has_decoder:
             raise InputError(
                 "model must have a decoder, and this one has none: its objective trains an encoder only."
             )
@@ -76,7 +77,7 @@ def _foreign_outputs(
     return outputs
 
 
-def _logits(model: Model, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample *shape"]:
+def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample *shape"]:
     from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 
     likelihood = model.decode(z)
@@ -92,7 +93,7 @@ def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError(f"codes must be floats, got {array.dtype}; pass rep.mean.")
-    wanted = model.n_latents if isinstance(model, Model) else None
+    wanted = model.n_latents if isinstance(model, AbstractModel) else None
     if array.ndim != 2 or 0 in array.shape or (wanted is not None and array.shape[1] != wanted):
         raise InputError(
             f"codes must have shape (sample, {wanted or 'latent'}) with at least one of each, got {array.shape}; "
@@ -111,16 +112,3 @@ def place_codes(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[
     z = torch.from_numpy(np.ascontiguousarray(codes))
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     return z if first is None else z.to(device=first.device, dtype=first.dtype)
-
-
-@contextlib.contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Inside, a module is in evaluation mode, where the rows of a batch do not depend on each other."""
-    was_training = isinstance(model, nn.Module) and model.training
-    if was_training:
-        model.eval()
-    try:
-        yield
-    finally:
-        if was_training:
-            model.train()

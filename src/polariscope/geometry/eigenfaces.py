@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
-from polariscope.geometry.decoder import decode, evaluating
+from polariscope.geometry.decoder import decode
 from polariscope.geometry.traversals import traverse_code
-from polariscope.models.inference import choose_observations, posteriors
+from polariscope.models.inference import choose_observations, look, looking
 
 Centre = Literal["mean-of-codes", "code-of-mean"]
 
@@ -57,15 +57,16 @@ def eigenfaces(
     if n_faces < 1 or not reach > 0:
         raise InputError(f"n_faces must be at least 1 and reach positive, got {n_faces} and {reach}.")
     dataset, indices = choose_observations(model, data, n_samples, seed)
-    if not model.blueprint.posterior.has_density:
+    if not model.has_density:
         raise InputError("a deterministic encoder has no posterior deviations to sort its latents by.")
-    if centre == "code-of-mean" and model.blueprint.n_auxiliary:
+    if centre == "code-of-mean" and model.n_auxiliary:
         raise InputError("centre='code-of-mean' has no auxiliary value to condition on; use 'mean-of-codes'.")
     if centre not in ("mean-of-codes", "code-of-mean"):
         raise InputError(f"centre must be 'mean-of-codes' or 'code-of-mean', got {centre!r}.")
     means, deviations, pixels = [], [], []
-    with torch.inference_mode(), evaluating(model):
-        for x, q in posteriors(model, dataset, indices):
+    with looking(model):
+        for seen in look(model, dataset, indices):
+            x, q = seen.x, seen.posterior
             means.append(q.mean.double().cpu().numpy())
             deviations.append(q.variance.double().sqrt().cpu().numpy())
             pixels.append(x.double().sum(dim=0))

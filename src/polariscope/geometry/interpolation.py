@@ -6,12 +6,11 @@ import dataclasses
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
-from polariscope.geometry.decoder import check_codes, decode, evaluating
-from polariscope.models.inference import choose_observations, posteriors
+from polariscope.geometry.decoder import check_codes, decode
+from polariscope.models.inference import choose_observations, look, looking
 
 Course = Literal["linear", "spherical"]
 
@@ -53,8 +52,9 @@ def interpolate_observations(
     """:func:`interpolate` between the posterior means of two observations of ``data``, by index."""
     dataset, _ = choose_observations(model, data, None, 0)
     indices = dataset.check_indices([first, second])
-    with torch.inference_mode(), evaluating(model):
-        ((_, q),) = posteriors(model, dataset, indices)
+    with looking(model):
+        (seen,) = look(model, dataset, indices)
+        q = seen.posterior
         start, end = q.mean.cpu().numpy()
     return interpolate(model, start, end, n_steps=n_steps, path=path)
 

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.geometry.decoder import Output, check_codes, decoder_function, evaluating, place_codes
+from polariscope.geometry.decoder import Output, check_codes, decoder_function, place_codes
+from polariscope.models.inference import evaluating
 
 MOST_VALUES = 2**22  # entries of Jacobians held at once; what hidden layers need comes on top
 

@@ -13,28 +13,30 @@ from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import derive
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 
 Scale = Literal["prior", "prior over all u", "codes"]
 
 
 def range_of(
-    model: Model, representation: Representation, seed: int = 0
+    model: AbstractModel, representation: Representation, seed: int = 0
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], Scale]:
     """Mean and standard deviation by which latents are moved, and of what they are.
 
     Those of the prior; of a conditional prior over the auxiliary values of all samples; of the codes themselves
     for a deterministic encoder, which need not follow the prior.
     """
-    if not model.blueprint.posterior.has_density:
+    if not model.has_density:
         return representation.mean.mean(axis=0), representation.mean.std(axis=0), "codes"
-    if model.blueprint.n_auxiliary:
+    if model.n_auxiliary:
         mean, variance = prior_moments(representation)
         return mean.astype(np.float32), np.sqrt(variance).astype(np.float32), "prior over all u"
     return *prior_of(model, seed), "prior"
 
 
-def prior_of(model: Model, seed: int) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
+def prior_of(
+    model: AbstractModel, seed: int
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
     """Mean and standard deviation of the prior; from 4096 of its draws where they have no closed form."""
     normal = model.prior.normal()
     with torch.inference_mode():

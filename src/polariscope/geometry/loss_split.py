@@ -11,10 +11,9 @@ import torch
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import derive
-from polariscope.geometry.decoder import decoder_function, evaluating
+from polariscope.geometry.decoder import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
-from polariscope.models.inference import choose_observations, posteriors
+from polariscope.models.inference import choose_observations, look, looking
 from polariscope.numerics.intervals import interval_of_mean
 
 LARGE = 0.1  # of the two losses, from which an interaction has a note
@@ -94,15 +93,15 @@ def split_reconstruction(
         raise InputError(f"n_draws must be at least 1, got {n_draws}.")
     decoder = decoder_function(model)
     dataset, indices = choose_observations(model, data, n_samples, seed)
-    noise = torch.Generator(model.device).manual_seed(derive(seed, "geometry", "loss split"))
     parts, codes, covariances = [], [], []
-    with torch.inference_mode(), evaluating(model):
-        for x, q in posteriors(model, dataset, indices):
+    with looking(model):
+        for seen in look(model, dataset, indices):
+            x, q = seen.x, seen.posterior
             still = decoder(q.mean)
             error = (still - x).flatten(1).double()
             stochastic, interaction = torch.zeros(2, len(x), dtype=torch.float64, device=x.device)
-            for _ in range(n_draws):
-                z = q.sample(noise)
+            for draw in range(n_draws):
+                z = seen.draw(seed, "geometry", "loss split", draw)
                 for code in (z, 2 * q.mean - z):
                     moved = (decoder(code) - still).flatten(1).double()
                     stochastic += (moved**2).sum(1) / (2 * n_draws)

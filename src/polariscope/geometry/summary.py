@@ -13,7 +13,7 @@ from polariscope.core.records import from_plain, to_plain
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.loss_split import LossSplit, split_reconstruction
 from polariscope.geometry.orthogonality import N_POINTS, Orthogonality, decoder_orthogonality
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 
 N_OBSERVATIONS = 200
 
@@ -38,7 +38,7 @@ class Geometry:
 
 
 def summarise(
-    model: Model,
+    model: AbstractModel,
     dataset: AbstractDataset,
     representation: Representation,
     regime: Regime,

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Shaped
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.geometry.decoder import check_codes, decode, evaluating
+from polariscope.geometry.decoder import check_codes, decode
 from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
-from polariscope.models.inference import choose_observations, posteriors
-from polariscope.models.model import Model
+from polariscope.models.inference import choose_observations, look, looking
+from polariscope.models.protocol import AbstractModel
 
 N_STEPS = 10
 REACH = 3.0  # prior standard deviations to either side
@@ -56,7 +55,7 @@ class Plane:
 
 
 def traverse(
-    model: Model,
+    model: AbstractModel,
     representation: Representation,
     regime: Regime,
     observed: Float[np.ndarray, "sample *shape"],
@@ -141,13 +140,14 @@ def traverse_observation(
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18.
     """
-    if not isinstance(model, Model) or model.blueprint.n_auxiliary:
+    if not isinstance(model, AbstractModel) or model.n_auxiliary:
         raise InputError(
             "model must be a model of ours that encodes observations alone, without auxiliary values."
         )
     dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
-    with torch.inference_mode(), evaluating(model):
-        ((_, q),) = posteriors(model, dataset, indices)
+    with looking(model):
+        (seen,) = look(model, dataset, indices)
+        q = seen.posterior
         code = q.mean[0].cpu().numpy()
     centre, deviation = prior_of(model, seed)
     values = np.linspace(-reach, reach, n_steps)

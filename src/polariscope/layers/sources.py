@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
+from torch import Tensor
 
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import derive
+from polariscope.core.seeds import normals
 from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.scratch import Scratch
-from polariscope.models.inference import auxiliary_of
-from polariscope.models.model import Model
-
-BATCH = 256  # fixed, so that the noise of the sampled layer does not depend on memory
+from polariscope.models.inference import Seen, collect
+from polariscope.models.protocol import AbstractModel
 
 Layers = Mapping[str, Shaped[np.ndarray, "..."]]
 
@@ -28,7 +27,7 @@ class Source:
 
     label: str
     group: str
-    model: Callable[[], Model] | None
+    model: Callable[[], AbstractModel] | None
     """Loads the model, one at a time; None for given activations."""
     layers: Layers | None
     run: Path | None
@@ -50,27 +49,17 @@ def encode_layers(
     """
     assert source.model is not None
     model = source.model()
-    if tuple(dataset.shape) != model.blueprint.shape:
+    if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"{source.label} takes observations of shape {model.blueprint.shape}, got data of shape "
+            f"{source.label} takes observations of shape {model.shape}, got data of shape "
             f"{tuple(dataset.shape)}; compare models of the same data."
         )
-    noise = torch.Generator(model.device).manual_seed(derive(seed, "compare", "sampled", number))
-    layers: dict[str, np.ndarray] = {}
-    model.eval()
-    for start in range(0, len(indices), BATCH):
-        for name, values in _activations(model, dataset, indices[start : start + BATCH], noise):
-            if name not in layers:
-                layers[name] = place.array((len(indices), values.shape[1]))
-            layers[name][start : start + BATCH] = values
-    return model.digest, layers
+    stream = ("compare", "sampled", number)
 
+    def compute(seen: Seen) -> dict[str, Tensor]:
+        noise = normals(seed, *stream, indices=seen.indices, width=seen.posterior.mean.shape[1])
+        drawn = torch.from_numpy(noise).to(seen.posterior.mean)
+        layers = model.activations(seen.x, drawn, seen.auxiliary)
+        return {name: activation.flatten(1) for name, activation in layers}
 
-def _activations(
-    model: Model, dataset: AbstractDataset, rows: np.ndarray, noise: torch.Generator
-) -> Iterator[tuple[str, np.ndarray]]:
-    with torch.inference_mode():
-        u = auxiliary_of(model, dataset, rows)
-        x = model.place(torch.from_numpy(dataset.values(rows)))
-        for name, activation in model.activations(x, noise, u):
-            yield name, activation.flatten(1).float().cpu().numpy()
+    return model.digest, collect(model, dataset, indices, compute, make=place.array)

@@ -1,7 +1,13 @@
-"""The loop that runs a network without training it: a dataset through an encoder, in batches."""
+"""The one loop that runs a network without training it: observations through an encoder, in batches.
+
+Everything that looks at a model uses it: representation, layers, geometry, sizing, estimator. The noise of a sample is
+a function of its index and the seed (:func:`polariscope.core.seeds.normals`), so that results do not depend on how
+samples are put together; only rounding does.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,149 +15,221 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import derive, generator
+from polariscope.core.seeds import generator, normals
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.model import Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
-from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.protocol import AbstractModel
 
-BATCH = 256  # fixed, so that the noise does not depend on how much memory there is
-DECODER_BATCH = 64  # where outputs are decoded too
+VALUES = 2**21
+"""Numbers of observations that are in a network at once: half a thousand images of 64 × 64 pixels."""
+SMALLEST, LARGEST = 16, 1024
+"""Fewest and most observations in a batch."""
+
+Progress = Callable[[int, int], None]
+"""Told how many observations are done, and of how many."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Seen:
+    """A batch of observations and what the encoder makes of them."""
+
+    rows: slice
+    """Which of the observations asked for these are."""
+    indices: Int[np.ndarray, " sample"]
+    """Their indices in the dataset."""
+    x: Float[Tensor, "sample *shape"]
+    auxiliary: Float[Tensor, "sample auxiliary"] | None
+    posterior: AbstractPosteriorDistribution
+
+    def draw(self, seed: int, *names: object) -> Float[Tensor, "sample latent"]:
+        """One draw of each posterior, by noise of the stream ``names``."""
+        mean = self.posterior.mean
+        noise = normals(seed, *names, indices=self.indices, width=mean.shape[1])
+        return self.posterior.at(torch.from_numpy(noise).to(device=mean.device, dtype=mean.dtype))
+
+
+def batch_size(n_features: int) -> int:
+    """Observations in a batch, from the size of one: bounded memory, and the same on every machine.
+
+    >>> batch_size(64 * 64), batch_size(10), batch_size(10**6)
+    (512, 1024, 16)
+    """
+    return max(SMALLEST, min(LARGEST, VALUES // max(1, n_features)))
+
+
+def chunks(n_rows: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of so many rows.
+
+    >>> list(chunks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
+
+
+@contextlib.contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Inside, a module is in evaluation mode, where the rows of a batch do not depend on each other."""
+    was_training = isinstance(model, nn.Module) and model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
+
+
+@contextlib.contextmanager
+def looking(model: Any) -> Iterator[None]:
+    """Inside, a module is in evaluation mode and no gradients are kept."""
+    with torch.inference_mode(), evaluating(model):
+        yield
+
+
+def look(
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    *,
+    values: Float[np.ndarray, "sample *shape"] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Seen]:
+    """Batches of observations through the encoder; to be read inside :func:`looking`.
+
+    :param values: (default: those of the dataset) observations that stand in for those at ``indices``.
+    :param progress: told after each batch how far it is.
+    """
+    for rows in chunks(len(indices), batch_size(dataset.n_features)):
+        yield _see(model, dataset, indices, rows, values)
+        if progress is not None:
+            progress(rows.stop, len(indices))
+
+
+def _see(
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    rows: slice,
+    values: Float[np.ndarray, "sample *shape"] | None,
+) -> Seen:
+    chosen = indices[rows]
+    x = model.place(torch.from_numpy(dataset.values(chosen) if values is None else values[rows]))
+    auxiliary = auxiliary_of(model, dataset, chosen)
+    return Seen(rows, chosen, x, auxiliary, model.encode(x, auxiliary))
+
+
+def collect(
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    compute: Callable[[Seen], dict[str, Tensor]],
+    *,
+    make: Callable[[tuple[int, ...]], np.ndarray] | None = None,
+    values: Float[np.ndarray, "sample *shape"] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, np.ndarray]:
+    """What ``compute`` gives for each batch, put together in arrays with a row for each observation.
+
+    A batch that a device has no memory for is halved, which changes nothing but rounding.
+
+    :param make: (default: float32 in memory) makes an array of a shape, to keep large ones elsewhere.
+    :param values: as in :func:`look`, like ``progress``.
+    """
+    arrays: dict[str, np.ndarray] = {}
+
+    def put(name: str, rows: slice, column: Tensor) -> None:
+        shape = (len(indices), *column.shape[1:])
+        if name not in arrays:
+            arrays[name] = np.empty(shape, dtype=np.float32) if make is None else make(shape)
+        arrays[name][rows] = column.to(torch.float32).cpu().numpy()
+
+    waiting = list(chunks(len(indices), batch_size(dataset.n_features)))[::-1]
+    with looking(model):
+        while waiting:
+            rows = waiting.pop()
+            try:
+                columns = compute(_see(model, dataset, indices, rows, values))
+            except torch.OutOfMemoryError:
+                if rows.stop - rows.start == 1:
+                    raise
+                middle = (rows.start + rows.stop) // 2
+                waiting += [slice(middle, rows.stop), slice(rows.start, middle)]
+                continue
+            for name, column in columns.items():
+                put(name, rows, column)
+            if progress is not None:
+                progress(rows.stop, len(indices))
+    return arrays
+
+
+def decode_codes(
+    model: AbstractModel, codes: Float[np.ndarray, "sample latent"]
+) -> Float[np.ndarray, "sample *shape"]:
+    """The decoder's mean at each code, float32."""
+    outputs = []
+    with looking(model):
+        for rows in chunks(len(codes), batch_size(int(np.prod(model.shape)))):
+            z = torch.from_numpy(np.ascontiguousarray(codes[rows])).to(model.device, model.dtype)
+            outputs.append(model.decode(z).mean.float().cpu().numpy())
+    return np.concatenate(outputs)
 
 
 def represent(
-    model: Any, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"], seed: int
+    model: Any,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    seed: int,
+    progress: Progress | None = None,
 ) -> Representation:
     """Mean, variance and one draw of the posterior of each of these observations.
 
-    :param model: ours, or any function or module that returns ``(mean, log_variance)`` for a batch.
+    :param model: a model, or any function or module whose output :mod:`polariscope.models.adapters.outputs` reads.
     :param seed: seed of the draws.
     """
-    if not isinstance(model, Model):
-        return _assemble(dataset, indices, _foreign(model, dataset, indices, seed), {})
-    if tuple(dataset.shape) != model.blueprint.shape:
+    if not isinstance(model, AbstractModel):
+        from polariscope.models.adapters.wrapped import WrappedModel
+
+        model = WrappedModel(model)
+    check_shape(model, dataset)
+
+    def compute(seen: Seen) -> dict[str, Tensor]:
+        q, prior, z = seen.posterior, model.prior.given(seen.auxiliary), seen.draw(seed, "sampled")
+        columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
+        if model.has_density:
+            columns["rate"] = kl(q, prior, z)
+        if not model.is_diagonal:
+            columns["covariance"] = q.covariance
+        normal = prior.normal()
+        if seen.auxiliary is not None and normal is not None:
+            columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
+        return columns
+
+    arrays = collect(model, dataset, indices, compute, progress=progress)
+    fields = {**_prior_fields(model), "notes": tuple(getattr(model, "notes", ()))}
+    return _assemble(dataset, indices, arrays, fields)
+
+
+def check_shape(model: AbstractModel, dataset: AbstractDataset) -> None:
+    """Refuse data of another shape than the model takes."""
+    if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"the model was trained on observations of shape {model.blueprint.shape}, got data of shape "
+            f"the model was trained on observations of shape {model.shape}, got data of shape "
             f"{tuple(dataset.shape)}; use the data it was trained on."
         )
-    return _assemble(dataset, indices, _own(model, dataset, indices, seed), _prior_fields(model))
 
 
-def _batches(dataset: AbstractDataset, indices: np.ndarray) -> Iterator[Tensor]:
-    for start in range(0, len(indices), BATCH):
-        yield torch.from_numpy(dataset.values(indices[start : start + BATCH]))
-
-
-def _own(model: Model, dataset: AbstractDataset, indices: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    noise = torch.Generator(model.device).manual_seed(derive(seed, "sampled"))
-    collected = _Columns(len(indices))
-    model.eval()
-    with torch.inference_mode():
-        for x in _batches(dataset, indices):
-            rows = indices[collected.position : collected.position + len(x)]
-            u = auxiliary_of(model, dataset, rows)
-            q, prior = model.encode(model.place(x), u), model.prior.given(u)
-            z = q.sample(noise)
-            columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
-            if model.blueprint.posterior.has_density:
-                columns["rate"] = kl(q, prior, z)
-            if not model.blueprint.posterior.is_diagonal:
-                columns["covariance"] = q.covariance
-            normal = prior.normal()
-            if u is not None and normal is not None:
-                columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
-            collected.add(**columns)
-    return collected.arrays
-
-
-def _foreign(
-    encoder: Callable[..., Any], dataset: AbstractDataset, indices: np.ndarray, seed: int
-) -> dict[str, np.ndarray]:
-    noise = torch.Generator().manual_seed(derive(seed, "sampled"))
-    collected = _Columns(len(indices))
-    first = next(encoder.parameters(), None) if isinstance(encoder, torch.nn.Module) else None
-    was_training = isinstance(encoder, torch.nn.Module) and encoder.training
-    if isinstance(encoder, torch.nn.Module):
-        encoder.eval()
-    try:
-        with torch.inference_mode():
-            for x in _batches(dataset, indices):
-                q = _checked(encoder(x if first is None else x.to(first)), len(x))
-                collected.add(mean=q.mean, variance=q.variance, sampled=q.sample(noise))
-    finally:
-        if was_training:
-            encoder.train()  # type: ignore[attr-defined]
-    return collected.arrays
-
-
-def _checked(output: Any, n_rows: int) -> AbstractPosteriorDistribution:
-    """(mean, log_variance) as a posterior; anything else is refused with what came instead."""
-    wanted = (
-        f"the encoder must return (mean, log_variance), two arrays of shape ({n_rows}, latent) for this batch"
-    )
-    if not isinstance(output, (tuple, list)) or len(output) != 2:
-        count = f" of {len(output)}" if isinstance(output, (tuple, list)) else ""
-        raise InputError(
-            f"{wanted}, got a {type(output).__name__}{count}; wrap it in a function that returns the pair."
-        )
-    try:
-        mean, log_variance = (
-            torch.as_tensor(np.asarray(o) if not isinstance(o, Tensor) else o).cpu() for o in output
-        )
-    except (TypeError, ValueError, RuntimeError):
-        kinds = " and ".join(type(o).__name__ for o in output)
-        raise InputError(f"{wanted}, got {kinds}.") from None
-    if mean.ndim != 2 or mean.shape != log_variance.shape or len(mean) != n_rows:
-        raise InputError(f"{wanted}, got shapes {tuple(mean.shape)} and {tuple(log_variance.shape)}.")
-    if not (torch.is_floating_point(mean) and torch.is_floating_point(log_variance)):
-        raise InputError(f"{wanted}, of floating type, got {mean.dtype} and {log_variance.dtype}.")
-    for name, array in (("mean", mean), ("log_variance", log_variance)):
-        if not torch.isfinite(array).all():
-            raise InputError(
-                f"the encoder returned a {name} that is not finite; the model may have diverged."
-            )
-    if log_variance.max() > 60:
-        raise InputError(
-            f"the encoder's log_variance reaches {float(log_variance.max()):.3g}, a variance beyond all scale; "
-            "return the logarithm of the variance, not the variance or its exponential."
-        )
-    return DiagonalGaussian(mean, log_variance)
-
-
-class _Columns:
-    """Arrays filled batch by batch."""
-
-    def __init__(self, n_samples: int) -> None:
-        self.n_samples = n_samples
-        self.position = 0
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def add(self, **columns: Tensor) -> None:
-        rows = 0
-        for name, values in columns.items():
-            rows = len(values)
-            if name not in self.arrays:
-                self.arrays[name] = np.empty((self.n_samples, *values.shape[1:]), dtype=np.float32)
-            if self.arrays[name].shape[1] != values.shape[1]:
-                raise InputError(
-                    f"the encoder returned {self.arrays[name].shape[1]} latents for one batch and "
-                    f"{values.shape[1]} for another; the number must not change."
-                )
-            self.arrays[name][self.position : self.position + rows] = values.float().cpu().numpy()
-        self.position += rows
-
-
-def _prior_fields(model: Model) -> dict[str, Any]:
+def _prior_fields(model: AbstractModel) -> dict[str, Any]:
     """What passive means; a conditional prior's moments were collected sample by sample."""
     fields: dict[str, Any] = {
         "meaning_of_passive": model.prior.meaning_of_passive,
         "prior_is_factorised": model.prior.is_factorised,
     }
-    if not model.blueprint.n_auxiliary:
+    if not model.n_auxiliary:
         mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
         fields |= {"prior_mean": mean, "prior_variance": variance}
     return fields
@@ -179,10 +257,10 @@ def _assemble(
 
 
 def auxiliary_of(
-    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+    model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Float[Tensor, "sample auxiliary"] | None:
     """What encoder and prior are given beside the observations, on the model's device; mostly nothing."""
-    if not model.blueprint.n_auxiliary:
+    if not model.n_auxiliary:
         return None
     return auxiliary_values(dataset, indices).to(model.device, model.dtype)
 
@@ -208,14 +286,14 @@ def choose_observations(
     model: Any, data: Any, n_samples: int | None, seed: int
 ) -> tuple[AbstractDataset, Int[np.ndarray, " sample"]]:
     """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
-    if not isinstance(model, Model):
+    if not isinstance(model, AbstractModel):
         raise InputError(
-            f"model must be a model of ours, with encoder and decoder, got {type(model).__name__}."
+            f"model must have an encoder and a decoder, got {type(model).__name__}; wrap yours with polariscope.wrap."
         )
     dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
-    if tuple(dataset.shape) != model.blueprint.shape:
+    if tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"the model was trained on observations of shape {model.blueprint.shape}, got data of shape "
+            f"the model was trained on observations of shape {model.shape}, got data of shape "
             f"{tuple(dataset.shape)}; use data like those it was trained on."
         )
     if n_samples is not None and n_samples < 1:
@@ -227,20 +305,10 @@ def choose_observations(
     )
 
 
-def _as_dataset(model: Model, array: Any) -> AbstractDataset:
+def _as_dataset(model: AbstractModel, array: Any) -> AbstractDataset:
     """An array as data are: images of bytes divided by 255, those of floats in [0, 1] or refused."""
     from polariscope.data.own.arrays import from_arrays
 
-    shape = model.blueprint.shape
+    shape = model.shape
     as_in_model = len(shape) == 3 and tuple(getattr(array, "shape", ()))[1:] == shape
     return from_arrays(array, layout="channels-first" if as_in_model else None)
-
-
-def posteriors(
-    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
-) -> Iterator[tuple[Float[Tensor, "sample *shape"], AbstractPosteriorDistribution]]:
-    """Batches of observations and q(z|x) for them; to be read inside ``torch.inference_mode``."""
-    for first in range(0, len(indices), DECODER_BATCH):
-        rows = indices[first : first + DECODER_BATCH]
-        x = model.place(torch.from_numpy(dataset.values(rows)))
-        yield x, model.encode(x, auxiliary_of(model, dataset, rows))

@@ -20,6 +20,7 @@ from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoo
 from polariscope.models.nets import AbstractNet, Initialisation, Trunk, initialise, net
 from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
 from polariscope.models.priors import AbstractPrior, prior
+from polariscope.models.protocol import AbstractModel
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -110,7 +111,7 @@ class Decoder(nn.Module):
         return self.head(self.trunk(z))
 
 
-class Model(nn.Module):
+class Model(AbstractModel):
     """A variational autoencoder: ``encode`` gives q(z|x), ``decode`` gives p(x|z), ``prior`` is p(z)."""
 
     def __init__(
@@ -118,9 +119,10 @@ class Model(nn.Module):
     ) -> None:
         super().__init__()
         self.blueprint = blueprint
-        self.folder: Path | None = None  # the run it belongs to, where its representation is kept
-        self.step: int | None = None  # how long it was trained, where that is known
         b = blueprint
+        self.n_auxiliary = b.n_auxiliary
+        self.has_density = b.posterior.has_density
+        self.is_diagonal = b.posterior.is_diagonal
         encoder = b.net.encoder(b.shape, b.n_auxiliary)
         self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
         self.decoder = (
@@ -136,6 +138,14 @@ class Model(nn.Module):
     @property
     def n_latents(self) -> int:
         return self.blueprint.n_latents
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.blueprint.shape
+
+    @property
+    def has_decoder(self) -> bool:
+        return self.decoder is not None
 
     @property
     def device(self) -> torch.device:
@@ -180,13 +190,14 @@ class Model(nn.Module):
     def activations(
         self,
         x: Float[Tensor, "sample *shape"],
-        generator: torch.Generator,
+        noise: Float[Tensor, "sample latent"],
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
         """Name and activation of every layer in network order.
 
         ``input``, ``encoder/1`` …, ``mean``, ``variance``, ``sampled``, ``decoder/1`` …; the last decoder layer
-        is the raw output (logits for a Bernoulli likelihood). The names are :attr:`layer_names`.
+        is the raw output (logits for a Bernoulli likelihood). The names are :attr:`layer_names`; the sampled layer is
+        the posterior at standard normal ``noise``.
         """
         yield "input", x
         features = x
@@ -194,7 +205,7 @@ class Model(nn.Module):
             features = activation
             yield f"encoder/{number}", activation
         q = self.encoder.head(features)
-        z = q.sample(generator)
+        z = q.at(noise)
         yield "mean", q.mean
         yield "variance", q.variance
         yield "sampled", z

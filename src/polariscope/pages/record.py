@@ -141,7 +141,7 @@ def make_record(
         scores, sampled = sampled, None
     parts: dict[str, Any] = {
         "decomposition": _newest(run, "decomposition", step),
-        "geometry": None if model.decoder is None else run.geometry(chosen["alpha"], **where),
+        "geometry": None if not model.has_decoder else run.geometry(chosen["alpha"], **where),
         "similarity": _newest(run, "comparison", step),
         "size": _newest(run, "size", step),
     }

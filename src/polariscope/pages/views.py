@@ -8,12 +8,12 @@ import math
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.seeds import derive, generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.geometry.decoder import BATCH
 from polariscope.geometry.latents import Scale, range_of
 from polariscope.geometry.traversals import (
     MOST_VALUES,
@@ -23,8 +23,8 @@ from polariscope.geometry.traversals import (
     traverse,
     traverse_plane,
 )
-from polariscope.models.inference import auxiliary_of, posteriors
-from polariscope.models.model import Model
+from polariscope.models.inference import Seen, auxiliary_of, batch_size, chunks, collect, looking
+from polariscope.models.protocol import AbstractModel
 
 N_SHOWN = 10
 N_SAMPLES = 30
@@ -84,7 +84,7 @@ class Views:
 
 
 def views(
-    model: Model,
+    model: AbstractModel,
     dataset: AbstractDataset,
     held_out: Int[np.ndarray, " sample"],
     representation: Representation,
@@ -92,7 +92,7 @@ def views(
     seed: int,
 ) -> Views | None:
     """What the decoder makes of moved codes, of held-out observations and of the prior; None without a decoder."""
-    if model.decoder is None:
+    if not model.has_decoder:
         return None
     judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
     reconstructions = reconstruct(model, dataset, held_out[:judged])
@@ -109,12 +109,12 @@ def views(
 
 
 def move_two(
-    model: Model, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
+    model: AbstractModel, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
 ) -> tuple[Plane | None, Scale]:
     """Images of the two latents that say most, moved together from the most typical observation."""
     in_use = [j for j in regime.order if regime.types[j] != "passive"]
     centre, deviation, scale = range_of(model, representation, seed)
-    if len(in_use) < 2 or len(model.blueprint.shape) != 3:
+    if len(in_use) < 2 or len(model.shape) != 3:
         return None, scale
     code = representation.mean[central_sample(representation, centre, deviation)]
     n_steps = max(3, min(N_STEPS, math.isqrt(MOST_VALUES // dataset.n_features)))
@@ -123,29 +123,31 @@ def move_two(
 
 
 def reconstruct(
-    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+    model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Reconstructions:
     """Observations and the decoder's mean at their posterior means."""
-    inputs, outputs = [], []
-    with torch.inference_mode():
-        for x, posterior in posteriors(model, dataset, indices):
-            inputs.append(x.float().cpu().numpy())
-            outputs.append(model.decode(posterior.mean).mean.float().cpu().numpy())
-    return Reconstructions(indices, np.concatenate(inputs), np.concatenate(outputs))
+
+    def compute(seen: Seen) -> dict[str, Tensor]:
+        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).mean}
+
+    found = collect(model, dataset, indices, compute)
+    return Reconstructions(indices, found["inputs"], found["outputs"])
 
 
-def sample_prior(model: Model, dataset: AbstractDataset, seed: int) -> PriorSamples:
+def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
     """Draws from the prior through the decoder."""
     noise = torch.Generator(model.device).manual_seed(derive(seed, "report", "prior samples"))
     chosen = generator(seed, "report", "auxiliary values")
     means, draws = [], []
-    with torch.inference_mode():
-        for first in range(0, N_SAMPLES if len(model.blueprint.shape) == 3 else N_JUDGED, BATCH):
-            u = auxiliary_of(model, dataset, chosen.integers(len(dataset), size=BATCH))
-            likelihood = model.decode(model.prior.given(u).sample(BATCH, noise).to(model.dtype))
-            if first < N_SAMPLES:
+    n_draws = N_SAMPLES if len(model.shape) == 3 else N_JUDGED
+    with looking(model):
+        for rows in chunks(n_draws, batch_size(dataset.n_features)):
+            count = rows.stop - rows.start
+            u = auxiliary_of(model, dataset, chosen.integers(len(dataset), size=count))
+            likelihood = model.decode(model.prior.given(u).sample(count, noise).to(model.dtype))
+            if rows.start < N_SAMPLES:
                 means.append(likelihood.mean.float().cpu().numpy())
-            if len(model.blueprint.shape) == 1:
+            if len(model.shape) == 1:
                 draws.append(likelihood.sample(noise).float().cpu().numpy())
     deviations = np.concatenate(draws).std(axis=0) if draws else None
     return PriorSamples(np.concatenate(means)[:N_SAMPLES], deviations)

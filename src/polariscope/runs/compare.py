@@ -17,6 +17,7 @@ from polariscope.layers.compare import compare_layers
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.sources import Source
 from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run
 
 # Remedies in Python's words; the command line puts its own in their place.
@@ -114,7 +115,7 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         run = item if isinstance(item, Run) else Run(item)
         run.digest(step)  # refuses what has no such model, before anything is computed
         return Source(run.name, group or run.name, functools.partial(_load, run, step), None, run.path)
-    if isinstance(item, Model):
+    if isinstance(item, AbstractModel):
         label = item.folder.resolve().name if item.folder else f"model {number}"
         return Source(label, group or label, lambda: item, None, item.folder)
     if isinstance(item, Mapping) and item:

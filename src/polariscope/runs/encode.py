@@ -9,7 +9,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run, choose_samples
 
 
@@ -41,7 +41,7 @@ def encode(
         raise InputError(
             f"model must be a model, a run folder or a function that returns (mean, log_variance), got {model!r}."
         )
-    if isinstance(model, Model) and model.folder is not None:
+    if isinstance(model, AbstractModel) and model.folder is not None:
         return Run(model.folder, data).representation_of(model, n_samples, seed, part)
     if data is None:
         raise InputError("data must be given for a model that does not belong to a run.")

@@ -26,6 +26,7 @@ from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
 from polariscope.models.inference import represent
 from polariscope.models.model import Model, read_model
+from polariscope.models.protocol import AbstractModel
 from polariscope.storage import is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
@@ -173,12 +174,12 @@ class Run:
         return self.representation_of(self.model(step), n_samples, seed, part)
 
     def representation_of(
-        self, model: Model, n_samples: Any = 10_000, seed: int = 0, part: Any = "all"
+        self, model: AbstractModel, n_samples: Any = 10_000, seed: int = 0, part: Any = "all"
     ) -> Representation:
         """The same of a model at hand; it is kept under its own digest, so it may have been changed."""
         dataset = self.data()
         indices = choose_samples(dataset, n_samples, seed, part, self.split)
-        if tuple(dataset.shape) == model.blueprint.shape:
+        if tuple(dataset.shape) == model.shape:
             settings = {"n_samples": len(indices), "seed": seed}
             key = Key("representation", model.digest, dataset.fingerprint, part, model.step, settings)
             self.used.add(self.folder.artefacts.file(key, ".safetensors"))

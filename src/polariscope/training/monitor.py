@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,12 @@ from torch import Tensor, nn
 
 from polariscope.analysis.regime.types import TYPES, classify
 from polariscope.core.seeds import derive
+from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
 from polariscope.models.priors import AbstractPriorDistribution
 from polariscope.objectives import AbstractObjective, Batch
 from polariscope.training.feed import Feed
-
-BATCH = 256
 
 
 class Probe:
@@ -41,6 +41,9 @@ class Probe:
             self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
         return dataclasses.replace(self._batches[start, stop], step=step)
 
+    def _chunks(self, n_samples: int) -> Iterator[slice]:
+        return chunks(n_samples, batch_size(self.feed.data.n_features))
+
     def _generator(self, name: str) -> torch.Generator:
         return torch.Generator(self.feed.model.device).manual_seed(derive(self.feed.seed, name))
 
@@ -51,13 +54,13 @@ class Probe:
         noise = self._generator("probe")
         variances, ratios, rates = [], [], []
         n_samples = min(n_samples, len(self.indices))
-        for start in range(0, n_samples, BATCH):
-            batch = self._batch(start, min(start + BATCH, n_samples), 0)
+        for rows in self._chunks(n_samples):
+            batch = self._batch(rows.start, rows.stop, 0)
             q = model.encode(batch.x, batch.auxiliary)
             prior = model.prior.given(batch.auxiliary)
             variances.append(q.variance)
             ratios.append(q.variance / passive_variance(model, prior))
-            if model.blueprint.posterior.has_density:
+            if model.has_density:
                 rates.append(kl(q, prior, q.sample(noise)))
         variance, ratio = (torch.cat(parts).double().cpu().numpy() for parts in (variances, ratios))
         types = classify(ratio.mean(0), ratio.var(0))
@@ -73,8 +76,8 @@ class Probe:
         """Mean of each term of the loss over all samples of the probe."""
         noise = self._generator("validation")
         sums: dict[str, float] = {}
-        for start in range(0, len(self.indices), BATCH):
-            stop = min(start + BATCH, len(self.indices))
+        for rows in self._chunks(len(self.indices)):
+            start, stop = rows.start, rows.stop
             batch = self._batch(start, stop, step)
             terms = objective.terms(self.feed.model, batch, noise, self.companion)
             for name, term in terms.items():

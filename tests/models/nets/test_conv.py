@@ -88,7 +88,10 @@ def test_other_shapes_are_refused_with_a_remedy(shape: tuple[int, ...], words: s
 def test_layers_shrink_and_grow_as_in_the_table() -> None:
     model = conv_model()
     x = torch.zeros(2, 1, 64, 64)
-    shapes = {name: tuple(layer.shape[1:]) for name, layer in model.activations(x, torch.Generator())}
+    shapes = {
+        name: tuple(layer.shape[1:])
+        for name, layer in model.activations(x, torch.zeros(len(x), model.n_latents))
+    }
     assert shapes == {
         "input": (1, 64, 64),
         "encoder/1": (32, 32, 32),

@@ -92,10 +92,10 @@ def diagnose(
     found = _representation(representation, arrays, seed)
     _check_size(found)
     regime = _diagnose(found, alpha, n_bootstrap, seed)
-    if not found.sampled_was_drawn:
-        return regime
-    note = "sampled was not given: it is one draw from N(mean, variance), made here."
-    return dataclasses.replace(regime, notes=(note, *regime.notes))
+    notes = found.notes
+    if found.sampled_was_drawn:
+        notes = ("sampled was not given: it is one draw from N(mean, variance), made here.", *notes)
+    return dataclasses.replace(regime, notes=(*notes, *regime.notes))
 
 
 def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, seed: int) -> Regime:

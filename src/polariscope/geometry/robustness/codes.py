@@ -6,16 +6,14 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
-from polariscope.geometry.decoder import BATCH, decoder_function, evaluating
-from polariscope.models.inference import auxiliary_of
-from polariscope.models.model import Model
+from polariscope.geometry.decoder import decoder_function
+from polariscope.models.inference import look, looking
 from polariscope.models.posteriors import kl
+from polariscope.models.protocol import AbstractModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,19 +27,22 @@ class ObservedCodes:
 
 
 def encode_values(
-    model: Model, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"], x: np.ndarray, seed: int
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    x: np.ndarray,
+    seed: int,
 ) -> ObservedCodes:
     """Codes and outputs of ``x``, which stand in for the observations at ``indices``."""
     decoder = decoder_function(model)
-    noise = torch.Generator(model.device).manual_seed(derive(seed, "geometry", "robustness"))
     means, rates, outputs, distributions = [], [], [], []
-    with torch.inference_mode(), evaluating(model):
-        for first in range(0, len(x), BATCH):
-            u = auxiliary_of(model, dataset, indices[first : first + BATCH])
-            q = model.encode(model.place(torch.from_numpy(x[first : first + BATCH])), u)
+    with looking(model):
+        for seen in look(model, dataset, indices, values=x):
+            q = seen.posterior
             means.append(q.mean.double().cpu().numpy())
-            if model.blueprint.posterior.has_density:
-                rates.append(kl(q, model.prior.given(u), q.sample(noise)).double().cpu().numpy())
+            if model.has_density:
+                z = seen.draw(seed, "geometry", "robustness")
+                rates.append(kl(q, model.prior.given(seen.auxiliary), z).double().cpu().numpy())
             outputs.append(decoder(q.mean).float().cpu().numpy())
             distributions.append(q)
     mean = np.concatenate(means)

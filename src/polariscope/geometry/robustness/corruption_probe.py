@@ -16,7 +16,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
 from polariscope.models.inference import choose_observations
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 from polariscope.numerics.distances import squared_distances
 
 
@@ -87,7 +87,7 @@ def corruption_probe(
 
 
 def _compare(
-    model: Model,
+    model: AbstractModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     x: np.ndarray,
@@ -99,7 +99,7 @@ def _compare(
     if total.sum() == 0:
         raise InputError("the clean codes never vary: all latents are passive, and nothing can be lost.")
     shift = None
-    if model.blueprint.posterior.has_density and model.blueprint.posterior.is_diagonal:
+    if model.has_density and model.is_diagonal:
         with torch.inference_mode():
             parts = [
                 b.kl_to_normal(a.mean, a.log_variance)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from polariscope.core.errors import InputError
 from polariscope.geometry.robustness.codes import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
-from polariscope.models.model import Model
+from polariscope.models.protocol import AbstractModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def shift_probe(model: Any, data: Any, others: Any, *, n_samples: int | None = 5
     :func:`polariscope.geometry.robustness.corruptions.triangles` draws.
     Reference: mushom2020 §5.6: a shape not in the data, and inverted colours; the numbers are ours.
     """
-    if isinstance(model, Model) and model.blueprint.n_auxiliary:
+    if isinstance(model, AbstractModel) and model.n_auxiliary:
         raise InputError(
             "other observations have no auxiliary values, which this model needs to encode them."
         )

@@ -34,8 +34,15 @@ class AbstractPosteriorDistribution(abc.ABC):
         """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); a point has none."""
 
     @abc.abstractmethod
+    def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
+        """The draw that standard normal ``noise`` is turned into, differentiable in the parameters."""
+
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
         """One draw per sample, differentiable in the parameters."""
+        noise = torch.randn(
+            self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
+        )
+        return self.at(noise)
 
     @abc.abstractmethod
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:

@@ -36,8 +36,11 @@ class PointMass(AbstractPosteriorDistribution):
             "a deterministic encoder has no entropy: the determinant of its covariance is 0; use posterior='diagonal'."
         )
 
-    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+    def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         return self.mean
+
+    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+        return self.mean  # draws nothing, so that the noise of a deterministic model is nobody's
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         raise InputError("a deterministic encoder has no density; use posterior='diagonal'.")

@@ -27,10 +27,7 @@ class DiagonalGaussian(AbstractPosteriorDistribution):
     def log_determinant(self) -> Float[Tensor, " sample"]:
         return self.log_variance.sum(1)
 
-    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        noise = torch.randn(
-            self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
-        )
+    def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         return self.mean + torch.exp(0.5 * self.log_variance) * noise
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:

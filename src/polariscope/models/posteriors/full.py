@@ -52,10 +52,7 @@ class FullGaussian(AbstractPosteriorDistribution):
         """Variance of each latent that comes from those before it, Σ_jj − L_jj²."""
         return (self.below**2).sum(2)
 
-    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        noise = torch.randn(
-            self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
-        )
+    def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         shared = (self.below @ noise[:, :, None])[:, :, 0]
         return self.mean + torch.exp(0.5 * self.log_conditional_variance) * noise + shared
 

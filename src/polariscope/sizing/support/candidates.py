@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.models.inference import decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
 from polariscope.sizing import AbstractCandidates, Curves
@@ -27,7 +27,6 @@ N_SAMPLES = 10_000
 N_LOOKED_AT = 512
 """Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
 LOOK_EVERY = 25
-BATCH = 256
 
 Watcher = Callable[[int, int, float], None]
 """Told at every look the number of latents, the step and Σ E[σ²]."""
@@ -129,14 +128,8 @@ class TrainedCandidates(AbstractCandidates):
         representation = self.representation(n_latents, steps, **changes)
         assert representation.indices is not None
         inputs = self.data.values(representation.indices)
-        outputs = []
-        with torch.inference_mode():
-            for first in range(0, len(inputs), BATCH):
-                z = torch.from_numpy(representation.sampled[first : first + BATCH])
-                outputs.append(
-                    model.decode(z.to(device=model.device, dtype=model.dtype)).mean.float().cpu().numpy()
-                )
-        return _rows(inputs), _rows(np.concatenate(outputs))
+        outputs = decode_codes(model, representation.sampled)
+        return _rows(inputs), _rows(outputs)
 
     def observations(self) -> Float[np.ndarray, "sample feature"]:
         chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]

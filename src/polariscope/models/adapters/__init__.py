@@ -1,0 +1,1 @@
+"""Models of other libraries, wrapped into the protocol that analyses use."""

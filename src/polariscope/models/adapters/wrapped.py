@@ -1,0 +1,301 @@
+"""A model of two modules or functions from any library."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, check_word
+from polariscope.core.options import build
+from polariscope.models.adapters.outputs import read_outputs, read_posterior, to_logits
+from polariscope.models.inference import looking
+from polariscope.models.likelihoods import AbstractLikelihoodDistribution
+from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
+from polariscope.models.likelihoods.gaussian import GaussianDistribution
+from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.priors import AbstractPriorModule
+from polariscope.models.priors import family as priors
+from polariscope.models.protocol import AbstractModel
+
+LIKELIHOODS = ("auto", "bernoulli", "bernoulli-logits", "gaussian")
+SECONDS = ("log_variance", "variance", "std")
+
+
+class WrappedModel(AbstractModel):
+    """What analyses need, from an encoder and perhaps a decoder; arguments as in :func:`wrap`."""
+
+    def __init__(
+        self,
+        encoder: Callable[..., Any],
+        decoder: Callable[..., Any] | None = None,
+        *,
+        likelihood: str = "auto",
+        variance: float = 1.0,
+        shape: Sequence[int] | None = None,
+        second: str = "log_variance",
+        prior: Any = "isotropic",
+        layers: Sequence[str] | None = None,
+        name: str = "wrapped",
+    ) -> None:
+        super().__init__()
+        check_word("likelihood of a wrapped decoder", likelihood, LIKELIHOODS)
+        check_word("second", second, SECONDS)
+        for part, given in (("encoder", encoder), ("decoder", decoder)):
+            if given is not None and not callable(given):
+                raise InputError(f"{part} must be a module or a function, got {type(given).__name__}.")
+        self.encoder, self.decoder = encoder, decoder
+        self.likelihood, self.variance, self.second = likelihood, float(variance), second
+        self.layers = None if layers is None else tuple(layers)
+        self.name = name
+        self.notes: list[str] = []
+        self._shape: tuple[int, ...] = () if shape is None else tuple(int(size) for size in shape)
+        self._recipe = prior
+        self._code_shape: tuple[int, ...] = ()
+        self._prior: AbstractPriorModule | None = None
+        self._check_layers()
+        if self._shape:
+            with looking(self):
+                q = self.encode(self.place(torch.zeros(2, *self._shape)))
+                if decoder is not None:
+                    self.decode(q.mean)
+
+    # What it is.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def n_latents(self) -> int:
+        return self.prior.n_latents
+
+    @property
+    def has_decoder(self) -> bool:
+        return self.decoder is not None
+
+    @property
+    def prior(self) -> AbstractPriorModule:  # type: ignore[override]
+        if self._prior is None:
+            raise InputError("the number of latents is not known before something was encoded; give a shape.")
+        return self._prior
+
+    @property
+    def device(self) -> torch.device:
+        first = next(self.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        kinds = [weight.dtype for weight in self.parameters() if weight.is_floating_point()]
+        return kinds[0] if kinds else torch.get_default_dtype()
+
+    @property
+    def digest(self) -> str:
+        """Hash of the weights and of what is known of the functions: their source or, without one, their name."""
+        settings = [self.likelihood, self.variance, self.second, list(self._shape), str(self._recipe)]
+        sources = [_source(part) for part in (self.encoder, self.decoder)]
+        return files.digest([settings, sources, files.digest_tensors(self.state_dict())])
+
+    # What it does.
+
+    def encode(
+        self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
+    ) -> DiagonalGaussian:
+        encoded = read_posterior(self.encoder(x), len(x), self.second)  # type: ignore[arg-type]
+        self._shape = self._shape or tuple(x.shape[1:])
+        self._code_shape = encoded.code_shape
+        mean, log_variance = encoded.posterior.mean, encoded.posterior.log_variance
+        if self._prior is None:
+            self._prior = build(priors, self._recipe).build(mean.shape[1], None, 0, torch.Generator())
+            assert self._prior is not None
+            self._prior.to(device=mean.device, dtype=mean.dtype)
+            if len(encoded.code_shape) > 1:
+                sizes = " × ".join(map(str, encoded.code_shape))
+                self.notes.append(f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents.")
+        if mean.shape[1] != self._prior.n_latents:
+            raise InputError(
+                f"the encoder returned {self._prior.n_latents} latents for one batch and {mean.shape[1]} for another; "
+                "the number must not change."
+            )
+        return DiagonalGaussian(mean, log_variance)
+
+    def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
+        if self.decoder is None:
+            raise InputError("this model has no decoder: it was wrapped without one.")
+        codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
+        outputs = read_outputs(self.decoder(codes), len(z))
+        if self._shape and tuple(outputs.shape[1:]) != self._shape:
+            if outputs[0].numel() != int(torch.tensor(self._shape).prod()):
+                raise InputError(
+                    f"the decoder must return observations of shape {self._shape}, got {tuple(outputs.shape[1:])}."
+                )
+            outputs = outputs.reshape(len(z), *self._shape)
+        return self._distribution(outputs)
+
+    def _distribution(self, outputs: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
+        if self.likelihood == "auto":
+            in_unit_interval = bool((outputs >= 0).all() and (outputs <= 1).all())
+            self.likelihood = "bernoulli" if in_unit_interval else "gaussian"
+            what = (
+                "in [0, 1], so they are taken as probabilities" if in_unit_interval else "not all in [0, 1]"
+            )
+            self.notes.append(f"The decoder's outputs are {what}: the likelihood is {self.likelihood}.")
+        if self.likelihood == "gaussian":
+            return GaussianDistribution(outputs, torch.log(torch.full_like(outputs[:1], self.variance)).max())
+        if self.likelihood == "bernoulli-logits":
+            return BernoulliDistribution(outputs)
+        if outputs.min() < 0 or outputs.max() > 1:
+            raise InputError(
+                "likelihood 'bernoulli' takes the decoder's outputs as probabilities, got "
+                f"{float(outputs.min()):.3g} to {float(outputs.max()):.3g}; for logits choose 'bernoulli-logits', "
+                "else 'gaussian'."
+            )
+        return BernoulliDistribution(to_logits(outputs))
+
+    def activations(
+        self,
+        x: Float[Tensor, "sample *shape"],
+        noise: Float[Tensor, "sample latent"],
+        auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
+    ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
+        yield "input", x
+        with self._listening("encoder") as heard:
+            q = self.encode(x)
+        yield from heard
+        yield "mean", q.mean
+        yield "variance", q.variance
+        z = q.at(noise)
+        yield "sampled", z
+        if self.decoder is None:
+            return
+        with self._listening("decoder") as heard:
+            outputs = self.decode(z).mean
+        yield from heard
+        if not isinstance(self.decoder, nn.Module):
+            yield "decoder/output", outputs
+
+    # Its layers, by name.
+
+    def _chosen(self, part: str) -> dict[str, nn.Module]:
+        """The modules of a part that are listened to: those named, or all without parts of their own."""
+        module = getattr(self, part)
+        if not isinstance(module, nn.Module):
+            return {}
+        found = {name: child for name, child in module.named_modules() if name}
+        if self.layers is None:
+            return {name: child for name, child in found.items() if not list(child.children())}
+        return {
+            name: child
+            for name, child in found.items()
+            if name in self.layers or f"{part}/{name}" in self.layers
+        }
+
+    def _check_layers(self) -> None:
+        known = [
+            name
+            for part in ("encoder", "decoder")
+            if isinstance(module := getattr(self, part), nn.Module)
+            for name, _ in module.named_modules()
+            if name
+        ]
+        for name in self.layers or ():
+            check_word(
+                "layer", name.partition("/")[2] if name.startswith(("encoder/", "decoder/")) else name, known
+            )
+
+    @contextlib.contextmanager
+    def _listening(self, part: str) -> Iterator[list[tuple[str, Tensor]]]:
+        """Collects what the chosen modules of a part return, in the order in which they run."""
+        heard: list[tuple[str, Tensor]] = []
+        counts: dict[str, int] = {}
+
+        def listen(name: str, output: Any) -> None:
+            if isinstance(output, (tuple, list)) and output:
+                output = output[0]
+            if isinstance(output, Tensor) and output.ndim > 1:
+                counts[name] = counts.get(name, 0) + 1
+                label = name if counts[name] == 1 else f"{name} ({counts[name]})"
+                heard.append((f"{part}/{label}", output))
+
+        hooks = [
+            module.register_forward_hook(lambda _, __, output, name=name: listen(name, output))
+            for name, module in self._chosen(part).items()
+        ]
+        try:
+            yield heard
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def __repr__(self) -> str:
+        parts = [f"encoder {_label(self.encoder)}"]
+        parts += [f"decoder {_label(self.decoder)}, likelihood {self.likelihood}"] if self.has_decoder else []
+        shape = [f"observations of {' × '.join(map(str, self._shape))}"] if self._shape else []
+        latents = [f"{self._prior.n_latents} latents"] if self._prior is not None else []
+        return f"<{self.name}: {'; '.join([*parts, *shape, *latents])}>"
+
+
+def wrap(
+    encoder: Callable[..., Any],
+    decoder: Callable[..., Any] | None = None,
+    *,
+    likelihood: str = "auto",
+    variance: float = 1.0,
+    shape: Sequence[int] | None = None,
+    second: str = "log_variance",
+    prior: Any = "isotropic",
+    layers: Sequence[str] | None = None,
+    name: str = "wrapped",
+) -> WrappedModel:
+    """Make a model of an encoder and a decoder from any library, which all analyses take like one of ours.
+
+    :param encoder: a module or function from a batch of observations to a posterior, in any of the customary forms:
+        ``(mean, log_variance)``, also with a draw behind; a mapping or object that names its parts (mean, mu,
+        embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
+        Codes of several axes are flattened.
+    :param decoder: (default None) a module or function from a batch of latents to observations.
+    :param likelihood: (default "auto") what the decoder returns: "bernoulli" probabilities, "bernoulli-logits",
+        "gaussian" means; auto: probabilities where all are in [0, 1], else means.
+    :param variance: (default 1) variance of every value, for "gaussian".
+    :param shape: (default: that of the first batch) shape of one observation, without the batch. With it the model is
+        tried at once on a batch of zeros.
+    :param second: (default "log_variance") what the second array of a pair is; or "variance", "std".
+    :param prior: (default "isotropic") name of a prior, or a mapping with its options.
+    :param layers: (default: every module without parts) names of the modules that ``compare`` looks at.
+    :param name: (default "wrapped") what reports call it.
+    """
+    return WrappedModel(
+        encoder,
+        decoder,
+        likelihood=likelihood,
+        variance=variance,
+        shape=shape,
+        second=second,
+        prior=prior,
+        layers=layers,
+        name=name,
+    )
+
+
+def _source(part: Any) -> str:
+    """What is known of a function without running it."""
+    if part is None or isinstance(part, nn.Module):
+        return repr(part)
+    try:
+        return hashlib.sha256(inspect.getsource(part).encode()).hexdigest()
+    except (OSError, TypeError):
+        return getattr(part, "__qualname__", type(part).__name__)
+
+
+def _label(part: Any) -> str:
+    return (
+        type(part).__name__ if isinstance(part, nn.Module) else getattr(part, "__name__", type(part).__name__)
+    )

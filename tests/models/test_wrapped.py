@@ -1,0 +1,201 @@
+"""Models of other libraries: every customary output gives the same codes, and analyses take them like ours."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import polariscope as ps
+from polariscope.core.errors import InputError
+from polariscope.geometry.loss_split import split_reconstruction
+from polariscope.geometry.orthogonality import decoder_orthogonality
+from polariscope.training.plan import plan
+
+ROWS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+WEIGHTS = torch.from_numpy(np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32))
+
+
+def mean_of(x):
+    return x @ WEIGHTS
+
+
+def log_variance_of(x):
+    return -1 - torch.tanh(x @ WEIGHTS)
+
+
+@dataclasses.dataclass
+class Output:
+    embedding: torch.Tensor
+    log_covariance: torch.Tensor
+
+
+class Latent:
+    """As diffusers has it: a distribution with mean, logvar, std and var."""
+
+    def __init__(self, mean, log_variance):
+        self.mean, self.logvar = mean, log_variance
+        self.std, self.var = torch.exp(0.5 * log_variance), torch.exp(log_variance)
+
+    def sample(self):
+        raise AssertionError("we draw ourselves")
+
+
+KINDS = {
+    "pair": lambda x: (mean_of(x), log_variance_of(x)),
+    "triple": lambda x: (mean_of(x), log_variance_of(x), mean_of(x) * 7),
+    "arrays": lambda x: (mean_of(x).numpy(), log_variance_of(x).numpy()),
+    "dict mu logvar": lambda x: {"mu": mean_of(x), "logvar": log_variance_of(x), "z": x},
+    "dict mean variance": lambda x: {"mean": mean_of(x), "variance": torch.exp(log_variance_of(x))},
+    "dict mean std": lambda x: {"mean": mean_of(x), "std": torch.exp(0.5 * log_variance_of(x))},
+    "object": lambda x: Output(mean_of(x), log_variance_of(x)),
+    "namespace": lambda x: SimpleNamespace(latent_dist=Latent(mean_of(x), log_variance_of(x))),
+    "normal": lambda x: torch.distributions.Normal(mean_of(x), torch.exp(0.5 * log_variance_of(x))),
+    "independent": lambda x: torch.distributions.Independent(
+        torch.distributions.Normal(mean_of(x), torch.exp(0.5 * log_variance_of(x))), 1
+    ),
+    "image codes": lambda x: (mean_of(x).reshape(-1, 1, 2, 2), log_variance_of(x).reshape(-1, 1, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_customary_output_gives_the_same_codes(kind):
+    rep = ps.encode(KINDS[kind], ROWS)
+    x = torch.from_numpy(ROWS)
+    np.testing.assert_allclose(rep.mean, mean_of(x).numpy(), atol=1e-6)
+    np.testing.assert_allclose(rep.variance, torch.exp(log_variance_of(x)).numpy(), rtol=1e-5)
+    expected = ps.encode(KINDS["pair"], ROWS)
+    np.testing.assert_allclose(rep.sampled, expected.sampled, atol=1e-5)
+    np.testing.assert_allclose(rep.rate, expected.rate, rtol=1e-4, atol=1e-5)
+    flattened = any("flattened to 4 latents" in note for note in ps.diagnose(rep).notes)
+    assert flattened is (kind == "image codes")
+
+
+def test_the_second_array_may_be_a_variance_or_a_standard_deviation():
+    expected = ps.encode(KINDS["pair"], ROWS)
+    for second, power in (("variance", 1.0), ("std", 0.5)):
+        encoder = lambda x, power=power: (mean_of(x), torch.exp(power * log_variance_of(x)))  # noqa: E731
+        rep = ps.encode(ps.wrap(encoder, second=second), ROWS)
+        np.testing.assert_allclose(rep.variance, expected.variance, rtol=1e-5)
+        with pytest.raises(InputError, match=rf"{second} must not be negative.*looks like a log-variance"):
+            ps.encode(ps.wrap(KINDS["pair"], second=second), ROWS)
+    with pytest.raises(InputError, match=r"no second named 'sigma'"):
+        ps.wrap(KINDS["pair"], second="sigma")
+    with pytest.raises(InputError, match=r"log_variance reaches .* beyond all scale"):
+        ps.encode(lambda x: (mean_of(x), mean_of(x) * 0 + 100), ROWS)
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return (
+        plan(ps.from_arrays(ROWS), net="mlp", n_latents=4, likelihood_variance=0.5).blueprint.build(3).eval()
+    )
+
+
+@pytest.fixture(scope="module")
+def wrapped(ours):
+    """Our own model, taken apart and wrapped as if it came from elsewhere."""
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = ours.encoder.trunk, ours.encoder.head
+
+        def forward(self, x):
+            q = self.head(self.body(x))
+            return q.mean, q.log_variance
+
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = ours.decoder.trunk
+
+        def forward(self, z):
+            return SimpleNamespace(reconstruction=self.body(z))
+
+    return ps.wrap(Encoder(), Decoder(), likelihood="gaussian", variance=0.5, shape=(6,))
+
+
+def test_analyses_take_a_wrapped_model_like_ours(ours, wrapped):
+    mine, theirs = (ps.encode(model, ROWS) for model in (ours, wrapped))
+    for name in ("mean", "variance", "sampled", "rate"):
+        np.testing.assert_allclose(getattr(theirs, name), getattr(mine, name), rtol=1e-5, atol=1e-6)
+    assert ps.diagnose(theirs).types == ps.diagnose(mine).types
+    splits = [split_reconstruction(model, ROWS).total for model in (ours, wrapped)]
+    assert splits[0] == pytest.approx(splits[1], rel=1e-5)
+    distances = [decoder_orthogonality(model, mine.mean, n_points=20).value for model in (ours, wrapped)]
+    assert distances[0] == pytest.approx(distances[1], rel=1e-5)
+    x = torch.from_numpy(ROWS[:5])
+    with torch.inference_mode():
+        z = ours.encode(x).mean
+        torch.testing.assert_close(wrapped.decode(z).log_density(x), ours.decode(z).log_density(x))
+
+
+def test_layers_are_compared_by_the_names_of_the_modules(ours, wrapped):
+    found = ps.compare([ours, wrapped], ROWS, n_samples=100)
+    names = found.layers_of[1]
+    assert names[0] == "input"
+    assert any(name.startswith("encoder/body") for name in names)
+    assert [name for name in names if "/" not in name] == ["input", "mean", "variance", "sampled"]
+    assert found.average().matching()["mean"][0] == pytest.approx(1, abs=1e-6)
+    chosen = ps.wrap(
+        wrapped.encoder, wrapped.decoder, likelihood="gaussian", shape=(6,), layers=["head.mean"]
+    )
+    assert ps.compare([chosen], ROWS, n_samples=100).layers == (
+        *("input", "encoder/head.mean", "mean", "variance", "sampled"),
+    )
+    with pytest.raises(InputError, match="no layer named 'bodyy'"):
+        ps.wrap(wrapped.encoder, layers=["bodyy"])
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "bernoulli-logits", "auto"])
+def test_probabilities_and_logits_are_the_same_likelihood(likelihood):
+    weights = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    squash = (lambda x: x) if likelihood == "bernoulli-logits" else torch.sigmoid
+    model = ps.wrap(KINDS["pair"], lambda z: squash(z @ weights), likelihood=likelihood, shape=(6,))
+    z, x = torch.randn(8, 4), torch.rand(8, 6)
+    expected = -nn.functional.binary_cross_entropy_with_logits(z @ weights, x, reduction="none").sum(1)
+    torch.testing.assert_close(model.decode(z).log_density(x), expected, rtol=1e-4, atol=1e-4)
+    if likelihood == "auto":
+        assert "taken as probabilities: the likelihood is bernoulli" in model.notes[0]
+
+
+@pytest.mark.usefixtures("unannotated")
+def test_what_cannot_be_wrapped_is_refused_in_words():
+    with pytest.raises(InputError, match="encoder must be a module or a function, got int"):
+        ps.wrap(3)
+    with pytest.raises(InputError, match=r"takes the decoder's outputs as probabilities.*bernoulli-logits"):
+        ps.wrap(KINDS["pair"], lambda z: z[:, :1].expand(-1, 6) + 5, likelihood="bernoulli", shape=(6,))
+    with pytest.raises(InputError, match=r"must return observations of shape \(6,\), got \(4,\)"):
+        ps.wrap(KINDS["pair"], lambda z: z, shape=(6,))
+    with pytest.raises(InputError, match="it was wrapped without one"):
+        ps.wrap(KINDS["pair"], shape=(6,)).decode(torch.zeros(1, 4))
+
+
+def test_codes_of_several_axes_reach_the_decoder_in_their_shape():
+    seen = []
+
+    def decoder(z):
+        seen.append(tuple(z.shape[1:]))
+        return z.flatten(1) @ torch.ones(4, 6)
+
+    model = ps.wrap(KINDS["image codes"], decoder, likelihood="gaussian", shape=(6,))
+    assert model.n_latents == 4
+    assert model.decode(torch.zeros(3, 4)).mean.shape == (3, 6)
+    assert set(seen) == {(1, 2, 2)}
+
+
+def test_a_wrapped_model_says_what_it_is_and_its_digest_follows_its_weights(wrapped):
+    assert "encoder Encoder; decoder Decoder, likelihood gaussian; observations of 6; 4 latents" in repr(
+        wrapped
+    )
+    before = wrapped.digest
+    weight = next(wrapped.encoder.parameters())
+    with torch.no_grad():
+        weight += 1
+        assert wrapped.digest != before
+        weight -= 1
