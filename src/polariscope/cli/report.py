@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from polariscope.cli.app import Step
+from polariscope.cli.app import Step, open_target
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="The folder of a run, or codes.")],
     samples: Annotated[
         int | None,
         typer.Option(help="Observations to diagnose. [as the newest diagnosis, else 10000]", min=2),
@@ -24,17 +24,23 @@ def report(
         int | None, typer.Option(help="Which observations. [as the newest diagnosis, else 0]")
     ] = None,
     step: Step = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write it. [in the run's folder, or beside the file]", metavar="FILE"),
+    ] = None,
 ) -> None:
-    """Write everything about a run on one HTML page.
+    """Write everything about a run, or about codes from any library, on one HTML page.
 
     The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison. With
-    --samples, --alpha or --seed it shows the diagnosis with these settings. What else is kept is listed at its end.
+    --samples, --alpha or --seed it shows the diagnosis with these settings. What else is kept is listed at its end. Of
+    a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
     """
     from polariscope.pages.report import report as write_report
 
+    open_target(run, samples, step)  # refuses options that mean nothing to a file
     asked = {"n_samples": samples, "alpha": alpha, "seed": seed}
     given = {name: value for name, value in asked.items() if value is not None}
-    tell_report(write_report(run, step=step, **given))  # type: ignore[arg-type]
+    tell_report(write_report(run, out=out, step=step, **given))  # type: ignore[arg-type]
 
 
 def tell_report(file: Path) -> None:

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.types import VariableType
 from polariscope.analysis.representation import Representation
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import as_dataset
+from polariscope.models.inference import represent
+from polariscope.models.protocol import AbstractModel
+from polariscope.pages import words
 from polariscope.pages.series import Histogram, History, Source, histograms, read_history, representatives
 from polariscope.pages.views import Views, views
-from polariscope.runs.run import Run
+from polariscope.runs.run import Run, choose_samples
 from polariscope.storage.artefacts import Artefact
 
 if TYPE_CHECKING:
@@ -57,18 +64,25 @@ class ConditionalMoments:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReportRecord:
-    """A finished run: what was asked for, what happened, what came out."""
+    """What a page is about: a run, a model from elsewhere, or codes alone."""
 
     name: str
-    """Name of the run's folder."""
-    settings: dict[str, Any]
-    """What was asked for."""
+    """Name of the run's folder, of the model or of the file of codes."""
+    facts: tuple[tuple[str, str], ...]
+    """What it is, in a few words each: data, objective, net …"""
+    settings: dict[str, Any] | None
+    """What was asked for; None unless it is a run of ours."""
     step: int | None
     """Of a checkpoint, its step; None for the finished model."""
+    shape: tuple[int, ...]
+    """Of one observation; empty where only codes are known."""
+    has_rate: bool
+    """Whether posteriors have a KL to the prior; those of a deterministic encoder have none."""
     n_observations: int
     factors: tuple[tuple[str, int], ...]
     """Name and number of values of each known factor; 0 values: continuous."""
-    history: History
+    history: History | None
+    """How it was trained; None unless it is a run of ours."""
     regime: Regime
     histograms: dict[Source, Histogram]
     representatives: dict[VariableType, int]
@@ -81,21 +95,21 @@ class ReportRecord:
     """What the decoder shows; None for a model without."""
     notes: tuple[str, ...]
     """Where the report should be read with care."""
-    size: Size | None
+    size: Size | None = None
     """How the number of latents was found, when an answer is kept with the run."""
-    decomposition: Decomposition | None
+    decomposition: Decomposition | None = None
     """The parts of the rate, when they were computed."""
-    scores: Scores | None
+    scores: Scores | None = None
     """Metrics and probes, when there are any of this model; of the mean representation, if both are there."""
-    sampled_scores: Scores | None
+    sampled_scores: Scores | None = None
     """Those of the sampled representation, beside ``scores``."""
-    geometry: Geometry | None
+    geometry: Geometry | None = None
     """What is measured of the decoder; None for a model without."""
-    similarity: Comparison | None
+    similarity: Comparison | None = None
     """Layers compared, when this model was."""
-    others: tuple[Row, ...]
+    others: tuple[Row, ...] = ()
     """What else is kept with the run."""
-    damaged: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
     """Files that cannot be shown, since they do not match their hash."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
@@ -103,13 +117,8 @@ class ReportRecord:
         return None if self.prior is None else (float(self.prior[latent, 0]), float(self.prior[latent, 1]))
 
     @property
-    def has_rate(self) -> bool:
-        """Whether posteriors have a KL to the prior; those of a deterministic encoder have none."""
-        return self.history.kl is not None
-
-    @property
     def is_image(self) -> bool:
-        return len(self.settings["model"]["shape"]) == 3
+        return len(self.shape) == 3
 
 
 Newest = Literal["newest"]
@@ -147,16 +156,12 @@ def make_record(
     }
     return ReportRecord(
         name=run.name,
+        facts=_facts_of_run(run, step),
         settings=run.settings,
         step=step,
-        n_observations=len(dataset),
-        factors=tuple(zip(dataset.factor_names, dataset.factor_sizes, strict=True)),
         history=history,
-        regime=regime,
-        histograms=histograms(representation),
-        representatives=representatives(regime),
-        prior=_normal_prior(representation) if history.kl is not None else None,
-        conditional=_conditional_prior(representation),
+        **_of_data(dataset),
+        **_of_codes(representation, regime, has_rate=history.kl is not None),
         views=views(model, dataset, run.split().test, representation, regime, chosen["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         scores=scores,
@@ -164,6 +169,116 @@ def make_record(
         others=_rows([artefact for artefact in run.artefacts() if artefact.path not in run.used]),
         damaged=tuple(sorted(path.name for path in damaged)),
         **parts,
+    )
+
+
+def record_of_model(
+    model: AbstractModel,
+    data: Any,
+    *,
+    n_samples: int | None = 10_000,
+    seed: int = 0,
+    alpha: float = 0.1,
+) -> ReportRecord:
+    """Compute the page of a model that belongs to no run, on the data given."""
+    dataset = as_dataset(data)
+    representation = represent(model, dataset, choose_samples(dataset, n_samples, seed, "all", None), seed)
+    regime = diagnose(representation, alpha=alpha, seed=seed)
+    others = generator(seed, "report", "held out").permutation(len(dataset))
+    geometry = None
+    if model.has_decoder:
+        from polariscope.geometry.summary import summarise
+
+        geometry = summarise(model, dataset, representation, regime, seed=seed)
+    name = str(getattr(model, "name", type(model).__name__))
+    sizes = " × ".join(map(str, dataset.shape))
+    facts: dict[str, str] = {
+        "model": str(name),
+        "data": f"{dataset.name}, {len(dataset):,} observations of {sizes}",
+        "latents": str(regime.n_latents),
+        **({"likelihood": str(getattr(model, "likelihood", ""))} if model.has_decoder else {}),
+        "diagnosed on": f"{regime.n_samples:,} observations, α = {regime.alpha:g}",
+    }
+    return ReportRecord(
+        name=name,
+        facts=tuple(facts.items()),
+        settings=None,
+        step=model.step,
+        history=None,
+        **_of_data(dataset),
+        **_of_codes(representation, regime, has_rate=model.has_density),
+        views=views(model, dataset, others, representation, regime, seed),
+        notes=(*getattr(model, "notes", ()), *regime.notes),
+        geometry=geometry,
+    )
+
+
+def record_of_codes(
+    representation: Representation, name: str, *, seed: int = 0, alpha: float = 0.1
+) -> ReportRecord:
+    """Compute the page that codes alone allow: types, distributions, dependence and the parts of the rate."""
+    regime = diagnose(representation, alpha=alpha, seed=seed)
+    has_rate = bool(np.min(representation.variance) > 0)
+    decomposition = None
+    if has_rate:
+        from polariscope.analysis.decomposition import decompose
+
+        decomposition = decompose(representation, seed=seed)
+    factors = representation.factors
+    sizes = () if factors is None else tuple(len(np.unique(column)) for column in factors.T)
+    names = representation.factor_names or tuple(map(str, range(len(sizes))))
+    facts = {
+        "codes": name,
+        "samples": f"{representation.n_samples:,}",
+        "latents": str(regime.n_latents),
+        "diagnosed with": f"α = {regime.alpha:g}",
+    }
+    return ReportRecord(
+        name=name,
+        facts=tuple(facts.items()),
+        settings=None,
+        step=None,
+        history=None,
+        shape=(),
+        n_observations=representation.n_samples,
+        factors=tuple(zip(names, sizes, strict=True)),
+        **_of_codes(representation, regime, has_rate=has_rate),
+        views=None,
+        notes=regime.notes,
+        decomposition=decomposition,
+    )
+
+
+def _of_data(dataset: AbstractDataset) -> dict[str, Any]:
+    return {
+        "shape": tuple(dataset.shape),
+        "n_observations": len(dataset),
+        "factors": tuple(zip(dataset.factor_names, dataset.factor_sizes, strict=True)),
+    }
+
+
+def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool) -> dict[str, Any]:
+    return {
+        "has_rate": has_rate,
+        "regime": regime,
+        "histograms": histograms(representation),
+        "representatives": representatives(regime),
+        "prior": _normal_prior(representation) if has_rate else None,
+        "conditional": _conditional_prior(representation),
+    }
+
+
+def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
+    """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
+    settings = run.settings
+    steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
+    count = settings["model"]["n_latents"]
+    sizes = " × ".join(map(str, settings["model"]["shape"]))
+    return (
+        ("data", f"{settings['data']['name']}, {len(run.data()):,} observations of {sizes}"),
+        ("objective", words.concept(settings["objective"])),
+        ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
+        ("trained", f"{steps}, seed {settings['training']['seed']}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""One page about one run: from a record to an HTML file that needs nothing else."""
+"""One page about a run, a model or codes: from a record to an HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from polariscope import __version__
 from polariscope.analysis.regime.criteria import POLARISED
 from polariscope.analysis.regime.types import TYPES
+from polariscope.analysis.representation import Representation
 from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.models.protocol import AbstractModel
 from polariscope.pages import words
 from polariscope.pages.figures import COLOURS, curves, grids
 from polariscope.pages.figures import regime as figures
-from polariscope.pages.record import Newest, ReportRecord, make_record
+from polariscope.pages.record import Newest, ReportRecord, make_record, record_of_codes, record_of_model
+from polariscope.pages.series import History
 from polariscope.pages.views import N_SHOWN, Views
 from polariscope.storage import report_file
 
@@ -43,15 +48,14 @@ def render(record: ReportRecord) -> str:
         headline=words.headline(record.regime),
         explanation=words.explanation(record.regime, record.has_rate),
         meanings={**words.MEANINGS, "passive": record.regime.meaning_of_passive},
-        objective=words.concept(record.settings["objective"]),
-        groups=words.settings_groups(record.settings),
-        repeat=words.repeat_call(record.settings, record.name),
-        trained=record.step or record.settings["training"]["steps"],
+        groups=[] if record.settings is None else words.settings_groups(record.settings),
+        repeat=None if record.settings is None else words.repeat_call(record.settings, record.name),
+        version=__version__,
         cards=_cards(record),
         latents=_latents(record),
         traversals=None if record.views is None else _traversals(record, record.views),
         decoder=None if record.views is None else _decoder(record, record.views),
-        curves=_curves(record),
+        curves=None if record.history is None else _curves(record, record.history),
         histograms=_histograms(record),
         silhouettes=_silhouettes(record),
         correlations=_correlations(record),
@@ -74,24 +78,12 @@ def _section(view: str, part: Any, *arguments: Any) -> dict[str, Any] | None:
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:
     """Key numbers: the loss and its terms on validation samples, the trace, Δ_KL, the reconstruction."""
-    history, regime = record.history, record.regime
-    cards = [
-        {
-            "name": "loss",
-            "value": words.number(history.validation_loss.last),
-            "unit": "nats",
-            "about": "validation",
-        }
-    ]
-    for name, series in history.validation.items():
-        weight = history.weights.get(name, 1.0)
-        about = "validation" if weight == 1 else f"validation, weight {weight:g}"
-        about = about if weight else "validation, not in the loss"
-        unit = "nats" if weight else ""
-        cards.append({"name": name, "value": words.number(series.last), "unit": unit, "about": about})
+    regime = record.regime
+    cards = [] if record.history is None else _losses(record.history)
     if record.views is not None:
         r_squared = words.number(record.views.reconstructions.r_squared)
-        quality = [{"name": "R²", "value": r_squared, "unit": "", "about": "on held-out data"}]
+        held_out = "on the data given" if record.settings is None else "on held-out data"
+        quality = [{"name": "R²", "value": r_squared, "unit": "", "about": held_out}]
     else:
         quality = []
     if not record.has_rate:
@@ -105,6 +97,21 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
         {"name": Markup("Δ<sub>KL</sub>"), "value": words.percent(delta), "unit": "", "about": state},
         *quality,
     ]
+
+
+def _losses(history: History) -> list[dict[str, str]]:
+    """The loss and its terms on validation samples, where there was a validation."""
+    series, where = history.validation_loss, "validation"
+    if series is None:
+        series, where = history.loss, "training"
+    cards = [{"name": "loss", "value": words.number(series.last), "unit": "nats", "about": where}]
+    for name, series in history.validation.items():
+        weight = history.weights.get(name, 1.0)
+        about = "validation" if weight == 1 else f"validation, weight {weight:g}"
+        about = about if weight else "validation, not in the loss"
+        unit = "nats" if weight else ""
+        cards.append({"name": name, "value": words.number(series.last), "unit": unit, "about": about})
+    return cards
 
 
 def _latents(record: ReportRecord) -> list[dict[str, Any]]:
@@ -203,8 +210,7 @@ def _features(views: Views) -> dict[str, Any]:
     }
 
 
-def _curves(record: ReportRecord) -> dict[str, Any]:
-    history = record.history
+def _curves(record: ReportRecord, history: History) -> dict[str, Any]:
     terms = [curves.draw_term("loss", history.loss, history.validation_loss, "curve-loss")]
     terms += [
         curves.draw_term(
@@ -277,28 +283,69 @@ def _correlations(record: ReportRecord) -> list[Any]:
 
 
 def report(
-    run: str | Path,
+    run: Any,
     data: Any = None,
     *,
+    out: str | Path | None = None,
     n_samples: int | Newest | None = "newest",
     seed: int | Newest = "newest",
     alpha: float | Newest = "newest",
     step: int | None = None,
 ) -> Path:
-    """Write one self-contained page about a run into its folder, and return its path.
+    """Write one self-contained page about a run, a model or codes, and return its path.
 
-    The page shows the newest of each thing that was measured of the model: diagnosis, decomposition, scores,
+    The page of a run shows the newest of each thing that was measured of the model: diagnosis, decomposition, scores,
     comparison. Without a diagnosis, or without the one asked for, it is made first and kept. What else is kept with
-    the run is listed at the end. The same arguments give the same bytes; nothing half-written is left when it fails.
+    the run is listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the training
+    curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left when it
+    fails.
 
-    :param run: the run's folder.
-    :param data: needed when the run was trained on arrays in memory: the same dataset or arrays.
+    :param run: a run's folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
+    :param data: needed for a model, and when a run was trained on arrays in memory: the same dataset or arrays.
+    :param out: (default: in the run's folder, or beside the file of codes) where to write the page.
     :param n_samples: (default: those of the newest diagnosis, else 10,000) observations to diagnose; None for all.
     :param seed: (default: likewise, else 0) seed of their choice and of the noise.
     :param alpha: (default: likewise, else 0.1) tolerance of the rule that names the types.
-    :param step: (default None: the finished model) report on the checkpoint of this step.
+    :param step: (default None: the finished model) report on the checkpoint of this step of a run.
     """
-    record = make_record(run, data, n_samples=n_samples, seed=seed, alpha=alpha, step=step)
-    path = report_file(run)
+    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
+    if isinstance(run, AbstractModel) and run.folder is not None and data is None:
+        run, step = run.folder, step or run.step
+    if isinstance(run, (str, Path)) and not Path(run).is_file():
+        record = make_record(run, data, step=step, **given)
+        path = report_file(run) if out is None else Path(out)
+    else:
+        record, path = _of_something_else(run, data, out, step, given)
     files.write_text(path, render(record))
     return path
+
+
+def _of_something_else(
+    subject: Any, data: Any, out: str | Path | None, step: int | None, given: dict[str, Any]
+) -> tuple[ReportRecord, Path]:
+    """The page of a model or of codes, and where it goes."""
+    if step is not None:
+        raise InputError("step is for run folders; a model has the weights it has.")
+    if isinstance(subject, AbstractModel):
+        if data is None or out is None:
+            raise InputError("the page of a model needs data to look at and a place to be written to (out).")
+        return record_of_model(subject, data, **given), Path(out)
+    if "n_samples" in given or data is not None:
+        raise InputError("of codes every row is used; leave data and n_samples out.")
+    if isinstance(subject, (str, Path)):
+        from polariscope.analysis.codes import load_codes
+
+        file = Path(subject)
+        codes = load_codes(file, given.get("seed", 0))
+        return record_of_codes(codes, file.name, **given), file.with_suffix(".html") if out is None else Path(
+            out
+        )
+    if isinstance(subject, Representation):
+        if out is None:
+            raise InputError("the page of codes needs a place to be written to (out).")
+        return record_of_codes(subject, "codes", **given), Path(out)
+    raise InputError(
+        f"report takes a run folder, a model, a Representation or a file of codes, got {type(subject).__name__}; "
+        "wrap a model of another library with polariscope.wrap."
+    )

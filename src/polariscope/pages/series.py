@@ -38,8 +38,8 @@ class History:
     """Each term on training batches, unweighted, nats."""
     weights: dict[str, float]
     """Weight of each term in the loss at the end."""
-    validation_loss: Series
-    """Weighted sum of the terms on validation samples."""
+    validation_loss: Series | None
+    """Weighted sum of the terms on validation samples; None before the first validation."""
     validation: dict[str, Series]
     """Each term on validation samples, unweighted, nats."""
     steps: Int[np.ndarray, " line"]
@@ -65,7 +65,7 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
         loss=_series(lines, lambda line: line["loss"]),
         terms=_named(lines, "terms"),
         weights=dict(lines[-1]["weights"]),
-        validation_loss=_series(validated, _weighted),
+        validation_loss=_series(validated, _weighted) if validated else None,
         validation=_named(validated, "validation"),
         steps=np.array([line["step"] for line in lines]),
         kl=_kl(lines),
