@@ -327,3 +327,38 @@ def test_a_header_is_read_without_the_tensors_and_a_broken_one_named(tmp_path: P
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(PolariscopeError, match=r"t\.safetensors is damaged"):
         files.read_header(path)
+
+
+def test_a_folder_that_was_being_replaced_is_put_back(tmp_path: Path) -> None:
+    """A kill between the two renames leaves the old folder under another name, and the new one unfinished."""
+    old = tmp_path / f".estimator.abc{files.OLD}"
+    old.mkdir()
+    (old / "whole.txt").write_text("whole")
+    (tmp_path / f".estimator.abc{files.PART}").mkdir()
+    files.write_text(tmp_path / "note.txt", "other")
+    assert (tmp_path / "estimator" / "whole.txt").read_text() == "whole"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["estimator", "note.txt"]
+
+
+def test_where_there_are_no_locks_files_are_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(files.fcntl, "flock", refuse)
+    left = tmp_path / f".a.txt.abc{files.PART}"
+    left.write_text("being written, or left behind: nobody can tell")
+    files.write_text(tmp_path / "a.txt", "a")
+    with files.atomic_folder(tmp_path / "b") as part:
+        (part / "c.txt").write_text("c")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [left.name, "a.txt", "b"]
+
+
+def test_a_folder_that_cannot_be_written_is_named_itself(tmp_path: Path) -> None:
+    def write() -> None:
+        with files.atomic_folder(tmp_path / "step-1") as part, files.atomic(part / "model"):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(files.WriteError, match=r"step-1 could not be written: No space left on device\."):
+        write()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import polariscope as ps
 from kept import artefacts, contents
@@ -204,6 +205,90 @@ def test_nothing_half_written_is_left_by_a_run_that_is_looked_at(path: Path) -> 
     ps.report(path, n_samples=100)
     assert {finding.state for finding in inspect_folder(path)} == {"whole"}
     assert not list(path.rglob("*.part"))
+
+
+def test_a_model_that_is_changed_leaves_the_runs_results_alone(path: Path) -> None:
+    run = ps.open_run(path)
+    expected = diagnose(run.representation(200), seed=0)
+    model = run.model()
+    with torch.no_grad():
+        for weight in model.encoder.parameters():
+            weight *= 0.5
+    assert run.regime(n_samples=200) == expected
+    changed = ps.encode(model, n_samples=200)
+    assert not np.array_equal(changed.mean, run.representation(200).mean)
+
+
+def test_what_is_kept_is_read_without_the_data(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+    ps.train(rows, net="mlp", steps=5, out=tmp_path / "run")
+    kept = ps.open_run(tmp_path / "run", rows)
+    first = [kept.regime(n_samples=100), kept.scores("tc,hoyer", n_samples=100).to_dict()]
+    again = ps.open_run(tmp_path / "run")
+    assert [again.regime(n_samples=100), again.scores("tc,hoyer", n_samples=100).to_dict()] == first
+    with pytest.raises(InputError, match="made from arrays in memory"):
+        again.regime(n_samples=99)
+
+
+def test_the_newest_is_what_was_asked_for_last(path: Path) -> None:
+    run = ps.open_run(path)
+    for alpha in (0.1, 0.3, 0.1):
+        run.regime(alpha, n_samples=200)
+    assert run.newest("regime").key.settings["alpha"] == 0.1
+    run.scores("tc,hoyer", n_samples=300)
+    run.scores("tc", n_samples=200)
+    run.scores("mi", n_samples=300)  # grows the first
+    assert run.newest("scores").key.settings["n_samples"] == 300
+    copied = shutil.copytree(path, path.with_name("copied"))
+    assert ps.open_run(copied).newest("regime").key.settings["alpha"] == 0.1
+    assert [one.number for one in run.artefacts()] == sorted(one.number for one in run.artefacts())
+
+
+def test_a_report_shows_the_files_asked_for(path: Path) -> None:
+    run = ps.open_run(path)
+    run.scores("tc", n_samples=200)
+    run.scores("tc", n_samples=300)
+    run.regime(0.3, n_samples=200)
+    run.regime(0.1, n_samples=200)
+    wanted = [one.path.name for one in artefacts(path, "scores", n_samples=200)]
+    wanted += [one.path.name[:12] for one in artefacts(path, "regime", alpha=0.3)]
+    page = ps.report(path, show=wanted).read_text()
+    assert "representation of 200 observations" in page
+    assert "α = 0.3" in page
+    with pytest.raises(InputError, match="got 'scores-', which several begin with"):
+        ps.report(path, show=["scores-"])
+    with pytest.raises(InputError, match="got 'nothing', which none begins with"):
+        ps.report(path, show=["nothing"])
+
+
+def test_a_report_of_an_early_checkpoint_does_without_what_is_not_there_yet(
+    path: Path, tmp_path: Path
+) -> None:
+    page = ps.report(path, n_samples=100, step=100)
+    assert page.name == "report-step-100.html"
+    with pytest.raises(InputError, match="not of step 3"):
+        ps.report(path, step=3)
+    kept = {"checkpoint_every": 2, "keep_checkpoints": "all", "log_every": 10, "validate_every": 10}
+    data = ps.load_dataset("gaussian", n_samples=300)
+    ps.train(data, net="linear", n_latents=2, steps=10, out=tmp_path / "b", **kept)
+    text = ps.report(tmp_path / "b", n_samples=100, step=4).read_text()
+    assert 'id="training"' not in text
+    ps.train(data, net="linear", n_latents=2, steps=10, out=tmp_path / "c", **{**kept, "log_every": 2})
+    assert ">training</span>" in ps.report(tmp_path / "c", n_samples=100, step=4).read_text()
+
+
+@pytest.mark.usefixtures("unannotated")
+def test_calls_that_mean_nothing_are_refused(path: Path) -> None:
+    run = ps.open_run(path)
+    for call, words in (
+        (lambda: run.model(step="100"), "step must be an integer, got '100'"),
+        (lambda: run.regime(seed=-1), "seed must be an integer from 0, got -1"),
+        (lambda: run.comparison(checkpoints=True, step=100), "give one of them"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+    other = shutil.copytree(path, path.with_name("other"))
+    assert run.comparison(str(other), n_samples=100).models == ("run", "other")
 
 
 COUNT = """

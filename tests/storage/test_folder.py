@@ -201,3 +201,52 @@ def test_inspection_names_what_is_damaged_and_what_can_be_done(copy: Path) -> No
     }
     assert "run the same train command again" in found["model.safetensors"].remedy
     assert f"polariscope diagnose {copy}" in found[regime.name].remedy
+
+
+def test_an_unreadable_model_is_named_alone_and_the_checkpoints_can_still_be_used(copy: Path) -> None:
+    file = copy / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    damaged = [finding.path for finding in inspect_folder(copy) if finding.state == "damaged"]
+    assert damaged == [file]
+    run = ps.open_run(copy)
+    assert run.steps == [15, 20]
+    assert "15" in repr(run) or run.regime(n_samples=50, step=15).n_samples == 50
+    with pytest.raises(PolariscopeError, match=r"model\.safetensors is damaged"):
+        run.model()
+
+
+def test_what_was_mended_is_no_damage(copy: Path) -> None:
+    ps.open_run(copy).regime(n_samples=100)
+    (regime,) = copy.glob("regime-*.json")
+    for change in ('"alpha": 0.1', '"format": 2'):
+        regime.write_text(regime.read_text().replace(change, change[:-1] + "7"))
+        ps.open_run(copy).regime(n_samples=100)
+        states = {finding.path.name: finding.state for finding in inspect_folder(copy)}
+        assert states[regime.name] == "whole"
+        assert states[f"{regime.name}.damaged"] == "set aside"
+
+
+def test_a_run_of_another_format_is_not_inspected_but_refused(copy: Path) -> None:
+    file = copy / "settings.json"
+    file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(PolariscopeError, match="in format 1, and this version reads format 2 only"):
+        inspect_folder(copy)
+
+
+def test_tensorboards_folder_of_a_run_that_failed_is_no_obstacle(tmp_path: Path) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+
+    def fail(step: int, line: object) -> None:
+        raise RuntimeError("the disk is on fire")
+
+    with pytest.raises(RuntimeError, match="on fire"):
+        ps.train(data, steps=5, out=tmp_path / "run", tensorboard=True, progress=fail, **SETTINGS)
+    ps.train(data, steps=5, out=tmp_path / "run", tensorboard=True, **SETTINGS)
+
+
+def test_another_process_that_trains_is_named(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    with RunFolder(copy), pytest.raises(PolariscopeError, match="is being trained by another process"):
+        ps.open_run(copy).model()
+    with pytest.raises(PolariscopeError, match="the run was interrupted"):
+        ps.open_run(copy).model()

@@ -24,6 +24,12 @@ def report(
         int | None, typer.Option(help="Which observations. [as the newest diagnosis, else 0]")
     ] = None,
     step: Step = None,
+    show: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A file kept with the run to show instead of the newest; again for more.", metavar="NAME"
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write it. [in the run's folder, or beside the file]", metavar="FILE"),
@@ -40,7 +46,7 @@ def report(
     open_target(run, samples, step)  # refuses options that mean nothing to a file
     asked = {"n_samples": samples, "alpha": alpha, "seed": seed}
     given = {name: value for name, value in asked.items() if value is not None}
-    tell_report(write_report(run, out=out, step=step, **given))  # type: ignore[arg-type]
+    tell_report(write_report(run, out=out, step=step, show=show or (), **given))  # type: ignore[arg-type]
 
 
 def tell_report(file: Path) -> None:

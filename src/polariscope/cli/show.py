@@ -28,7 +28,7 @@ def show(run: Folder) -> None:
     say(f"{'models':<11}{f'of step {steps}' if steps else 'none yet'}")
     kept = table("what", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",))
     for artefact in opened.artefacts():
-        row = row_of(artefact)
+        row = row_of(artefact, opened.fingerprint)
         kept.add_row(row.kind, row.about, row.step, row.file, row.size)
     if opened.artefacts():
         printer().print(kept)

@@ -26,8 +26,30 @@ if TYPE_CHECKING:
     import torch
 
 
+NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
+
+
 class WriteError(PolariscopeError, OSError):
     """There is no room, or no right, to write a file."""
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> WriteError:
+        """The error for a path, with the system's reason."""
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        made = cls(
+            f"{path} could not be written: {reason}. Nothing half-written was left; make room or choose another place, "
+            "then give the same command again."
+        )
+        made.errno = error.errno  # a folder of files names itself, not the file inside
+        return made
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _NoLocksError(Exception):
+    """The file system has no locks, so that nobody can tell leftovers from what is being written."""
 
 
 def fsync_folder(folder: Path) -> None:
@@ -41,6 +63,8 @@ def fsync_folder(folder: Path) -> None:
 
 PART = ".polariscope.part"
 """End of the names of files that are being written."""
+OLD = f".old{PART}"
+"""End of the names of folders that are being replaced."""
 
 
 @contextlib.contextmanager
@@ -67,7 +91,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             if file.is_file():
                 _flush(file)
         fsync_folder(part)
-        old = part.with_name(f"{part.name.removesuffix(PART)}.old{PART}")
+        old = part.with_name(f"{part.name.removesuffix(PART)}{OLD}")
         if path.exists():
             path.rename(old)  # deleting it in place could be cut short and leave half a folder under its name
         part.rename(path)
@@ -86,8 +110,12 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
             part = Path(name)
             if handle is not None:
                 os.close(handle)
-            lock = _lock(part)
-            if fcntl is None or (lock is not None and part.exists()):
+            try:
+                lock = _lock(part)
+            except _NoLocksError:
+                lock = None
+                break
+            if lock is not None and part.exists():
                 break  # else somebody took it for a leftover before it was locked
         try:
             yield part
@@ -96,41 +124,57 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
             if lock is not None:
                 os.close(lock)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES):
+        if error.errno not in NOT_WRITABLE:
             raise
-        raise WriteError(
-            f"{path} could not be written: {error.strerror}. Nothing half-written was left; make room or choose "
-            "another place, then give the same command again."
-        ) from error
+        raise WriteError.of(path, error) from error
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Delete what killed processes left in ``folder``; what is being written now is locked and stays."""
-    removed = []
-    for part in folder.glob(f".*{PART}"):
-        lock = _lock(part)
+    """Delete what killed processes left in ``folder``; what is being written now is locked and stays.
+
+    A folder that was put aside for a new one that never came is put back.
+    """
+    removed: list[Path] = []
+    for part in sorted(folder.glob(f".*{PART}")):
+        try:
+            lock = _lock(part)
+        except _NoLocksError:
+            return removed
         if lock is None:
             continue
         try:
-            _remove(part)
+            target = _target(part)
+            if part.name.endswith(OLD) and not target.exists():
+                part.rename(target)
+            else:
+                _remove(part)
             removed.append(part)
+        except OSError:  # a read-only disk
+            continue
         finally:
             os.close(lock)
     return removed
 
 
+def _target(part: Path) -> Path:
+    """What a part was to become: ``.NAME.RANDOM[.old].polariscope.part`` is of NAME."""
+    return part.with_name(part.name[1:].removesuffix(PART).removesuffix(".old").rpartition(".")[0])
+
+
 def _lock(part: Path) -> int | None:
     """A handle on a file or folder that only one process can have; None when another has it, or it is gone."""
     if fcntl is None:
-        return None
+        raise _NoLocksError
     try:
         handle = os.open(part, os.O_RDONLY)
     except OSError:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
         os.close(handle)
+        if error.errno in NO_LOCKS:
+            raise _NoLocksError from None
         return None
     return handle
 

@@ -68,6 +68,10 @@ def load(folder: Path, device: str) -> VAE:
 
     from polariscope.estimators.vae import VAE
 
+    if not folder.exists() and folder.parent.is_dir():
+        files.remove_leftovers(
+            folder.parent
+        )  # puts back one that was being replaced when its writer was killed
     if not (folder / ESTIMATOR).exists():
         raise InputError(f"{folder} is not a saved estimator: it has no {ESTIMATOR}; make one with VAE.save.")
     tensors, record = files.read_tensors(folder / ESTIMATOR)

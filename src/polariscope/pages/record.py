@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +18,7 @@ from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.types import VariableType
 from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
@@ -132,27 +135,32 @@ def make_record(
     seed: int | Newest = "newest",
     alpha: float | Newest = "newest",
     step: int | None = None,
+    show: Sequence[str] = (),
 ) -> ReportRecord:
     """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
     run = Run(path, data)
+    chosen_files = _chosen_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():
         logger.warning(
             "%s It is not in the report; 'polariscope check %s' says what to do.", reason, run.path
         )
-    history = read_history([line for line in run.log() if step is None or line["step"] <= step])
-    chosen = _diagnosis(run, step, {"n_samples": n_samples, "seed": seed, "alpha": alpha})
+    run.digest(step)  # refuses a step of which there is no model
+    lines = [line for line in run.log() if step is None or line["step"] <= step]
+    history = read_history(lines) if lines or step is None else None
+    chosen = _diagnosis(run, step, {"n_samples": n_samples, "seed": seed, "alpha": alpha}, chosen_files)
     regime = run.regime(**chosen, step=step)
     where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
-    scores, sampled = (_newest(run, "scores", step, source=source) for source in ("mean", "sampled"))
+    newest = functools.partial(_newest, run, chosen_files)
+    scores, sampled = (newest("scores", step, source=source) for source in ("mean", "sampled"))
     if scores is None:
         scores, sampled = sampled, None
     parts: dict[str, Any] = {
-        "decomposition": _newest(run, "decomposition", step),
+        "decomposition": newest("decomposition", step),
         "geometry": None if not model.has_decoder else run.geometry(chosen["alpha"], **where),
-        "similarity": _newest(run, "comparison", step),
-        "size": _newest(run, "size", step),
+        "similarity": newest("comparison", step),
+        "size": newest("size", step),
     }
     return ReportRecord(
         name=run.name,
@@ -161,12 +169,12 @@ def make_record(
         step=step,
         history=history,
         **_of_data(dataset),
-        **_of_codes(representation, regime, has_rate=history.kl is not None),
+        **_of_codes(representation, regime, has_rate=model.has_density),
         views=views(model, dataset, run.split().test, representation, regime, chosen["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         scores=scores,
         sampled_scores=sampled,
-        others=_rows([artefact for artefact in run.artefacts() if artefact.path not in run.used]),
+        others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
         damaged=tuple(sorted(path.name for path in damaged)),
         **parts,
     )
@@ -182,7 +190,9 @@ def record_of_model(
 ) -> ReportRecord:
     """Compute the page of a model that belongs to no run, on the data given."""
     dataset = as_dataset(data)
-    representation = represent(model, dataset, choose_samples(dataset, n_samples, seed, "all", None), seed)
+    representation = represent(
+        model, dataset, choose_samples(len(dataset), n_samples, seed, "all", None), seed
+    )
     regime = diagnose(representation, alpha=alpha, seed=seed)
     others = generator(seed, "report", "held out").permutation(len(dataset))
     geometry = None
@@ -282,12 +292,17 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _diagnosis(run: Run, step: int | None, asked: dict[str, Any]) -> dict[str, Any]:
+def _diagnosis(
+    run: Run, step: int | None, asked: dict[str, Any], chosen: Sequence[Artefact]
+) -> dict[str, Any]:
     """The settings of the diagnosis that is shown: the newest that fits what is asked for, else a new one."""
+    for artefact in chosen:
+        if artefact.kind == "regime":
+            return {**artefact.key.settings, "part": artefact.key.part}
     given = {name: value for name, value in asked.items() if value != "newest"}
     matching = dict(given)
     if "n_samples" in given:  # as many as there are, at most
-        count, everything = given["n_samples"], len(run.data())
+        count, everything = given["n_samples"], run.n_observations
         matching["n_samples"] = everything if count is None else min(count, everything)
     newest = run.newest("regime", step, **matching)
     if newest is not None:
@@ -295,9 +310,25 @@ def _diagnosis(run: Run, step: int | None, asked: dict[str, Any]) -> dict[str, A
     return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": "all", **given}
 
 
-def _newest(run: Run, kind: str, step: int | None, **settings: Any) -> Any:
-    """The record of a kind that was made last, if there is one of this model."""
-    artefact = run.newest(kind, step, **settings)
+def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
+    """The artefacts that are asked for by the beginning of their file's name; unknown ones are refused."""
+    found = []
+    for word in [show] if isinstance(show, str) else show:
+        matching = [one for one in run.artefacts() if one.path.name.startswith(word)]
+        if len(matching) != 1:
+            names = ", ".join(one.path.name for one in matching or run.artefacts())
+            raise InputError(
+                f"show must name one of the files kept with {run.path}, got {word!r}, which "
+                f"{'none begins with' if not matching else 'several begin with'}: {names}."
+            )
+        found += matching
+    return found
+
+
+def _newest(run: Run, chosen: Sequence[Artefact], kind: str, step: int | None, **settings: Any) -> Any:
+    """The record of a kind that was asked for, or the last one of this model, if there is any."""
+    artefact = next((one for one in chosen if one.kind == kind and one.matches(**settings)), None)
+    artefact = artefact or run.newest(kind, step, **settings)
     stored = None if artefact is None else run.read(artefact)
     if stored is None:
         return None
@@ -305,12 +336,12 @@ def _newest(run: Run, kind: str, step: int | None, **settings: Any) -> Any:
     return getattr(importlib.import_module(module), name).from_dict(stored)
 
 
-def _rows(others: list[Artefact]) -> tuple[Row, ...]:
+def _rows(others: list[Artefact], fingerprint: str) -> tuple[Row, ...]:
     if not others:
         return ()
     from polariscope.runs.listing import row_of
 
-    return tuple(map(row_of, others))
+    return tuple(row_of(artefact, fingerprint) for artefact in others)
 
 
 def _normal_prior(representation: Representation) -> Float[np.ndarray, "latent 2"] | None:

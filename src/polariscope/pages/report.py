@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,7 @@ def report(
     seed: int | Newest = "newest",
     alpha: float | Newest = "newest",
     step: int | None = None,
+    show: Sequence[str] = (),
 ) -> Path:
     """Write one self-contained page about a run, a model or codes, and return its path.
 
@@ -307,14 +309,16 @@ def report(
     :param seed: (default: likewise, else 0) seed of their choice and of the noise.
     :param alpha: (default: likewise, else 0.1) tolerance of the rule that names the types.
     :param step: (default None: the finished model) report on the checkpoint of this step of a run.
+    :param show: (default: the newest of each kind) names of files kept with a run, or their beginnings, to show
+        instead: ``show=["scores-61e6"]``.
     """
     asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         run, step = run.folder, step or run.step
     if isinstance(run, (str, Path)) and not Path(run).is_file():
-        record = make_record(run, data, step=step, **given)
-        path = report_file(run) if out is None else Path(out)
+        record = make_record(run, data, step=step, show=show, **given)
+        path = report_file(run, step) if out is None else Path(out)
     else:
         record, path = _of_something_else(run, data, out, step, given)
     files.write_text(path, render(record))

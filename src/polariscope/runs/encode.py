@@ -46,4 +46,4 @@ def encode(
     if data is None:
         raise InputError("data must be given for a model that does not belong to a run.")
     dataset = as_dataset(data)
-    return represent(model, dataset, choose_samples(dataset, n_samples, seed, part, None), seed)
+    return represent(model, dataset, choose_samples(len(dataset), n_samples, seed, part, None), seed)

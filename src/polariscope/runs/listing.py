@@ -8,7 +8,7 @@ from typing import Any
 
 from polariscope.storage.artefacts import Artefact
 
-HIDDEN = ("models", "n_bootstrap")
+HIDDEN = ("models",)
 """Settings that say nothing to a reader: hashes, and what is the same for all."""
 WORDS = {"n_samples": "samples", "n_points": "points", "n_observations": "observations"}
 
@@ -25,10 +25,15 @@ class Row:
     size: str
 
 
-def row_of(artefact: Artefact) -> Row:
-    """An artefact in words."""
+def row_of(artefact: Artefact, fingerprint: str | None = None) -> Row:
+    """An artefact in words.
+
+    :param fingerprint: that of the run's data; what was measured on others says so.
+    """
     key = artefact.key
-    parts = [f"part {key.part}"] if key.part != "all" else []
+    parts = ["on other data"] if fingerprint is not None and key.data != fingerprint else []
+    parts += [", ".join(artefact.names)] if artefact.names else []
+    parts += [f"part {key.part}"] if key.part != "all" else []
     parts += _settings(key.settings) if key.kind != "size" else [str(key.settings.get("method", ""))]
     return Row(
         kind=key.kind,
@@ -41,10 +46,16 @@ def row_of(artefact: Artefact) -> Row:
 
 def _settings(settings: Mapping[str, Any]) -> list[str]:
     return [
-        f"{value:,} {WORDS[name]}" if name in WORDS and value is not None else f"{name} {_value(value)}"
+        f"{value:,} {WORDS[name]}" if name in WORDS else f"{name} {_value(value)}"
         for name, value in settings.items()
-        if name not in HIDDEN and not (value is None or value is False or value in ([], {}, [[None]]))
+        if not _says_nothing(name, value)
     ]
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether a setting is a hash, at its usual value, or not there."""
+    usual = value is None or value is False or value in ([], {}, [[None]])
+    return usual or name in HIDDEN or (name, value) == ("n_bootstrap", 200)
 
 
 def _value(value: Any) -> str:

@@ -59,7 +59,7 @@ class Run:
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None if data is None else as_dataset(data)
         self._data = self._given
-        self._models: dict[tuple[int | None, str], Model] = {}
+        self._models: dict[int | None, Model] = {}  # never handed out, so that they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}
         self.used: set[Path] = set()
         """Files of the artefacts that were read or made through this object."""
@@ -99,13 +99,23 @@ class Run:
         return self._data
 
     @property
+    def fingerprint(self) -> str:
+        """Hash of the data; known without opening them, unless others were given."""
+        return self.settings["data"]["fingerprint"] if self._given is None else self._given.fingerprint
+
+    @property
+    def n_observations(self) -> int:
+        """Number of observations in the data; known without opening them."""
+        return self.settings["n_observations"] if self._given is None else len(self._given)
+
+    @property
     def has_its_own_data(self) -> bool:
         """Whether :meth:`data` are those the run was trained on."""
-        return self.data().fingerprint == self.settings["data"]["fingerprint"]
+        return self.fingerprint == self.settings["data"]["fingerprint"]
 
     def split(self) -> Split:
         """Training, validation and test indices of :meth:`data`."""
-        return TrainSettings(**self.settings["training"]).split(len(self.data()))
+        return TrainSettings(**self.settings["training"]).split(self.n_observations)
 
     def model(self, step: int | None = None, device: str = "cpu") -> Model:
         """The finished model, or the one of a checkpoint.
@@ -113,15 +123,27 @@ class Run:
         :param step: (default None: the finished model) a step of which a checkpoint was kept; see :attr:`steps`.
         :param device: (default "cpu") where to put it, as PyTorch names it.
         """
-        if (step, device) not in self._models:
-            model = read_model(self._model_file(step), device)
-            model.folder = self.path
-            self._models[step, device] = model
-        return self._models[step, device]
+        model = read_model(self._model_file(step), device)
+        model.folder = self.path
+        return model
+
+    def _model(self, step: int | None) -> Model:
+        """The model that is measured; callers get others, which they may change."""
+        if step not in self._models:
+            self._models[step] = self.model(step)
+        return self._models[step]
 
     def _model_file(self, step: int | None) -> Path:
+        if step is not None and (isinstance(step, bool) or not isinstance(step, int | np.integer)):
+            raise InputError(f"step must be an integer, got {step!r}.")
         finished = self.folder.finished_steps
         if step is None and finished is None:
+            self.folder.model_header()  # names a model that is there and damaged
+            if self.folder.is_held:
+                raise InputError(
+                    f"{self.path} is being trained by another process, and has no finished model yet; wait for "
+                    f"it{self._or_a_step()}."
+                )
             raise InputError(
                 f"{self.path} has no finished model: the run was interrupted; run the same train command again to "
                 f"resume it{self._or_a_step()}."
@@ -171,22 +193,20 @@ class Run:
         :param part: (default "all") or "train", "validation", "test".
         :param step: (default None: the finished model) the checkpoint of this step.
         """
-        return self.representation_of(self.model(step), n_samples, seed, part)
+        return self.representation_of(self._model(step), n_samples, seed, part)
 
     def representation_of(
         self, model: AbstractModel, n_samples: Any = 10_000, seed: int = 0, part: Any = "all"
     ) -> Representation:
         """The same of a model at hand; it is kept under its own digest, so it may have been changed."""
-        dataset = self.data()
-        indices = choose_samples(dataset, n_samples, seed, part, self.split)
-        if tuple(dataset.shape) == model.shape:
-            settings = {"n_samples": len(indices), "seed": seed}
-            key = Key("representation", model.digest, dataset.fingerprint, part, model.step, settings)
-            self.used.add(self.folder.artefacts.file(key, ".safetensors"))
-            kept = self.folder.artefacts.read_arrays(key)
-            if kept is not None:
-                return Representation.from_arrays(*kept)
-        representation = represent(model, dataset, indices, seed)  # refuses data of another shape
+        indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
+        settings = {"n_samples": len(indices), "seed": seed}
+        key = Key("representation", model.digest, self.fingerprint, part, model.step, settings)
+        self.used.add(self.folder.artefacts.file(key, ".safetensors"))
+        kept = self.folder.artefacts.read_arrays(key)
+        if kept is not None:
+            return Representation.from_arrays(*kept)
+        representation = represent(model, self.data(), indices, seed)  # refuses data of another shape
         with self._keeping("representation"):
             self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
         return representation
@@ -271,6 +291,7 @@ class Run:
         earlier = None if stored is None else Scores.from_dict(stored)
         missing = [word for word in words if earlier is None or not earlier.holds(word)]
         if not missing and earlier is not None:
+            self.folder.artefacts.ask(self.folder.artefacts.file(key))
             return earlier.only(words)
         rep = self.representation(n_samples, seed, part, step)
         found = score(
@@ -285,6 +306,7 @@ class Run:
         if found.scores:
             with self._keeping("scores"):
                 found = Scores.from_dict(self.folder.artefacts.keep(key, found.to_dict(), join))
+                self.folder.artefacts.ask(self.folder.artefacts.file(key))
         return found.only(words)
 
     def geometry(
@@ -313,7 +335,7 @@ class Run:
         def compute() -> Geometry:
             where: dict[str, Any] = {"n_samples": n_samples, "seed": seed, "part": part, "step": step}
             return summarise(
-                self.model(step),
+                self._model(step),
                 self.data(),
                 self.representation(**where),
                 self.regime(alpha, **where),
@@ -326,7 +348,7 @@ class Run:
 
     def comparison(
         self,
-        others: Sequence[str | Path | Run] = (),
+        others: str | Path | Run | Sequence[str | Path | Run] = (),
         measure: str = "cka",
         n_samples: Any = 5000,
         seed: int = 0,
@@ -349,7 +371,12 @@ class Run:
         from polariscope.layers.comparison import Comparison
         from polariscope.runs.compare import compare
 
-        runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
+        if checkpoints is not False and step is not None:
+            raise InputError(
+                "step and checkpoints both say which models of a run are meant; give one of them."
+            )
+        several = [others] if isinstance(others, (str, Path, Run)) else others
+        runs = [self, *(other if isinstance(other, Run) else Run(other) for other in several)]
         wanted = {run: _steps_of(run, checkpoints, step) for run in runs}
         digests = [run.digest(one) for run in runs for one in wanted[run]]
         settings: dict[str, Any] = {
@@ -386,14 +413,14 @@ class Run:
         return tuple(self.folder.artefacts)
 
     def newest(self, kind: str, step: int | None = None, **settings: Any) -> Artefact | None:
-        """The last artefact of a kind that was made of a model with these settings; None without one.
+        """The artefact of a kind that was asked for last, of a model with these settings; None without one.
 
-        Those of other data than :meth:`data` do not count, unless the kind is about several models.
+        Those of other data than :meth:`data` do not count.
         """
-        digest, data = self.digest(step), self.data().fingerprint
+        digest, data = self.digest(step), self.fingerprint
         found = [
             artefact
-            for artefact in self.artefacts()
+            for artefact in self.folder.artefacts.by_asking()
             if artefact.kind == kind
             and artefact.matches(**settings)
             and artefact.key.data == data
@@ -407,12 +434,14 @@ class Run:
         return self.folder.artefacts.read(artefact.key)
 
     def _chosen(self, n_samples: Any, seed: int, part: Any) -> dict[str, Any]:
-        indices = choose_samples(self.data(), n_samples, seed, part, self.split)
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(f"seed must be an integer from 0, got {seed!r}.")
+        indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
         return {"n_samples": len(indices), "seed": seed}
 
     def _key(self, kind: str, step: int | None, part: str, settings: Mapping[str, Any]) -> Key:
         digest, done = self._digest(step)
-        return Key(kind, digest, self.data().fingerprint, part, done, settings)
+        return Key(kind, digest, self.fingerprint, part, done, settings)
 
     def _record(self, key: Key, kind: type[Record], compute: Callable[[], Record]) -> Record:
         """The record kept under a key; computed and kept if there is none that can be read."""
@@ -422,6 +451,7 @@ class Run:
             stored = compute().to_dict()  # type: ignore[attr-defined]
             with self._keeping(key.kind):
                 stored = self.folder.artefacts.keep(key, stored)
+        self.folder.artefacts.ask(self.folder.artefacts.file(key))
         return kind.from_dict(stored)  # type: ignore[attr-defined]
 
     @contextlib.contextmanager
@@ -502,9 +532,9 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
 
 
 def choose_samples(
-    dataset: AbstractDataset, n_samples: Any, seed: int, part: Any, split: Callable[[], Split] | None
+    n_observations: int, n_samples: Any, seed: int, part: Any, split: Callable[[], Split] | None
 ) -> Int[np.ndarray, " sample"]:
-    """Indices of the observations that are encoded.
+    """Indices of the observations that are encoded, of so many that there are.
 
     :param split: gives the split of a run; None where there is none.
     """
@@ -516,7 +546,7 @@ def choose_samples(
     if part not in get_args(Part):
         raise InputError(unknown("part", str(part), get_args(Part)))
     if part == "all":
-        pool = np.arange(len(dataset))
+        pool = np.arange(n_observations)
     elif split is None:
         raise InputError(f"part={part!r} needs a model that belongs to a run; others have no split.")
     else:

@@ -16,6 +16,9 @@ REPORT = "report.html"
 TENSORBOARD = "tensorboard"
 LOCK = ".lock"
 ARTEFACT_LOCK = ".artefacts.lock"
+ASKED = ".asked.json"
+ASIDE = ".damaged"
+"""End of the names of files that did not match their hash when they were computed again."""
 
 RECIPE = "recipe.json"
 SIZE = "size.json"
@@ -50,6 +53,6 @@ def model_file(folder: str | Path) -> Path:
     return Path(folder) / MODEL
 
 
-def report_file(folder: str | Path) -> Path:
-    """Where the report of a run is written."""
-    return Path(folder) / REPORT
+def report_file(folder: str | Path, step: int | None = None) -> Path:
+    """Where the report of a run is written; that of a checkpoint has a name of its own."""
+    return Path(folder) / (REPORT if step is None else f"{Path(REPORT).stem}-step-{step}.html")

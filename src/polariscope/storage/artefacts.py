@@ -25,10 +25,12 @@ from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import to_plain
 from polariscope.storage import documents
-from polariscope.storage.documents import DamagedError
+from polariscope.storage.documents import DamagedError, FormatError
 
 logger = logging.getLogger("polariscope")
 
+PATIENCE = 60
+"""Seconds to wait for another process that writes artefacts."""
 FILE_NAME = re.compile(r"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{12})\.(json|safetensors)")
 
 
@@ -74,6 +76,8 @@ class Artefact:
     key: Key
     number: int
     """Rises in the order in which artefacts were made."""
+    names: tuple[str, ...] = ()
+    """Of what holds several things by name, the metrics of scores, those names."""
 
     @property
     def kind(self) -> str:
@@ -106,6 +110,26 @@ class Artefacts:
         """Files that should hold an artefact and do not, with the reason."""
         return self._look()[1]
 
+    def ask(self, path: Path) -> None:
+        """Remember that an artefact was asked for now; a disk that cannot be written to remembers nothing."""
+        with contextlib.suppress(OSError, PolariscopeError), self._writing():
+            asked = self._asked()
+            if asked[-1:] != [path.name]:
+                names = [*(name for name in asked if name != path.name), path.name]
+                documents.write_document(self.folder / layout.ASKED, "asked", names)
+
+    def _asked(self) -> list[str]:
+        """Names of the files that were asked for, the last one last."""
+        try:
+            return documents.read_document(self.folder / layout.ASKED, "asked").content
+        except (OSError, PolariscopeError):
+            return []
+
+    def by_asking(self) -> list[Artefact]:
+        """All that can be read, those that were asked for last at the end."""
+        place = {name: number for number, name in enumerate(self._asked())}
+        return sorted(self, key=lambda one: (place.get(one.path.name, -1), one.number))
+
     def file(self, key: Key, suffix: str = ".json") -> Path:
         """Where the artefact of a key is kept."""
         return self.folder / f"{key.kind}-{key.digest[:12]}{suffix}"
@@ -121,7 +145,7 @@ class Artefacts:
             document = documents.read_document(path, key.kind)
             if document.about.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
-        except DamagedError as error:
+        except (DamagedError, FormatError) as error:
             self._set_aside(path, error)
             return None
         return document.content
@@ -180,14 +204,25 @@ class Artefacts:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """One writer at a time, so that numbers are not given twice and what grows is read before it is written."""
-        with filelock.FileLock(self.folder / layout.ARTEFACT_LOCK):
-            files.remove_leftovers(self.folder)
-            yield
+        lock = self.folder / layout.ARTEFACT_LOCK
+        try:
+            with filelock.FileLock(lock, timeout=PATIENCE):
+                files.remove_leftovers(self.folder)
+                yield
+        except filelock.Timeout:
+            raise PolariscopeError(
+                f"another process has been writing into {self.folder} for {PATIENCE} seconds; wait for it, or delete "
+                f"{lock} if there is none."
+            ) from None
 
     def _set_aside(self, path: Path, error: Exception) -> None:
-        aside = path.with_name(f"{path.name}.damaged")
-        logger.warning("%s It is computed again; the damaged file is kept as %s.", error, aside.name)
-        path.replace(aside)
+        aside = path.with_name(f"{path.name}{layout.ASIDE}")
+        try:
+            path.replace(aside)
+        except OSError:  # a read-only disk
+            logger.warning("%s It is computed again.", error)
+        else:
+            logger.warning("%s It is computed again; the damaged file is kept as %s.", error, aside.name)
 
     def _next_number(self) -> int:
         return 1 + max((artefact.number for artefact in self), default=0)
@@ -212,9 +247,9 @@ def _artefact(path: Path) -> Artefact:
     assert match is not None
     if path.suffix == ".json":
         document = documents.read_document(path, match[1])
-        record = document.about
+        record, content = document.about, document.content
     else:
-        record = files.read_header(path)
+        record, content = files.read_header(path), None
     try:
         key = Key.from_dict(record["key"])
         number = int(record["number"])
@@ -222,7 +257,8 @@ def _artefact(path: Path) -> Artefact:
         raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
     if key.digest[:12] != match[2] or key.kind != match[1]:
         raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
-    return Artefact(path, key, number)
+    named = content.get(key.kind) if isinstance(content, dict) else None
+    return Artefact(path, key, number, tuple(named) if isinstance(named, dict) else ())
 
 
 def verify(path: Path) -> None:

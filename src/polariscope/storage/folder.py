@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from torch import Tensor
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import Model
-from polariscope.storage import CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
+from polariscope.storage import ASIDE, CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
 from polariscope.storage.artefacts import Artefacts
 from polariscope.storage.checkpoints import Checkpoint, Checkpoints
 from polariscope.storage.documents import (
@@ -42,14 +44,18 @@ class RunFolder:
             raise InputError(f"out must be a folder, got the file {self.path}; choose another place.")
         self._refuse_other_things()
         self._made = not self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = filelock.FileLock(self.path / LOCK)
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = filelock.FileLock(self.path / LOCK)
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise PolariscopeError(
                 f"{self.path} is being trained by another process; wait for it or choose another --out."
             ) from None
+        except OSError as error:
+            if error.errno not in files.NOT_WRITABLE:
+                raise
+            raise files.WriteError.of(self.path, error) from error
         for folder in (self.path, self.checkpoints.folder):
             files.remove_leftovers(folder)
         return self
@@ -64,7 +70,7 @@ class RunFolder:
         """A folder without settings must be empty, but for what a run that never got to its settings left."""
         if not self.path.is_dir() or self.is_begun:
             return
-        empty = {LOG, *([] if self.checkpoints.steps else [CHECKPOINTS])}
+        empty = {LOG, TENSORBOARD, *([] if self.checkpoints.steps else [CHECKPOINTS])}
         others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
         others = [name for name in others if name not in empty]
         if others:
@@ -72,6 +78,19 @@ class RunFolder:
                 f"out must be a new folder or an earlier run, but {self.path} holds {others[0]!r} and no "
                 f"{SETTINGS}; choose another folder."
             )
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a process is training here now."""
+        if not (self.path / LOCK).exists():
+            return False
+        try:
+            with filelock.FileLock(self.path / LOCK, timeout=0):
+                return False
+        except filelock.Timeout:
+            return True
+        except OSError:  # a read-only disk
+            return False
 
     @property
     def is_begun(self) -> bool:
@@ -94,21 +113,29 @@ class RunFolder:
 
     def mark(self) -> Mark | None:
         """How far the log was when the newest model or checkpoint was saved; None before the first."""
-        marks = [Mark(**log) for log in [self._model_header().get("log")] if log is not None]
-        marks += [self.checkpoints.mark(step) for step in self.checkpoints.steps[-1:]]
+        marks = []
+        with contextlib.suppress(PolariscopeError):  # a file that cannot be read vouches for nothing
+            marks += [Mark(**log) for log in [self.model_header().get("log")] if log is not None]
+        for step in self.checkpoints.steps[-1:]:
+            with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
+                marks.append(self.checkpoints.mark(step))
         return max(marks, key=lambda mark: mark.n_lines, default=None)
 
     @property
     def finished_steps(self) -> int | None:
-        """How many steps the finished model has; None if there is none."""
-        return self._model_header().get("step") if self.model_file.exists() else None
+        """How many steps the finished model has; None if there is none, or none that can be read."""
+        try:
+            return self.model_header().get("step")
+        except PolariscopeError:
+            return None
 
-    def _model_header(self) -> dict[str, Any]:
+    def model_header(self) -> dict[str, Any]:
+        """What the file of the finished model says of itself; empty without one, and a damaged one is named."""
         return files.read_header(self.model_file) if self.model_file.exists() else {}
 
     def set_model_aside(self) -> None:
         """Keep a damaged model under another name, so that a whole one can be written."""
-        self.model_file.replace(self.model_file.with_name(f"{MODEL}.damaged"))
+        self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, Any]) -> None:
         """Say what is going to be trained here; a run with other settings, or that is longer already, is refused."""
@@ -145,6 +172,7 @@ class RunFolder:
             return
         for name in (LOG, SETTINGS):
             (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.tensorboard, ignore_errors=True)
         if self.checkpoints.folder.is_dir():
             files.remove_leftovers(self.checkpoints.folder)
             self.checkpoints.folder.rmdir()

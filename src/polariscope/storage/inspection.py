@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,10 +16,11 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import read_model
 from polariscope.storage import documents
 from polariscope.storage.artefacts import FILE_NAME, verify
+from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.search import SearchFolder
 
-State = Literal["whole", "damaged", "leftover", "unknown"]
+State = Literal["whole", "damaged", "set aside", "leftover", "unknown"]
 REPEAT = "cannot be recomputed: repeat the run in another folder"
 RESUME = "run the same train command again: it is made from the last whole checkpoint"
 COMMANDS = {
@@ -45,14 +48,28 @@ def inspect_folder(path: str | Path) -> list[Finding]:
     """Verify everything in the folder of a run or of a sizing search."""
     path = Path(path)
     if layout.is_run(path):
+        with contextlib.suppress(DamagedError):  # of another format nothing below can be judged
+            _ = RunFolder(path).settings
         return list(_run(RunFolder(path)))
     if layout.is_search(path):
+        for file, kind in ((layout.SIZE, "size"), (layout.SIZES, "sizes")):
+            if (path / file).exists():
+                with contextlib.suppress(DamagedError):
+                    documents.read_document(path / file, kind)
         return list(_search(SearchFolder(path)))
     raise InputError(f"{path} is neither a run nor a sizing search; give the folder of one.")
 
 
 def _run(run: RunFolder) -> Iterator[Finding]:
-    seen = {layout.LOCK, layout.ARTEFACT_LOCK, layout.SETTINGS, layout.LOG, layout.MODEL, layout.CHECKPOINTS}
+    seen = {
+        layout.LOCK,
+        layout.ARTEFACT_LOCK,
+        layout.ASKED,
+        layout.SETTINGS,
+        layout.LOG,
+        layout.MODEL,
+        layout.CHECKPOINTS,
+    }
     seen |= {layout.REPORT, layout.TENSORBOARD, layout.SIMILARITY, layout.SIMILARITY_PICTURE}
     yield _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
     log = run.path / layout.LOG
@@ -71,11 +88,13 @@ def _run(run: RunFolder) -> Iterator[Finding]:
             if match[1] == "size":
                 remedy = "delete it; train with --size keeps the answer of the search again"
             yield _verify(entry, verify, remedy)
-        elif entry.name.endswith(".damaged"):
-            yield Finding(entry, "damaged", "it was set aside when it was computed again", "delete it")
+        elif entry.name.endswith(layout.ASIDE):
+            yield Finding(
+                entry, "set aside", "it was damaged, and made again under its own name", "delete it"
+            )
         elif entry.name.endswith(files.PART):
             yield _leftover(entry)
-        elif entry.name not in seen:
+        elif entry.name not in seen and not re.fullmatch(r"report-step-\d+\.html", entry.name):
             yield Finding(entry, "unknown", "it is not a file of polariscope")
     if run.checkpoints.folder.is_dir():
         for entry in sorted(run.checkpoints.folder.glob(f".*{files.PART}")):
@@ -104,6 +123,8 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
                 yield _verify(memo, functools.partial(documents.read_document, kind="memo"), remedy)
         for model in seed.models():
             yield from _run(model)
+        for entry in sorted(seed.path.glob(f".*{files.PART}")):
+            yield _leftover(entry)
     for folder in search.methods:
         yield from _search(SearchFolder(folder))
     for entry in sorted(search.path.glob(f".*{files.PART}")):

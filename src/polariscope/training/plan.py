@@ -69,6 +69,7 @@ class RunPlan:
             "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
+        record["n_observations"] = len(self.data)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
         record["environment"] = {
             "python": platform.python_version(),

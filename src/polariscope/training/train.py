@@ -74,7 +74,7 @@ def train(
 def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:
     """The model of a run that has all its steps; a damaged one is made again from its checkpoint."""
     try:
-        if run.finished_steps != steps:
+        if run.model_header().get("step") != steps:
             return None
         model = read_model(run.model_file, str(device))
     except PolariscopeError as error:
