@@ -11,6 +11,7 @@ import pytest
 from oracles import random_rotation
 from polariscope.core.errors import InputError
 from polariscope.numerics.renyi import (
+    Information,
     information,
     information_gap,
     joint_entropy,
@@ -138,13 +139,25 @@ def test_information_is_averaged_over_whole_batches():
     assert first.gap == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_gap_is_cut_towards_zero_not_rounded():
+def test_entropy_and_information_are_cut_each_before_they_are_subtracted():
     rng = np.random.default_rng(1)
-    z, x = rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
-    whole = information_gap(z, x, x, batch=50)
-    cut = information_gap(z, x, x, batch=50, decimals=2)
-    assert abs(cut) <= abs(whole) < abs(cut) + 0.01
-    assert cut == math.trunc(whole * 100) / 100
+    for _ in range(20):
+        z, x = rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
+        found = information(z, x, x, batch=50)
+        cut = information_gap(z, x, x, batch=50, decimals=2)
+        expected = math.trunc(found.entropy * 100) - math.trunc(found.reconstruction * 100)
+        assert cut == expected / 100
+
+
+@pytest.mark.parametrize(("entropy", "shared", "expected"), [(3.129, 3.131, -0.01), (3.139, 3.131, 0.0)])
+def test_the_published_example_of_the_cut(monkeypatch, entropy, shared, expected):
+    """H = 3.129 and I = 3.131 fit the published threshold exactly; their difference, cut, would be 0 and not fit."""
+    told = Information(entropy - shared, entropy, shared, 0.0, 0.0, 1)
+    monkeypatch.setattr("polariscope.numerics.renyi.information", lambda *_, **__: told)
+    x = np.zeros((2, 1))
+    cut = information_gap(x, x, x, decimals=2)
+    assert cut == expected
+    assert (cut <= -0.01) is (expected < 0)
 
 
 def test_surplus_latents_raise_the_gap():

@@ -19,7 +19,8 @@ THRESHOLD = -0.01
 def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the codes' entropy reaches the information the reconstruction has of the input (FONDUE_IB).
 
-    bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2, cut to two decimals.
-    The threshold is this method's own; ``goal.threshold`` is not used.
+    bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2, H and I each
+    cut to two decimals before they are subtracted (§8.4.2). The threshold is this method's own;
+    ``goal.threshold`` is not used.
     """
     return search(candidates, goal, information_of, threshold=THRESHOLD)

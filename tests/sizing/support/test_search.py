@@ -114,6 +114,13 @@ def test_the_noise_free_statistic_is_the_mean_of_the_published_one() -> None:
     assert trace(rep) == pytest.approx(np.mean(draws), abs=4 * error)
 
 
+def test_the_published_statistic_cuts_each_variance_before_it_is_added() -> None:
+    """0.0021 and 0.0019 become 0.002 and 0.001: four latents give 0.004, where 4 · 0.0002 would be cut to 0."""
+    unit = np.array([-1.0, 1.0])[:, None] / np.sqrt(2)  # variance 1 with ddof 1
+    sampled, mean = (unit * np.sqrt(np.full(4, variance)) for variance in (0.0021, 0.0019))
+    assert sampled_trace(Representation(mean, np.ones((2, 4)), sampled)) == 0.004
+
+
 def test_passive_latents_add_one_active_ones_nothing_and_mixed_ones_their_passive_share() -> None:
     assert trace(polarised(10, active=4)) == pytest.approx(6 + 4 * 0.01)
     assert trace(polarised(10, active=4, mixed=2, share=0.75)) == pytest.approx(

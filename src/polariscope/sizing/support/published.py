@@ -73,7 +73,7 @@ def trace_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> floa
 
 
 def information_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
-    """H(z) − I(x, x̂) with Rényi entropies of order 2, cut to two decimals as published."""
+    """H(z) − I(x, x̂) with Rényi entropies of order 2, H and I each cut to two decimals first, as published."""
     from polariscope.numerics.renyi import information_gap
 
     sampled = candidates.representation(n_latents, steps).sampled

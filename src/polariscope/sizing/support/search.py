@@ -18,6 +18,7 @@ import numpy as np
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
+from polariscope.numerics.rounding import truncate
 from polariscope.sizing.support.answer import Size, Trial, settle
 from polariscope.storage.documents import read_document, write_document
 
@@ -129,10 +130,16 @@ def trace(representation: Representation) -> float:
 
 
 def sampled_trace(representation: Representation) -> float:
-    """The statistic as published: Tr Cov[z] − Tr Cov[μ] of one draw, cut to 3 decimals."""
-    drawn = representation.sampled.var(axis=0, dtype=np.float64, ddof=1).sum()
-    means = representation.mean.var(axis=0, dtype=np.float64, ddof=1).sum()
-    return math.trunc(float(drawn - means) * 1000) / 1000
+    """The statistic as published: Tr Cov[z] − Tr Cov[μ] of one draw, each entry cut to 3 decimals before the traces.
+
+    The cut takes up to 0.001 per latent from either trace, 0.0005 on average, so the two cuts cancel in the difference
+    on average, except for latents whose mean varies by less than 0.001: their entry of Cov[μ] becomes 0.
+    """
+    drawn, means = (
+        truncate(codes.var(axis=0, dtype=np.float64, ddof=1), 3).sum()
+        for codes in (representation.sampled, representation.mean)
+    )
+    return float(drawn - means) / 1000
 
 
 def dimension_gap(representation: Representation, k: int = 20) -> float:

@@ -1,0 +1,22 @@
+"""Numbers cut to a few decimals, as published algorithms cut them before they compare."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+NOISE = 1e-9
+"""What counts as rounding error, in units of the last decimal kept: 2.9999999999 was a 3."""
+
+
+def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarray, "*shape"]:
+    """Cut towards 0 to so many decimals, in whole units of the last one: 312 for 3.129 and 2 decimals.
+
+    Whole units, because differences of decimal fractions are not exact: 3.12 − 3.13 is above −0.01 in floating point,
+    and (312 − 313) / 100 is not.
+
+    >>> truncate(np.array([3.129, -0.019, 0.29]), decimals=2)
+    array([312,  -1,  29])
+    """
+    scaled = values.astype(np.float64) * 10**decimals
+    return np.trunc(scaled + np.copysign(NOISE, scaled)).astype(np.int64)
