@@ -101,3 +101,16 @@ def test_observations_of_another_shape_are_refused() -> None:
     units = learn(np.zeros((5, 4, 4), np.uint8))
     with pytest.raises(InputError, match=r"X must have shape \(sample, 4, 4\) as in fit, got \(sample, 16\)"):
         units.values(np.zeros((2, 16)))
+
+
+def test_bytes_of_0_and_1_are_black_and_white_in_every_part_of_the_data() -> None:
+    X = (np.random.default_rng(0).random((6, 4, 6)) < 0.5).astype(np.uint8)
+    units = learn(X)
+    np.testing.assert_array_equal(units.values(X)[:, 0], X)
+    grey = units.restore(np.full((2, 1, 4, 6), 0.3), np.float64)
+    np.testing.assert_array_equal(grey, np.full((2, 4, 6), 0.3))  # floats: neither byte is near
+    with pytest.raises(InputError, match="white=1 needs bytes that are 0 or 1, got bytes up to 255"):
+        units.values(255 * X)
+    # Where fit saw 0 … 255, dark images stay dark, even if all that transform is given are 0 and 1.
+    bright = np.concatenate([X, 255 * X])
+    np.testing.assert_allclose(learn(bright).values(X)[:, 0], X / 255, atol=1e-7)

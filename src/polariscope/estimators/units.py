@@ -23,18 +23,22 @@ class Units:
     standard deviation of each, which changes what the model thinks important, as it does for PCA. Features that
     never vary keep their unit. A density in the owner's units is that of the network's less Σ log scale.
 
-    Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255.
+    Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255, unless those
+    that were fitted on are all 0 or 1. Then 1 is white, and what is given back are floats in [0, 1], since two bytes
+    cannot hold the greys between.
     """
 
     kind: Kind
     shape: tuple[int, ...]
     """Of one observation, as it was given."""
     is_bytes: bool
-    """Whether images were given as bytes, so that they are returned as bytes."""
+    """Whether images were given as bytes 0 … 255, so that they are returned as bytes."""
     is_unit_interval: bool
     """Whether the network sees values in [0, 1]."""
     offset: Float[np.ndarray, " feature"] | None = None
     scale: Float[np.ndarray, " feature"] | None = None
+    white: int | None = None
+    """Which byte is white, 1 or 255, where images were given as bytes."""
 
     @staticmethod
     def learn(
@@ -54,9 +58,8 @@ class Units:
         if X.ndim == 4:
             first = from_arrays(X[:1], layout=layout).shape == shape
             kind = layout or ("channels-first" if first else "channels-last")
-        units = Units(kind, shape, X.dtype == np.uint8, True)
-        units.dataset(X)  # refuses what is neither bytes nor in [0, 1]
-        return units
+        seen = Units(kind, shape, False, True).dataset(X)  # refuses what is neither bytes nor in [0, 1]
+        return Units(kind, shape, seen.white == 255, True, white=seen.white)
 
     @property
     def n_values(self) -> int:
@@ -73,7 +76,11 @@ class Units:
         self.check(X)
         if self.kind == "rows":
             return from_arrays(self._scaled(X), unit_interval=self.is_unit_interval)
-        return from_arrays(X, layout=None if self.kind == "grey" else self.kind)
+        return from_arrays(
+            X,
+            layout=None if self.kind == "grey" else self.kind,
+            white=self.white if X.dtype == np.uint8 else None,
+        )
 
     def values(self, X: Shaped[np.ndarray, "sample ..."]) -> Float[np.ndarray, "sample ..."]:
         """What the network sees of ``X``; rows in their own precision."""

@@ -50,7 +50,7 @@ class VAE(TransformerMixin, BaseEstimator):
     around the prior whatever the input: a column that would only confuse what comes next.
 
     ``X`` is a table (sample, feature), or images (sample, height, width), (sample, channel, height, width) or
-    (sample, height, width, channel), of bytes or of floats in [0, 1].
+    (sample, height, width, channel), of bytes or of floats in [0, 1]. Bytes are 0 … 255, or all 0 and 1.
 
     **Noise of a table.** A latent earns its keep when it explains more than the decoder takes for noise: in a
     linear model direction i of the data, with variance λ_i, is active if and only if λ_i > γ, the decoder's
@@ -226,7 +226,8 @@ class VAE(TransformerMixin, BaseEstimator):
     def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
         """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
 
-        Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes.
+        Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes; those
+        of bytes 0 and 1 alone as floats, which can be grey.
         """
         check_is_fitted(self)
         Z = check_array(Z, dtype=FLOATS, input_name="Z")

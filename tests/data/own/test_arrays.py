@@ -7,6 +7,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
+from polariscope.data.sources import load_recorded
 
 BYTES = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
 
@@ -63,6 +64,52 @@ def test_images_of_every_layout_have_their_channels_first(array, channels_first)
 
 def test_bytes_stay_bytes_and_are_not_copied():
     assert np.shares_memory(from_arrays(BYTES)._array, BYTES)
+
+
+BINARY = (np.arange(3 * 4 * 5) % 7 == 0).reshape(3, 4, 5).astype(np.uint8)
+
+
+def test_bytes_that_are_all_0_and_1_are_black_and_white():
+    data = from_arrays(BINARY)
+    assert data.white == data.describe()["white"] == 1
+    np.testing.assert_array_equal(data.values([2, 0])[:, 0], BINARY[[2, 0]])
+    np.testing.assert_array_equal(data.images([2, 0])[:, 0], 255 * BINARY[[2, 0]])
+    for same in (BINARY.astype(bool), BINARY.astype(float), 255 * BINARY):
+        other = from_arrays(same)
+        np.testing.assert_array_equal(other.values([0, 1, 2]), data.values([0, 1, 2]))
+        np.testing.assert_array_equal(other.images([0, 1, 2]), data.images([0, 1, 2]))
+
+
+def test_what_byte_is_white_is_read_off_the_whole_array_or_said():
+    grey = np.concatenate([BINARY, np.full((1, 4, 5), 2, np.uint8)])
+    assert from_arrays(grey).white == 255
+    np.testing.assert_allclose(from_arrays(grey).values([0])[:, 0], BINARY[:1] / 255, atol=1e-7)
+    assert from_arrays(np.zeros((2, 4, 4), np.uint8)).white == 255
+    assert from_arrays(BINARY / 1.0).white is None
+    dark = from_arrays(BINARY, white=255)
+    np.testing.assert_array_equal(dark.images([0, 1, 2])[:, 0], BINARY)
+    assert dark.values([0]).max() == np.float32(1 / 255)
+    assert dark.fingerprint != from_arrays(BINARY).fingerprint
+
+
+def test_a_byte_that_cannot_be_white_is_refused():
+    with pytest.raises(InputError, match="white=1 needs bytes that are 0 or 1, got bytes up to 119"):
+        from_arrays(BYTES, white=1)
+    for white in (0, 254, True, 0.5):
+        with pytest.raises((InputError, TypeError), match="white"):
+            from_arrays(BINARY, white=white)
+    for array in (BINARY / 1.0, BINARY[:, 0]):
+        with pytest.raises(InputError, match="white is for images of bytes"):
+            from_arrays(array, white=1)
+
+
+def test_which_byte_is_white_survives_a_record(tmp_path):
+    np.savez(tmp_path / "binary.npz", images=BINARY)
+    for white in (None, 255):
+        data = ArraysDataset(str(tmp_path / "binary.npz"), white=white)
+        again = load_recorded(data.describe())
+        assert again.white == data.white == (white or 1)
+        np.testing.assert_array_equal(again.values([0, 1, 2]), data.values([0, 1, 2]))
 
 
 def test_ambiguous_channels_are_settled_by_layout():

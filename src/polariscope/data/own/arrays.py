@@ -47,6 +47,8 @@ class ArraysDataset(AbstractDataset):
     """Where the channels of four-dimensional arrays are; none: where the size is 1 or 3."""
     unit_interval: bool = False
     """Flat values lie in [0, 1] and may be given to a Bernoulli likelihood. Images always may."""
+    white: int | None = None
+    """Which byte is white in images of bytes, 1 or 255; none: 1 where the whole array holds only 0 and 1."""
     contents: dataclasses.InitVar[Contents | None] = None
     _array: Shaped[np.ndarray, "sample ..."] = dataclasses.field(init=False, repr=False)
     _factors: Shaped[np.ndarray, "sample factor"] | None = dataclasses.field(init=False, repr=False)
@@ -67,6 +69,7 @@ class ArraysDataset(AbstractDataset):
             )
         factors, names, sizes, kinds = _known_factors(contents, len(array))
         for name, value in (
+            ("white", _white(array, self.white)),
             ("_array", images),
             ("_factors", factors),
             ("factor_names", names),
@@ -87,13 +90,13 @@ class ArraysDataset(AbstractDataset):
         return self.unit_interval or len(self.shape) == 3
 
     def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
-        if len(self.shape) == 3 and self._array.dtype == np.uint8:
+        if self.white == 255:
             return np.ascontiguousarray(self._array[self.check_indices(indices)])
         return super().images(indices)
 
     def values(self, indices: Any) -> Float[np.ndarray, "sample ..."]:
         chosen = self._array[self.check_indices(indices)].astype(np.float32, order="C")
-        return chosen / np.float32(255) if len(self.shape) == 3 and self._array.dtype == np.uint8 else chosen
+        return chosen / np.float32(255) if self.white == 255 else chosen
 
     def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
         return (
@@ -111,15 +114,17 @@ class ArraysDataset(AbstractDataset):
             self.factor_kinds,
             self.unit_interval,
         ]
-        return files.digest(record)
+        # The same bytes are other observations where 1 is white.
+        return files.digest([*record, "white is 1"] if self.white == 1 else record)
 
     def describe(self) -> dict[str, Any]:
-        """Where the arrays are, their shape and hash. Arrays in memory cannot be loaded again from it."""
+        """Where the arrays are, which byte is white, their shape and hash. Arrays in memory cannot be loaded again."""
         return {
             "name": self.name,
             "path": self.path,
             "layout": self.layout,
             "unit_interval": self.unit_interval,
+            "white": self.white,
             "shape": [len(self), *self.shape],
             "fingerprint": self.fingerprint,
         }
@@ -133,6 +138,7 @@ def from_arrays(
     factor_kinds: Sequence[str] | None = None,
     layout: Layout | None = None,
     unit_interval: bool = False,
+    white: int | None = None,
 ) -> ArraysDataset:
     """Make a dataset of arrays in memory: NumPy, torch, pandas, or nested lists.
 
@@ -140,8 +146,9 @@ def from_arrays(
     ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels (or any
     number, where ``layout`` says where they are), of
     bytes or of floats in [0, 1]. It is kept as it is (bytes stay bytes) and not copied: do not change it
-    afterwards. Flat values count as lying in [0, 1] only when ``unit_interval`` says so, never because they
-    happen to.
+    afterwards. Bytes are 0 … 255, divided by 255, unless the whole array holds only 0 and 1, as the images of dSprites
+    do: then 1 is white. ``white`` says which was recognised, or decides it. Flat values count as lying in [0, 1] only
+    when ``unit_interval`` says so, never because they happen to.
 
     ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
     unless ``factor_kinds`` says otherwise.
@@ -149,11 +156,14 @@ def from_arrays(
     >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
     >>> data.shape, data.factor_names, data.factor_sizes
     ((1, 28, 28), ('digit',), (3,))
+    >>> from_arrays(np.eye(4, dtype=np.uint8)[np.newaxis]).white
+    1
     """
     return ArraysDataset(
         path=None,
         layout=layout,
         unit_interval=unit_interval,
+        white=white,
         contents=Contents(X, factors, factor_names, factor_kinds),
     )
 
@@ -223,6 +233,25 @@ def _as_images(
     if layout not in possible:
         raise InputError(f"layout must be 'channels-first' or 'channels-last', got {layout!r}.")
     return array if layout == "channels-first" else np.moveaxis(array, 3, 1)
+
+
+def _white(array: Shaped[np.ndarray, "sample ..."], asked: int | None) -> int | None:
+    """Which byte is white: None where there are no images of bytes."""
+    if asked is not None and (isinstance(asked, bool) or asked not in (1, 255)):
+        raise InputError(f"white must be 1 or 255, got {asked!r}; leave it out to have it recognised.")
+    if array.ndim == 2 or array.dtype != np.uint8:
+        if asked is not None:
+            raise InputError(
+                f"white is for images of bytes, got {array.dtype} of shape {array.shape}; leave it out."
+            )
+        return None
+    highest = int(array.max())
+    if asked == 1 and highest > 1:
+        raise InputError(
+            f"white=1 needs bytes that are 0 or 1, got bytes up to {highest}; use white=255, or rescale the "
+            "images."
+        )
+    return asked or (1 if highest == 1 else 255)
 
 
 def _known_factors(
