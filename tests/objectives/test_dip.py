@@ -10,14 +10,17 @@ import polariscope as ps
 from long_training import unchecked
 from oracles import STANDARD_ERRORS, TinyDataset, linear_model, set_linear, symmetric_points
 from polariscope.core.errors import InputError
+from polariscope.core.options import build
 from polariscope.models.model import Model
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.posteriors.full import FullGaussian
 from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import family as objectives
 from polariscope.objectives.dip_i import DipIObjective
 from polariscope.objectives.dip_ii import DipIIObjective
 from polariscope.objectives.support.moments import aggregate_covariance, covariance, identity_gap
 from polariscope.objectives.vae import VaeObjective
+from polariscope.training.plan import plan
 from polariscope.training.train import train
 
 BOTH = [DipIObjective, DipIIObjective]
@@ -157,6 +160,25 @@ def test_a_weight_of_the_wrong_sign_is_refused(kind, name: str, value: float) ->
         InputError, match=f"{name} must not be negative, got {value}; 0 leaves the penalty out"
     ):
         kind(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "factor"), [("dip-i", 10), ("dip-ii", 1)])
+def test_the_diagonal_weight_follows_the_other_unless_given_and_is_recorded(name: str, factor: int) -> None:
+    data = ps.load_dataset("gaussian", n_samples=50)
+    for given, expected in (
+        ({}, (10.0, 10.0 * factor)),
+        ({"lambda_od": 3.0}, (3.0, 3.0 * factor)),
+        ({"lambda_od": 3.0, "lambda_d": 0.5}, (3.0, 0.5)),
+        ({"lambda_d": 0.0}, (10.0, 0.0)),
+        ({"lambda_od": 0.0}, (0.0, 0.0)),
+    ):
+        job = plan(data, name, "linear", 3, **given)
+        record = job.describe("cpu")["objective"]
+        assert (record["lambda_od"], record["lambda_d"]) == expected
+        assert build(objectives, record) == job.objective
+        model = linear_model(data.n_features, 3, gamma=0.5)
+        terms = terms_of(job.objective, model, torch.from_numpy(data.values(range(6))).double())
+        assert (terms["off_diagonal"].weight, terms["diagonal"].weight) == expected
 
 
 @pytest.mark.parametrize("name", ["dip-i", "dip-ii"])

@@ -30,16 +30,20 @@ class DipIObjective(AbstractObjective):
     mean for unit variance, it also works against passive latents, whose means are constant.
 
     Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; bonheme2023 §4.3.3. λ_d = 10 λ_od as in disentanglement_lib; λ_od = 10 is the
-    value that bonheme2023 and mushom2020 share for DIP-VAE II, since none of the documents trains DIP-VAE I.
+    https://arxiv.org/abs/1711.00848; bonheme2023 §4.3.3. λ_d = 10 λ_od unless given, as in disentanglement_lib;
+    λ_od = 10 is the value that bonheme2023 and mushom2020 share for DIP-VAE II, since none of the documents trains
+    DIP-VAE I.
     """
 
     lambda_od: float = 10.0
     """Weight of the squared covariances between latents; 0 lets means correlate."""
-    lambda_d: float = 100.0
-    """Weight of the squared distance of each variance from 1; 0 lets means have any variance."""
+    lambda_d: float | None = None
+    """Weight of the squared distance of each variance from 1; 0 lets means have any variance; none: 10 · lambda_od."""
 
     def __post_init__(self) -> None:
+        if self.lambda_d is None:
+            object.__setattr__(self, "lambda_d", 10 * self.lambda_od)
+        assert self.lambda_d is not None
         refuse_negative("0 leaves the penalty out", lambda_od=self.lambda_od, lambda_d=self.lambda_d)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
@@ -54,4 +58,5 @@ class DipIObjective(AbstractObjective):
     ) -> Terms:
         forward = run_forward(model, batch, generator)
         means = covariance(forward.posterior.mean)
+        assert self.lambda_d is not None
         return {**forward.terms(), **identity_gap(means, self.lambda_od, self.lambda_d)}

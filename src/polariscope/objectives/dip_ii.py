@@ -30,16 +30,19 @@ class DipIIObjective(AbstractObjective):
     (bonheme2023 §6.2.1).
 
     Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; bonheme2023 Eq. 4.30. λ_d = λ_od as in bonheme2023 Tab. C.2 and mushom2020 §5.4;
-    10 lies within both sweeps (1 … 20 and 1 … 30).
+    https://arxiv.org/abs/1711.00848; bonheme2023 Eq. 4.30. λ_d = λ_od unless given, as in bonheme2023 Tab. C.2 and
+    mushom2020 §5.4; 10 lies within both sweeps (1 … 20 and 1 … 30).
     """
 
     lambda_od: float = 10.0
     """Weight of the squared covariances between latents; 0 lets them correlate."""
-    lambda_d: float = 10.0
-    """Weight of the squared distance of each variance from 1; 0 lets latents have any variance."""
+    lambda_d: float | None = None
+    """Weight of the squared distance of each variance from 1; 0 lets latents have any variance; none: as lambda_od."""
 
     def __post_init__(self) -> None:
+        if self.lambda_d is None:
+            object.__setattr__(self, "lambda_d", self.lambda_od)
+        assert self.lambda_d is not None
         refuse_negative("0 leaves the penalty out", lambda_od=self.lambda_od, lambda_d=self.lambda_d)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
@@ -54,4 +57,5 @@ class DipIIObjective(AbstractObjective):
     ) -> Terms:
         forward = run_forward(model, batch, generator)
         aggregate = aggregate_covariance(forward.posterior)
+        assert self.lambda_d is not None
         return {**forward.terms(), **identity_gap(aggregate, self.lambda_od, self.lambda_d)}
