@@ -18,9 +18,12 @@ from polariscope.core.registry import open_family
 from polariscope.sizing.support.answer import Trial
 
 method = family = open_family(
-    __name__, "sizing method", traits=("statistic", "trains", "threshold", "interval", "uses")
+    __name__,
+    "sizing method",
+    traits=("statistic", "trains", "needs_variances", "threshold", "interval", "uses"),
 )
-"""``statistic`` is what its trials measure, ``threshold`` where that is cut: "goal", a number of its own, or None;
+"""``statistic`` is what its trials measure, ``needs_variances`` whether it compares posterior variances with those of
+the prior N(0, I), which not every model has, ``threshold`` where that is cut: "goal", a number of its own, or None;
 ``interval`` what the interval of one seed covers, ``uses`` which bounds of the goal it heeds."""
 
 

@@ -21,6 +21,7 @@ def count_in_use(representation: Representation) -> int:
     "active-units",
     statistic="latents in use",
     trains=True,
+    needs_variances=True,
     threshold=None,
     interval="the range over resamples of the samples",
     uses=("n_init", "cap", "steps"),

@@ -19,6 +19,7 @@ def count_relevant(representation: Representation) -> int:
     "ard",
     statistic="relevant latents",
     trains=True,
+    needs_variances=True,
     threshold=None,
     interval="the range over resamples of the samples",
     uses=("n_init", "cap", "steps"),

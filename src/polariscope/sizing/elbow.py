@@ -10,6 +10,7 @@ from polariscope.sizing.support.elbow import elbow_of
     "elbow",
     statistic="reconstruction loss",
     trains=True,
+    needs_variances=False,
     threshold=None,
     interval="95 % of the knees when the residuals are drawn anew",
     uses=("cap", "steps"),

@@ -25,6 +25,7 @@ TOO_WIDE = 8
     "fondue",
     statistic="Σ E[σ²]",
     trains=True,
+    needs_variances=True,
     threshold="goal",
     interval="what may still change if it trains on",
     uses=("n_init", "cap", "steps"),

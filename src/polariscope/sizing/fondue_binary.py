@@ -10,6 +10,7 @@ from polariscope.sizing.support.published import search, trace_of
     "fondue-binary",
     statistic="Σ E[σ²]",
     trains=True,
+    needs_variances=True,
     threshold="goal",
     interval="what it was an epoch before",
     uses=("cap", "steps", "epochs"),

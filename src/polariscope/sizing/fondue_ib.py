@@ -12,6 +12,7 @@ THRESHOLD = -0.01
     "fondue-ib",
     statistic="H(z) − I(x, x̂)",
     trains=True,
+    needs_variances=True,
     threshold=THRESHOLD,
     interval="what it was an epoch before",
     uses=("n_init", "cap", "steps", "epochs"),

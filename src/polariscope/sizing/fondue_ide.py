@@ -11,6 +11,7 @@ from polariscope.sizing.support.search import dimension_gap
     "fondue-ide",
     statistic="ID[z] − ID[μ]",
     trains=True,
+    needs_variances=True,
     threshold="goal",
     interval="what it was an epoch before",
     uses=("n_init", "cap", "steps", "epochs"),

@@ -11,6 +11,7 @@ from polariscope.sizing.support.published import information_of, search
     "ib",
     statistic="H(z) − I(x, x̂)",
     trains=True,
+    needs_variances=True,
     threshold=THRESHOLD,
     interval="what it was an epoch before",
     uses=("cap", "steps", "epochs"),

@@ -10,6 +10,7 @@ from polariscope.sizing import AbstractCandidates, Found, Goal, method
     "id",
     statistic="intrinsic dimension",
     trains=False,
+    needs_variances=False,
     threshold=None,
     interval="sampling of the points, not bias",
     uses=(),

@@ -16,6 +16,7 @@ MOST_SAMPLES = 4000
     "probe-elbow",
     statistic="probe accuracy",
     trains=True,
+    needs_variances=False,
     threshold=None,
     interval="95 % of the knees when the residuals are drawn anew",
     uses=("cap", "steps"),

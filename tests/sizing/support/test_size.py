@@ -213,7 +213,11 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"target": "beta"}, "target='beta' needs n_latents"),
         ({"n_latents": 5}, "n_latents is what is sought"),
         ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
-        ({"objective": "ae"}, "deterministic encoder"),
+        (
+            {"objective": "ae"},
+            "deterministic encoder does not have; .* a method without: elbow, id, probe-elbow",
+        ),
+        ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
         ({"methd": 3}, "no option named 'methd'"),
         ({"schedule": "cosine"}, "must know the end beforehand; leave schedule out"),
@@ -233,6 +237,30 @@ def test_impossible_calls_are_refused_before_anything_is_trained(
     with pytest.raises(InputError, match=message):
         ps.size(rows(), progress=lambda *line: told.append(line), **options)
     assert told == []
+
+
+def test_models_without_a_decoder_are_refused() -> None:
+    labelled = ps.from_arrays(rows(), np.arange(600) % 3)
+    with pytest.raises(InputError, match="objective 'classifier' trains no decoder"):
+        ps.size(labelled, "elbow", objective="classifier")
+
+
+@pytest.mark.parametrize("method", ["elbow", "probe-elbow"])
+@unchecked()
+def test_elbows_need_no_variances_and_size_autoencoders(method: str) -> None:
+    """A linear autoencoder is PCA: more latents than the data's directions rebuild and predict no better."""
+    draw = generator(0, "autoencoder")
+    factors = draw.standard_normal((600, 3))
+    basis = np.linalg.qr(draw.standard_normal((8, 8)))[0][:3]
+    data = ps.from_arrays((2 * factors @ basis).astype(np.float32), factors)
+    recipe = {**LINEAR, "objective": "ae", "steps": 400, "cap": 8}
+    del recipe["threshold"]
+    found = ps.size(data, method, **recipe)
+    assert found.n_latents == 3
+    below, at, above = (
+        next(trial.statistic for trial in found.trials if trial.n_latents == n) for n in (2, 3, 4)
+    )
+    assert abs(below - at) > 10 * abs(at - above)
 
 
 @unchecked()

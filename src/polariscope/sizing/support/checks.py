@@ -13,7 +13,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import Goal, family
 from polariscope.sizing.support.answer import Target
-from polariscope.training.plan import plan
+from polariscope.training.plan import label, plan
 
 CAP = Goal.cap
 LARGEST_SIZE = 25.0
@@ -100,23 +100,31 @@ def check_scale(data: AbstractDataset, method: str) -> None:
 
 
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> None:
-    """Refuse, before anything is trained, models whose posterior variances do not tell surplus latents."""
+    """Refuse, before anything is trained, models that do not have what the method looks at."""
     if not family.traits(method)["trains"]:
         return
     job = plan(data, n_latents=1, steps=400, **recipe)
-    if not job.blueprint.posterior.has_density:
+    others = ", ".join(name for name in family if not family.traits(name)["needs_variances"])
+    needs_variances = family.traits(method)["needs_variances"]
+    if needs_variances and not job.blueprint.posterior.has_density:
         raise InputError(
-            "sizing needs posterior variances, which a deterministic encoder does not have; use objective='vae' (the "
-            "answer suits autoencoders as well)."
+            f"method {method!r} needs posterior variances, which a deterministic encoder does not have; use "
+            f"objective='vae' (the answer suits autoencoders as well), or a method without: {others}."
+        )
+    if not job.blueprint.decodes:
+        raise InputError(
+            f"objective {label(recipe['objective'])!r} trains no decoder, so there is nothing to size; use "
+            "objective='vae'."
         )
     if job.settings.schedule != "constant":
         raise InputError(
             f"sizing trains a model on until it is decided, and schedule {job.settings.schedule!r} must know the end "
             "beforehand; leave schedule out."
         )
-    if not isinstance(job.blueprint.prior, IsotropicPrior):
+    if needs_variances and not isinstance(job.blueprint.prior, IsotropicPrior):
         raise InputError(
-            "sizing measures posterior variances against the prior N(0, I), got another prior; leave prior out."
+            f"method {method!r} measures posterior variances against the prior N(0, I), got another prior; leave prior "
+            "out."
         )
 
 
