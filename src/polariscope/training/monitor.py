@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.analysis.regime.types import TYPES, classify
+from polariscope.analysis.regime.posterior import in_units_of_prior
+from polariscope.analysis.regime.types import ALPHA, TYPES, types_of
+from polariscope.analysis.regime.types import moments as moments_of
 from polariscope.core.seeds import derive
 from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
@@ -49,21 +51,25 @@ class Probe:
 
     @torch.no_grad()
     def latents(self, n_samples: int) -> dict[str, Any]:
-        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type."""
+        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type.
+
+        Types are by the rule of :func:`polariscope.diagnose`, that for conditional priors included, with α = 0.1.
+        """
         model = self.feed.model
         noise = self._generator("probe")
-        variances, ratios, rates = [], [], []
+        moments, rates = [], []
         n_samples = min(n_samples, len(self.indices))
         for rows in self._chunks(n_samples):
             batch = self._batch(rows.start, rows.stop, 0)
             q = model.encode(batch.x, batch.auxiliary)
             prior = model.prior.given(batch.auxiliary)
-            variances.append(q.variance)
-            ratios.append(q.variance / passive_variance(model, prior))
+            shape = torch.broadcast_tensors(q.mean, q.variance, *passive_shape(model, prior))
+            moments.append([part.cpu().double() for part in shape])
             if model.has_density:
                 rates.append(kl(q, prior, q.sample(noise)))
-        variance, ratio = (torch.cat(parts).double().cpu().numpy() for parts in (variances, ratios))
-        types = classify(ratio.mean(0), ratio.var(0))
+        mean, variance, *prior_moments = (torch.cat(parts).numpy() for parts in zip(*moments, strict=True))
+        with np.errstate(all="ignore"):  # of a model that is diverging
+            types = types_of(moments_of(in_units_of_prior(mean, variance, *prior_moments)), ALPHA).tolist()
         return {
             "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
             "variance": variance.mean(0).tolist(),
@@ -85,7 +91,9 @@ class Probe:
         return sums
 
 
-def passive_variance(model: Model, prior: AbstractPriorDistribution) -> Float[Tensor, "*sample latent"]:
-    """Posterior variance of a passive latent, by which others are judged: the prior's, or of the nearest Gaussian."""
+def passive_shape(
+    model: Model, prior: AbstractPriorDistribution
+) -> tuple[Float[Tensor, "*sample latent"], Float[Tensor, "*sample latent"]]:
+    """Mean and variance of a passive latent, by which others are judged: the prior's, or of the nearest Gaussian."""
     normal = prior.normal()
-    return torch.exp(normal[1]) if normal is not None else model.prior.passive_shape()[1]
+    return model.prior.passive_shape() if normal is None else (normal[0], torch.exp(normal[1]))

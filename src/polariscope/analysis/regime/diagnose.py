@@ -21,6 +21,7 @@ from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gauss
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
 from polariscope.analysis.regime.structure import partners, truncation
 from polariscope.analysis.regime.types import (
+    ALPHA,
     ALPHA_LIMIT,
     TYPES,
     alpha_ranges,
@@ -57,7 +58,7 @@ def diagnose(
     sampled: Any = None,
     prior_mean: Any = None,
     prior_variance: Any = None,
-    alpha: float = 0.1,
+    alpha: float = ALPHA,
     n_bootstrap: int = 200,
     seed: int = 0,
 ) -> Regime:

@@ -69,14 +69,35 @@ def kl_is_gaussian(posterior: RelativePosterior) -> bool:
 
 def relative_posterior(representation: Representation) -> RelativePosterior:
     """Posterior moments of a representation in units of its prior."""
-    mean, variance = representation.mean.astype(np.float64), representation.variance.astype(np.float64)
-    prior_mean = _or(representation.prior_mean, 0.0)
-    prior_variance = _or(representation.prior_variance, 1.0)
+    return in_units_of_prior(
+        representation.mean.astype(np.float64),
+        representation.variance.astype(np.float64),
+        _or(representation.prior_mean, 0.0),
+        _or(representation.prior_variance, 1.0),
+        None if representation.rate is None else representation.rate.astype(np.float64),
+    )
+
+
+def in_units_of_prior(
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    prior_mean: Float[np.ndarray, "*_"],
+    prior_variance: Float[np.ndarray, "*_"],
+    rate: Float[np.ndarray, "sample latent"] | None = None,
+) -> RelativePosterior:
+    """Posterior moments in units of the prior's, from arrays in float64.
+
+    :param mean: posterior mean μ
+    :param variance: posterior variance σ²
+    :param prior_mean: μ†, of each latent or of each sample and latent
+    :param prior_variance: Σ†, likewise
+    :param rate: (default None) the model's own KL; None: that of the two Gaussians
+    """
     kl = gaussian_kl(mean, variance, prior_mean, prior_variance)
     return RelativePosterior(
         mean=(mean - prior_mean) / np.sqrt(prior_variance),
         variance=variance / prior_variance,
-        kl=kl if representation.rate is None else representation.rate.astype(np.float64),
+        kl=kl if rate is None else rate,
         gaussian_kl=kl,
         absolute_mean=mean,
         absolute_variance=variance,

@@ -13,12 +13,14 @@ from polariscope.analysis.regime.posterior import RelativePosterior
 
 VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
+ALPHA = 0.1
+"""Tolerance of the rule, as published."""
 
 
 def classify(
     mean_variance: Float[np.ndarray, " latent"],
     variance_variance: Float[np.ndarray, " latent"],
-    alpha: float = 0.1,
+    alpha: float = ALPHA,
 ) -> list[VariableType]:
     r"""Type of each latent from two moments over the samples of its posterior variance σ².
 
