@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 from oracles import assert_mean_is, linear_model, linear_posterior, random_rotation, set_linear
 from polariscope.core.errors import InputError
+from polariscope.core.seeds import derive
 from polariscope.estimators.evidence import log_evidence
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
@@ -86,6 +87,32 @@ def test_an_observation_has_the_same_evidence_whatever_stands_beside_it() -> Non
     np.testing.assert_allclose(estimate(model, 5, x=X[::-1].copy())[::-1], whole, rtol=0, atol=1e-12)
     np.testing.assert_allclose(estimate(model, 5, x=X[7:8])[0], whole[7], rtol=0, atol=1e-12)
     assert np.abs(estimate(model, 5, seed=1) - whole).max() > 1e-3
+
+
+@pytest.mark.parametrize("log_variance", [-5000.0, -800.0, 0.0, 300.0])
+def test_of_an_outlier_it_is_what_the_formula_says_however_extreme_the_posterior(log_variance: float) -> None:
+    """exp(5000) is no number, but log q(z|x) = −½ (n log 2πσ² + ‖ε‖²) is, since the noise ε is known."""
+    model = model_with()
+    with torch.no_grad():
+        model.encoder.head.log_variance.bias.fill_(log_variance)
+    noise = torch.randn(
+        (1, 2), generator=torch.Generator().manual_seed(derive(0, "evidence")), dtype=torch.float64
+    ).numpy()
+    x = np.array([[1e4, 0.0, 0.0, 0.0]])
+    V, _ = linear_posterior(W, beta=1.0, gamma=GAMMA)
+    z = x @ V.T + np.exp(log_variance / 2) * noise
+    exact = norm(0, 1).logpdf(z).sum() + norm(z @ W.T, np.sqrt(GAMMA)).logpdf(x).sum()
+    exact += 0.5 * (2 * (np.log(2 * np.pi) + log_variance) + (noise**2).sum())
+    np.testing.assert_allclose(estimate(model, 1, x=x), [exact], rtol=1e-10)
+
+
+def test_what_is_beyond_all_numbers_is_impossible_not_nan() -> None:
+    model = model_with()
+    for log_variance in (1e5, 1e300):
+        with torch.no_grad():
+            model.encoder.head.log_variance.bias.fill_(log_variance)
+        assert (estimate(model, 3) == -np.inf).all()
+    assert estimate(model_with(), 3, x=np.full((1, 4), 1e200)) == -np.inf
 
 
 def test_what_has_no_density_and_no_draws_are_refused() -> None:

@@ -465,3 +465,20 @@ def test_it_survives_pickle_and_joblib(tmp_path: Path) -> None:
     assert_same(vae, pickle.loads(pickle.dumps(vae)), small())
     joblib.dump(vae, tmp_path / "vae.joblib")
     assert_same(vae, joblib.load(tmp_path / "vae.joblib"), small())
+
+
+@pytest.mark.parametrize("parts", [{}, {"posterior": "full"}, {"prior": "mixture"}])
+@unchecked()
+def test_an_outlier_is_improbable_or_impossible_but_never_nan(parts: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    vae = VAE(n_latents=2, steps=60, **parts).fit(X)
+    usual = vae.score_samples(X)
+    before = usual.min()
+    for size in (1e2, 1e4, 1e10, 1e30):
+        Y = X.copy()
+        Y[0, 0] = size
+        scores = vae.score_samples(Y)
+        assert not np.isnan(scores).any()
+        assert scores[0] < before or scores[0] == -np.inf
+        np.testing.assert_allclose(scores[1:], usual[1:], rtol=1e-9)
+        before = scores[0]

@@ -30,6 +30,8 @@ def log_evidence(
     one does not depend on which others are asked for with it. The errors of different observations are therefore
     not independent, and their mean is not much surer than each of them: what helps is a larger K.
 
+    An observation so far out that the model finds it impossible in floating point has −∞, never NaN.
+
     Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
@@ -42,10 +44,14 @@ def log_evidence(
     noise = torch.randn((int(n_draws), model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
     q, prior = model.encode(x), model.prior.given(None)
     diagonal = model.is_diagonal
-    scale = torch.exp(0.5 * q.log_variance) if diagonal else torch.linalg.cholesky(q.covariance)
+    scale = torch.exp(0.5 * q.log_variance) if diagonal else q.factor
+    constant = model.n_latents * math.log(2 * math.pi) + q.log_determinant
     weights = []
     for epsilon in noise:
         z = q.mean + (scale * epsilon if diagonal else scale @ epsilon)
-        rate = (q.log_density(z) - prior.log_density(z)).sum(1)
-        weights.append(model.decode(z).log_density(x) - rate)
-    return torch.logsumexp(torch.stack(weights), dim=0) - math.log(n_draws)
+        # log q(z|x) from the noise itself: of an outlier σ² may be so small, or so large, that z no longer tells it.
+        log_q = -0.5 * (constant + epsilon.square().sum())
+        weights.append(model.decode(z).log_density(x) + prior.log_density(z).sum(1) - log_q)
+    # Not a number where z or x̂ is beyond all numbers: prior and likelihood are 0 there, and so is the weight.
+    found = torch.stack(weights).nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
+    return torch.logsumexp(found, dim=0) - math.log(n_draws)

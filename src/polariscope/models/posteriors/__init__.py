@@ -29,6 +29,11 @@ class AbstractPosteriorDistribution(abc.ABC):
         """Covariance matrix Σ of q(z|x), with the marginal variances on its diagonal."""
 
     @property
+    def factor(self) -> Float[Tensor, "sample latent latent"]:
+        """L with Σ = LLᵀ, by which noise becomes draws: z = μ + Lε."""
+        return torch.diag_embed(torch.exp(0.5 * self.log_variance))
+
+    @property
     @abc.abstractmethod
     def log_determinant(self) -> Float[Tensor, " sample"]:
         """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); a point has none."""
