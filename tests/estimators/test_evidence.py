@@ -13,7 +13,9 @@ from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.linear import LinearNet
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
+from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.posteriors.full import FullPosterior
+from polariscope.models.priors.conditional import ConditionalPrior
 from polariscope.models.priors.isotropic import IsotropicPrior
 
 GAMMA = 0.3
@@ -113,6 +115,65 @@ def test_what_is_beyond_all_numbers_is_impossible_not_nan() -> None:
             model.encoder.head.log_variance.bias.fill_(log_variance)
         assert (estimate(model, 3) == -np.inf).all()
     assert estimate(model_with(), 3, x=np.full((1, 4), 1e200)) == -np.inf
+
+
+U = np.random.default_rng(2).normal(size=(40, 1))
+SLOPE, SHIFT, VARIANCE = np.array([1.5, -0.5]), np.array([0.2, 0.3]), np.array([0.4, 2.5])
+
+
+def conditional_model(slope: float = 0.0) -> Model:
+    """p(z|u) = N(SLOPE u + SHIFT, VARIANCE exp(slope u)), with the true posterior for a slope of 0."""
+    prior = ConditionalPrior(mean="learned", widths=())
+    blueprint = Blueprint(
+        LinearNet(), DiagonalPosterior(), prior, GaussianLikelihood(GAMMA), 2, (4,), n_auxiliary=1
+    )
+    model = blueprint.build(seed=0).double()
+    model.decoder.head.log_variance.fill_(np.log(GAMMA))
+    variance = 1 / (np.diag(W.T @ W) / GAMMA + 1 / VARIANCE)
+    head, networks = model.encoder.head, model.prior
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.decoder.trunk.layers[0][0].weight.copy_(torch.from_numpy(W))
+        networks.mean[0].weight.copy_(torch.from_numpy(SLOPE[:, None]))
+        networks.mean[0].bias.copy_(torch.from_numpy(SHIFT))
+        networks.log_variance[0].weight.fill_(slope)
+        networks.log_variance[0].bias.copy_(torch.from_numpy(np.log(VARIANCE)))
+        by_u = (variance * SLOPE / VARIANCE)[:, None]
+        head.mean.weight.copy_(torch.from_numpy(np.hstack([variance[:, None] * W.T / GAMMA, by_u])))
+        head.mean.bias.copy_(torch.from_numpy(variance * SHIFT / VARIANCE))
+        head.log_variance.bias.copy_(torch.from_numpy(np.log(variance)))
+    return model
+
+
+def exact_given_u(slope: float = 0.0) -> np.ndarray:
+    """log N(x; W m(u), W diag s(u) Wᵀ + γI)."""
+    found = []
+    for x, u in zip(X, U[:, 0], strict=True):
+        covariance = W * (VARIANCE * np.exp(slope * u)) @ W.T + GAMMA * np.eye(4)
+        found.append(multivariate_normal(W @ (SLOPE * u + SHIFT), covariance).logpdf(x))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_draws", [1, 7])
+def test_under_a_conditional_prior_it_is_the_evidence_given_u(n_draws: int) -> None:
+    with torch.inference_mode():
+        found = log_evidence(conditional_model(), torch.from_numpy(X), n_draws, 0, torch.from_numpy(U))
+    np.testing.assert_allclose(found.numpy(), exact_given_u(), rtol=0, atol=1e-10)
+
+
+def test_under_a_conditional_prior_whose_variance_follows_u_the_weights_are_unbiased() -> None:
+    model, x, u, exact = conditional_model(0.1), torch.from_numpy(X), torch.from_numpy(U), exact_given_u(0.1)
+    with torch.inference_mode():
+        ratios = np.array([np.exp(log_evidence(model, x, 1, seed, u).numpy() - exact) for seed in range(400)])
+    assert_mean_is(ratios, 1.0)
+
+
+def test_a_conditional_prior_without_u_is_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        InputError, match=r"conditional prior gives log p\(x\|u\), so auxiliary must hold the 1 values"
+    ):
+        estimate(conditional_model(), 1)
 
 
 def test_what_has_no_density_and_no_draws_are_refused() -> None:

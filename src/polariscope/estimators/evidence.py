@@ -16,9 +16,13 @@ from polariscope.models.protocol import AbstractModel
 
 
 def log_evidence(
-    model: AbstractModel, x: Float[Tensor, "sample *shape"], n_draws: Any, seed: int
+    model: Model,
+    x: Float[Tensor, "sample *shape"],
+    n_draws: Any,
+    seed: int,
+    auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
 ) -> Float[Tensor, " sample"]:
-    r"""Importance-weighted estimate of log p(x) in nats, for each observation.
+    r"""Importance-weighted estimate of log p(x) in nats, for each observation; of log p(x|u) under a conditional prior.
 
     .. math:: \log \frac1K \sum_{k=1}^K \frac{p(x|z_k)\, p(z_k)}{q(z_k|x)}, \qquad z_k = \mu(x) + L(x)\, \varepsilon_k
 
@@ -32,6 +36,13 @@ def log_evidence(
 
     An observation so far out that the model finds it impossible in floating point has −∞, never NaN.
 
+    :param model: a model whose posterior has a density
+    :param x: observations as the network sees them, on the model's device
+    :param n_draws: K
+    :param seed: of the noise
+    :param auxiliary: (default None) u of each observation, which a conditional prior and its encoder need, as
+        :func:`polariscope.models.inference.auxiliary_values` makes it of a dataset's factors
+
     Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
@@ -40,9 +51,14 @@ def log_evidence(
         raise InputError(
             "a deterministic encoder has no density, so there is nothing to weight; use posterior='diagonal'."
         )
+    if model.n_auxiliary and auxiliary is None:
+        raise InputError(
+            f"a conditional prior gives log p(x|u), so auxiliary must hold the {model.n_auxiliary} values of "
+            "u for each observation, got None; pass them."
+        )
     generator = torch.Generator(x.device).manual_seed(derive(seed, "evidence"))
     noise = torch.randn((int(n_draws), model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
-    q, prior = model.encode(x), model.prior.given(None)
+    q, prior = model.encode(x, auxiliary), model.prior.given(auxiliary)
     diagonal = model.is_diagonal
     scale = torch.exp(0.5 * q.log_variance) if diagonal else q.factor
     constant = model.n_latents * math.log(2 * math.pi) + q.log_determinant
