@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.arrays import refuse_masked
+from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
@@ -61,6 +62,8 @@ class Representation:
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
 
     def __post_init__(self) -> None:
+        for name in ARRAYS:
+            refuse_masked(getattr(self, name), name)
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
             raise InputError(f"mean must have shape (sample, latent) with at least one of each, got {shape}.")

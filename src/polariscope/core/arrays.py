@@ -16,6 +16,7 @@ def real_numbers(value: Any, name: str) -> Shaped[np.ndarray, "*_"]:
     >>> real_numbers([[1, 2], [3, 4]], "codes").shape
     (2, 2)
     """
+    refuse_masked(value, name)
     try:
         array = np.asarray(value)
     except Exception as error:  # whatever another library's __array__ raises
@@ -26,3 +27,16 @@ def real_numbers(value: Any, name: str) -> Shaped[np.ndarray, "*_"]:
     if array.dtype.kind not in "iubf":
         raise InputError(f"{name} must be an array of real numbers, got an array of {array.dtype}.")
     return array
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Refuse a masked array, or a list of them: as an ordinary array it would bring back what its owner masked."""
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
+    if masked:
+        count = sum(int(np.ma.count_masked(part)) for part in masked)
+        raise InputError(
+            f"{name} must be an ordinary array, got a masked one with {count} of {sum(part.size for part in masked)} "
+            "values masked, which would be used as if they were not; drop these samples, e.g. with "
+            "np.ma.compress_rows, or fill them in with filled()."
+        )

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
@@ -230,6 +231,7 @@ class VAE(TransformerMixin, BaseEstimator):
         of bytes 0 and 1 alone as floats, which can be grey.
         """
         check_is_fitted(self)
+        refuse_masked(Z, "Z")
         Z = check_array(Z, dtype=FLOATS, input_name="Z")
         if Z.shape[1] != len(self.kept_):
             raise InputError(
@@ -295,6 +297,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
+        refuse_masked(X, "X")
         n_least = 3 if reset else 1  # what training asks of a dataset
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
 from polariscope.models.inference import batch_size, chunks, looking
 from polariscope.models.protocol import AbstractModel
@@ -90,6 +91,7 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
 
 def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
     """Codes as a finite array with a column for each latent; anything else is refused."""
+    refuse_masked(codes, "codes")
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError(f"codes must be floats, got {array.dtype}; pass rep.mean.")

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.types import VariableType
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes
@@ -145,6 +146,7 @@ def distance_to_orthogonality(
     >>> found.value, round(found.haar, 3)
     (0.0, 0.548)
     """
+    refuse_masked(jacobians, "jacobians")
     J = np.asarray(jacobians)
     if J.ndim != 3 or 0 in J.shape:
         raise InputError(

@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import check_codes, decode
 from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
@@ -144,6 +145,7 @@ def traverse_observation(
         raise InputError(
             "model must be a model of ours that encodes observations alone, without auxiliary values."
         )
+    refuse_masked(observation, "observation")
     dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
     with looking(model):
         (seen,) = look(model, dataset, indices)

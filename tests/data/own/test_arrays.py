@@ -259,3 +259,36 @@ def test_unreadable_files_are_refused_and_never_unpickled(tmp_path):
     refused("cut.npz", "must be an npz file")
     with pytest.raises(InputError, match=r"needs path, an .npz file; for arrays in memory use from_arrays"):
         ArraysDataset(None)
+
+
+NORMAL = np.random.default_rng(0).normal(size=(500, 3))
+
+
+def test_a_column_that_float32_would_collapse_is_refused_with_the_remedy():
+    """At 1e8 float32 has steps of 8: of 500 values one or two are left."""
+    for far in (1e8, -1e8, 1e13):
+        with pytest.raises(
+            InputError,
+            match=r"column 1 lies between .* different values [12] would be left; subtract the mean",
+        ):
+            from_arrays(NORMAL + np.array([0.0, far, 1e3]))
+    whole = 2**30 + np.arange(40)[:, None]
+    with pytest.raises(InputError, match=r"column 0 lies between .* 40 different values"):
+        from_arrays(whole)
+    X = NORMAL + 1e8
+    np.testing.assert_allclose(
+        from_arrays(X - X.mean(axis=0)).values([0]), (X - X.mean(axis=0))[:1], rtol=1e-6
+    )
+
+
+def test_columns_that_float32_holds_are_taken_however_large():
+    for X in (
+        NORMAL + 1e5,
+        NORMAL * 1e20,
+        np.full((5, 2), 1e8 / 3),  # constants
+        np.full((5, 2), 0.1)
+        * (1 + 1e-15 * np.arange(5))[:, None],  # a constant as it comes out of a computation
+        1e8 + 8.0 * np.arange(10)[:, None],  # few values, each held exactly
+        2**30 + 128 * np.arange(10)[:, None],
+    ):
+        np.testing.assert_allclose(from_arrays(X).values(range(5)), X[:5], rtol=1e-7)

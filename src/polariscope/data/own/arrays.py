@@ -12,11 +12,16 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from polariscope.core import files
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
 
 Layout = Literal["channels-first", "channels-last"]
 _CHANNELS = (1, 3)
+FEWEST_STEPS = 16
+"""A column whose range is fewer steps of float32 is looked at closely."""
+ROUNDING = 1e-14
+"""Range of a column, relative to its values, that float64 leaves when a constant is computed."""
 _BESIDES = ("factors", "factor_names", "factor_kinds")
 
 
@@ -63,6 +68,8 @@ class ArraysDataset(AbstractDataset):
             contents = _read(Path(self.path))
         array = _numbers(contents.array, "X")
         images = array if array.ndim == 2 else _as_images(array, self.layout)
+        if array.ndim == 2:
+            _check_precision(array)
         if self.unit_interval and array.ndim == 2 and (array.min() < 0 or array.max() > 1):
             raise InputError(
                 f"unit_interval=True needs values in [0, 1], got {array.min()} … {array.max()}; rescale X."
@@ -170,6 +177,7 @@ def from_arrays(
 
 def _numbers(given: Any, name: str) -> Shaped[np.ndarray, " ..."]:
     """A finite, non-empty array of numbers with a sample axis."""
+    refuse_masked(given, name)
     if hasattr(given, "detach"):
         given = given.detach().cpu()
     try:
@@ -193,6 +201,26 @@ def _numbers(given: Any, name: str) -> Shaped[np.ndarray, " ..."]:
     if max(-low, high) > float(np.finfo(np.float32).max):
         raise InputError(f"{name} must fit float32, got values {low:.3g} … {high:.3g}; rescale it.")
     return array
+
+
+def _check_precision(rows: Shaped[np.ndarray, "sample feature"]) -> None:
+    """Refuse rows with a column that float32, which networks see, makes coarse: little variation far from 0."""
+    if rows.dtype.itemsize <= (4 if rows.dtype.kind == "f" else 2):
+        return
+    low, high = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    size = np.maximum(np.abs(low), np.abs(high))
+    step = np.spacing(size.astype(np.float32)).astype(np.float64)
+    # Less than ROUNDING is a constant that was computed, and constants are welcome.
+    doubtful = (high - low < FEWEST_STEPS * step) & (high - low > ROUNDING * size)
+    for column in np.flatnonzero(doubtful).tolist():
+        values = np.unique(rows[:, column])
+        left = len(np.unique(values.astype(np.float32)))
+        if left < len(values):
+            raise InputError(
+                f"X must vary by more than float32 can hold, which networks compute in: column {column} lies between "
+                f"{values[0]:.15g} and {values[-1]:.15g}, and of its {len(values)} different values {left} would be "
+                "left; subtract the mean, X - X.mean(axis=0), or standardise."
+            )
 
 
 def _as_images(

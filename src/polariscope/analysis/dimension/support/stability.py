@@ -9,6 +9,7 @@ import numpy as np
 from polariscope.analysis.dimension import Dimension
 from polariscope.analysis.dimension.mle import LARGEST_K, Normaliser, mle
 from polariscope.analysis.dimension.twonn import twonn
+from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most
@@ -58,7 +59,7 @@ def _drawn(x: Samples, n_samples: int | None, seed: int) -> tuple[Samples, tuple
     if isinstance(x, NeighbourTable) or n_samples is None or np.ndim(x) != 2 or len(x) <= n_samples:
         return x, ()
     rows = np.sort(generator(seed, "dimension", "samples").permutation(len(x))[:n_samples])
-    return np.asarray(x)[rows], (f"{n_samples} of {len(x)} samples were drawn at random.",)
+    return real_numbers(x, "x")[rows], (f"{n_samples} of {len(x)} samples were drawn at random.",)
 
 
 def _disagreement(likelihood: Dimension, check: Dimension) -> tuple[str, ...]:
