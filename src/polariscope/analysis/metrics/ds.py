@@ -54,7 +54,8 @@ def ds(
     score lies between 0, two latents equally good or none good, and 1, all in one latent. All integer factors are
     categorical unless declared continuous in ``factor_kinds``. The interval is that of the test samples.
 
-    Reference: zietlow2022 §3.3.1, who take position, orientation and scale of dSprites as continuous.
+    Reference: zietlow2022 §3.3.1, Eqs 3.32–3.37. Which factors of dSprites count as continuous is not said there,
+    so the printed scores cannot be repeated without guessing. ``corrected`` is ours.
 
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 20)
     >>> ds(factors.astype(float), factors).value

@@ -104,7 +104,7 @@ def kernel_sum(
       [general knowledge].
     * ``imq-per-latent``: the same of every coordinate alone, C_s = 2σ²s, added over latents (the code of
       mathieu2019). It compares marginals: q(z) and p(z) that differ only in how latents depend are equal to it.
-    * ``imq-unsquared``: C_s / (C_s + ‖x − y‖), as mathieu2019 §5 prints it, without the square; its C is not
+    * ``imq-unsquared``: C_s / (C_s + ‖x − y‖), as mathieu2019 App. B prints it, without the square; its C is not
       given there, and ours is s√(2nσ²), again the distance of two draws.
     * ``rbf``: exp(−‖x − y‖² / 2σ²); without a width, σ is the median distance of the sample, through which no
       gradient is taken.
