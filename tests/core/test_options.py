@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import math
+from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
+import polariscope as ps
 from polariscope.core.errors import InputError
 from polariscope.core.options import build, check_options, describe, describe_concept, options_of
 from polariscope.core.registry import Family
@@ -17,6 +21,7 @@ from polariscope.models.nets import net
 from polariscope.models.posteriors import posterior
 from polariscope.models.priors import prior
 from polariscope.objectives import objective
+from polariscope.objectives.beta import BetaObjective
 
 FAMILIES = [net, posterior, prior, likelihood, objective]
 
@@ -61,6 +66,16 @@ class Needy:
     """Must be given."""
     seed: int = 0
     """May be given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unbounded:
+    """Numbers, alone and in lists."""
+
+    beta: float = 4.0
+    limit: float | None = None
+    scales: tuple[float, ...] = (1.0,)
+    most: float = math.inf
 
 
 def estimator(x: Any, y: Any = 3, *, k: int = 5, ratio: float) -> float:
@@ -150,6 +165,55 @@ def test_a_value_of_the_wrong_type_is_refused_in_words(name: str, value: Any, wo
     with pytest.raises(InputError) as caught:
         check(**{name: value})
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "nan", "inf", np.float32("nan")])
+@pytest.mark.parametrize("name", ["beta", "limit", "scales"])
+def test_what_is_no_finite_number_is_refused_by_name(name: str, value: Any) -> None:
+    """JSON has no NaN: it would be kept as null, which is another setting, or none."""
+    given = f"1,{value}" if isinstance(value, str) and name == "scales" else value
+    given = (1.0, value) if name == "scales" and not isinstance(value, str) else given
+    with pytest.raises(
+        InputError, match=f"option {name} of thing 'unbounded' must be finite, got -?(nan|inf)"
+    ):
+        check_options("thing 'unbounded'", Unbounded, {name: given})
+
+
+def test_an_option_whose_default_is_infinite_takes_infinity_but_not_nan() -> None:
+    assert check_options("thing 'unbounded'", Unbounded, {"most": "inf"}) == {"most": math.inf}
+    for value in (math.nan, -math.inf):
+        with pytest.raises(InputError, match="option most of thing 'unbounded' must be finite"):
+            check_options("thing 'unbounded'", Unbounded, {"most": value})
+
+
+def test_integers_of_any_size_are_finite() -> None:
+    assert check(depth=10**400) == {"depth": 10**400}
+
+
+def test_training_refuses_nan_in_every_part_by_name(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    for options, words in (
+        ({"objective": "beta", "beta": math.nan}, "option beta of objective 'beta'"),
+        ({"objective": {"name": "beta", "beta": math.nan}}, "option beta of objective 'beta'"),
+        ({"objective": "annealed", "gamma": math.nan}, "option gamma of objective 'annealed'"),
+        ({"learning_rate": math.nan}, "option learning_rate of training"),
+        ({"clip_gradient": math.inf}, "option clip_gradient of training"),
+        ({"prior_scale": math.nan}, "option scale of prior 'isotropic'"),
+    ):
+        with pytest.raises(InputError, match=f"{words} must be finite, got (nan|inf)"):
+            ps.train(data, out=tmp_path / "run", **options)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_object_is_looked_at_too() -> None:
+    with pytest.raises(InputError, match="option beta of objective 'beta' must be finite, got nan"):
+        build(objective, _unchecked_beta(math.nan))
+
+
+def _unchecked_beta(value: float) -> BetaObjective:
+    made = BetaObjective()
+    object.__setattr__(made, "beta", value)
+    return made
 
 
 def test_an_option_without_a_default_must_be_given() -> None:

@@ -10,8 +10,10 @@ import ast
 import dataclasses
 import functools
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import InputError, unknown
@@ -84,6 +86,9 @@ def _field_docstrings(concept: Any) -> dict[str, str]:
 def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
 
+    NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
+    has no NaN. An option whose default is ∞ takes it.
+
     ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -103,7 +108,19 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
         except ValidationError:
             wanted = describe(options[name].annotation)
             raise InputError(f"option {name} of {owner} must be {wanted}, got {value!r}.") from None
+        _check_finite(owner, options[name], checked[name])
     return checked
+
+
+def _check_finite(owner: str, option: Option, value: Any) -> None:
+    """Refuse NaN, and ∞ unless it is the default."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            _check_finite(owner, option, part)
+    elif isinstance(value, Integral) or not isinstance(value, Real):  # whole numbers may be too large to ask
+        return
+    elif not math.isfinite(value) and value != option.default:
+        raise InputError(f"option {option.name} of {owner} must be finite, got {value}; give a number.")
 
 
 def _split(value: Any, annotation: Any) -> Any:
@@ -154,7 +171,11 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
     if isinstance(chosen, str):
         concept = family[chosen]
         return concept(**check_options(f"{family.noun} {chosen!r}", concept, given))
-    family.name_of(chosen)
+    owner = f"{family.noun} {family.name_of(chosen)!r}"
+    kind: Any = type(chosen)
+    if dataclasses.is_dataclass(type(chosen)):
+        for name, option in options_of(kind).items():
+            _check_finite(owner, option, getattr(chosen, name, None))
     if given:
         raise InputError(
             f"{family.noun} was given as an object, so it takes no further options, got {', '.join(given)}; "
