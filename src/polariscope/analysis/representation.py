@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import generator
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]

@@ -12,11 +12,10 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
-from polariscope.models.protocol import AbstractModel
 
 
 def log_evidence(
-    model: Model,
+    model: AbstractModel,
     x: Float[Tensor, "sample *shape"],
     n_draws: Any,
     seed: int,

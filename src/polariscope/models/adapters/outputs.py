@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 
@@ -157,6 +158,7 @@ def read_outputs(output: Any, n_rows: int) -> Float[Tensor, "sample ..."]:
 
 
 def _tensor(value: Any, n_rows: int) -> Tensor:
+    refuse_masked(value, "what the encoder returns")
     try:
         return value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     except (TypeError, ValueError, RuntimeError):
