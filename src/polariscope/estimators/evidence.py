@@ -12,6 +12,7 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
+from polariscope.models.protocol import AbstractModel
 
 
 def log_evidence(
