@@ -245,3 +245,18 @@ def test_an_array_is_taken_as_it_is_and_anything_else_refused():
     assert train(rows, steps=2).digest == train(ps.from_arrays(rows), steps=2).digest
     with pytest.raises(InputError, match=r"use load_dataset\('sprites'\)"):
         train("sprites")
+
+
+@pytest.mark.parametrize(("log_every", "every"), [(70, 1050), (100, 1000), (2500, 2500), (1, 1000)])
+def test_how_often_is_validated_follows_from_how_often_is_logged(log_every, every):
+    """A value that nobody gave is never the reason for a refusal."""
+    job = plan(gaussian_data(300), net="linear", steps=50, log_every=log_every)
+    assert job.settings.validate_every == every
+    assert (
+        plan(
+            gaussian_data(300), net="linear", steps=50, log_every=7, validate_every=14
+        ).settings.validate_every
+        == 14
+    )
+    with pytest.raises(InputError, match="validate_every must be a multiple of log_every, got 10 and 7"):
+        plan(gaussian_data(300), net="linear", steps=50, log_every=7, validate_every=10)

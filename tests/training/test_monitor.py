@@ -30,13 +30,14 @@ class KnownPosteriors:
         arrays = (mean, np.log(variance), prior_mean, np.log(prior_variance))
         self.mean, self.log_variance, self.prior_mean, self.prior_log_variance = map(torch.from_numpy, arrays)
         self.seed = 0
+        self.data = SimpleNamespace(n_features=1)
         self.model: Any = SimpleNamespace(
             device="cpu",
             encode=lambda x, u: DiagonalGaussian(self.mean[x], self.log_variance[x]),
             prior=SimpleNamespace(
                 given=lambda u: ConditionalNormal(self.prior_mean[u], self.prior_log_variance[u])
             ),
-            blueprint=SimpleNamespace(posterior=SimpleNamespace(has_density=True)),
+            has_density=True,
         )
 
     def batch(self, indices: np.ndarray, step: int, stream: str) -> Any:

@@ -210,10 +210,7 @@ class Comparison:
     def _check_steps(self, reference: int | None) -> tuple[int, ...]:
         steps = self.steps
         if not steps:
-            raise InputError(
-                "only checkpoints have steps in common; compare runs with checkpoints=True, on the command line "
-                "--checkpoints."
-            )
+            raise InputError("only checkpoints have steps in common; compare the checkpoints of runs.")
         if reference is not None and reference not in steps:
             raise InputError(
                 f"reference must be one of the steps {', '.join(map(str, steps))}, got {reference}."

@@ -50,7 +50,7 @@ class RunFolder:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise PolariscopeError(
-                f"{self.path} is being trained by another process; wait for it or choose another --out."
+                f"{self.path} is being trained by another process; wait for it or choose another folder."
             ) from None
         except OSError as error:
             if error.errno not in files.NOT_WRITABLE:
@@ -158,12 +158,12 @@ class RunFolder:
         if changed := differences(earlier, record):
             raise InputError(
                 f"{self.path} was trained with other settings ({'; '.join(changed[:4])}); "
-                "choose another --out, or give the same settings to resume it."
+                "choose another folder, or give the same settings to resume it."
             )
         if record["training"]["steps"] < done:
             raise InputError(
                 f"{self.path} already has {done} steps, more than the {record['training']['steps']} asked for; "
-                "choose another --out."
+                "choose another folder."
             )
 
     def forget(self) -> None:

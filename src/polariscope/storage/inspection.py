@@ -86,7 +86,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
             again = f"delete it, then polariscope {command} {run.path} with the same settings makes it again"
             remedy = again if command else "delete it: it is computed again when it is needed"
             if match[1] == "size":
-                remedy = "delete it; train with --size keeps the answer of the search again"
+                remedy = "delete it; training with the size of the search keeps its answer again"
             yield _verify(entry, verify, remedy)
         elif entry.name.endswith(layout.ASIDE):
             yield Finding(

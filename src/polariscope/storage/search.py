@@ -79,8 +79,8 @@ class SeedFolder:
             documents.write_document(file, "recipe", recipe)
         elif documents.read_document(file, "recipe").content != recipe:
             raise InputError(
-                f"{self.path} holds models of other data or other settings; choose another --out, or give the same "
-                "to go on with it."
+                f"{self.path} holds models of other data or other settings; choose another folder, or give "
+                "the same to go on with it."
             )
 
     def model(self, name: str) -> RunFolder:

@@ -175,7 +175,7 @@ def log_line(
         "learning_rate": settings.learning_rate_at(state.step - 1),
         **probe.latents(settings.probe_samples),
     }
-    if state.step % settings.validate_every == 0 or state.step == settings.steps:
+    if state.step % (settings.validate_every or settings.steps) == 0 or state.step == settings.steps:
         line["validation"] = probe.validation(objective, state.step)
     return line
 

@@ -9,6 +9,8 @@ from typing import Literal
 from polariscope.core.errors import InputError
 from polariscope.data.splits import Split, split
 
+VALIDATE_EVERY = 1000
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
@@ -36,8 +38,9 @@ class TrainSettings:
     """Seed of the weights, the split, the order of the data and the noise."""
     log_every: int = 100
     """Steps between two lines of the log."""
-    validate_every: int = 1000
-    """Steps between two evaluations of the loss on validation samples; a multiple of log_every."""
+    validate_every: int | None = None
+    """Steps between two evaluations of the loss on validation samples, a multiple of log_every; by default the first
+    multiple from 1000 on."""
     probe_samples: int = 256
     """Validation samples from which the state of the latents is logged."""
     checkpoint_every: int = 1000
@@ -54,7 +57,7 @@ class TrainSettings:
             "probe_samples",
             "checkpoint_every",
         ):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}.")
         for name in ("learning_rate", "epochs", "clip_gradient"):
             value = getattr(self, name)
@@ -66,17 +69,18 @@ class TrainSettings:
             raise InputError(
                 f"train_fraction must lie between 0 and 1, got {self.train_fraction}; 0.9 is usual."
             )
-        if self.validate_every % self.log_every:
+        if self.validate_every is not None and self.validate_every % self.log_every:
             raise InputError(
                 f"validate_every must be a multiple of log_every, got {self.validate_every} and {self.log_every}."
             )
 
     def resolved(self, n_train: int) -> TrainSettings:
-        """The same with ``epochs`` turned into steps, given the size of the training split."""
-        if self.epochs is None:
-            return self
-        per_epoch = max(1, n_train // self.batch_size)
-        return dataclasses.replace(self, steps=max(1, round(self.epochs * per_epoch)), epochs=None)
+        """The same with ``epochs`` turned into steps, given the size of the training split, and nothing left open."""
+        steps = self.steps
+        if self.epochs is not None:
+            steps = max(1, round(self.epochs * max(1, n_train // self.batch_size)))
+        every = self.validate_every or self.log_every * math.ceil(VALIDATE_EVERY / self.log_every)
+        return dataclasses.replace(self, steps=steps, epochs=None, validate_every=every)
 
     def split(self, n_samples: int) -> Split:
         """Training, validation and test indices of data of so many samples."""

@@ -292,3 +292,13 @@ def test_columns_that_float32_holds_are_taken_however_large():
         2**30 + 128 * np.arange(10)[:, None],
     ):
         np.testing.assert_allclose(from_arrays(X).values(range(5)), X[:5], rtol=1e-7)
+
+
+def test_sparse_matrices_and_datasets_of_torch_are_refused_with_their_own_remedy():
+    import scipy.sparse
+    import torch
+
+    with pytest.raises(InputError, match=r"got a sparse csr_matrix; use its toarray\(\)"):
+        from_arrays(scipy.sparse.csr_matrix(np.eye(3)))
+    with pytest.raises(InputError, match=r"got a TensorDataset, which holds 2; use .* tensors\[0\]"):
+        from_arrays(torch.utils.data.TensorDataset(torch.rand(5, 3), torch.arange(5)))

@@ -178,6 +178,15 @@ def from_arrays(
 def _numbers(given: Any, name: str) -> Shaped[np.ndarray, " ..."]:
     """A finite, non-empty array of numbers with a sample axis."""
     refuse_masked(given, name)
+    if hasattr(given, "toarray"):
+        raise InputError(
+            f"{name} must be an ordinary array, got a sparse {type(given).__name__}; use its toarray()."
+        )
+    if hasattr(given, "tensors"):
+        raise InputError(
+            f"{name} must be an array, got a {type(given).__name__}, which holds {len(given.tensors)}; use the one "
+            "with the observations, tensors[0], and pass labels as factors."
+        )
     if hasattr(given, "detach"):
         given = given.detach().cpu()
     try:
