@@ -52,7 +52,8 @@ def test_the_python_example_runs_as_printed_but_smaller(tmp_path, monkeypatch):
     assert {"regime", "scores", "decomposition", "geometry"} <= {one.kind for one in names["run"].artefacts()}
 
 
-def test_the_example_for_models_of_ones_own_runs():
+def test_the_example_for_models_of_ones_own_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 4)).astype(np.float32)
     mean, variance = rng.normal(size=(200, 3)), rng.uniform(0.01, 1, size=(200, 3))
@@ -60,11 +61,13 @@ def test_the_example_for_models_of_ones_own_runs():
         "ps": ps,
         "X": rows,
         "my_encoder": lambda x: (x[:, :3], x[:, :3] * 0 - 3),
+        "my_decoder": lambda z: z[:, [0, 1, 2, 0]],
         "mean": mean,
         "variance": variance,
     }
     exec(python_blocks("README.md")[2], names)
     assert names["keep"].shape[0] == 200
+    assert (tmp_path / "theirs.html").stat().st_size > 10_000
 
 
 def test_the_examples_for_sizing_and_scoring_run(capsys):

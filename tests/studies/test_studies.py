@@ -150,3 +150,17 @@ def test_codes_without_a_sparsity_are_refused(codes: np.ndarray, words: str) -> 
         sparsity.hoyer(codes)
     with pytest.raises(InputError, match="1 codes are all 0"):
         sparsity.hoyer(np.array([[0.0, 0.0], [1.0, 2.0]]), normalise=False)
+
+
+PUBLIC = Path(__file__).parents[3] / "shared" / "public_models"
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public models are not on this machine")
+def test_models_of_another_group_have_the_same_codes_types_and_a_page(tmp_path):
+    names = ["btcvae_dsprites", "VAE_mnist"]
+    study = load("public_models")
+    found = study.main([str(PUBLIC), "--samples", "300", "--out", str(tmp_path), "--only", *names])
+    for name in names:
+        assert found[name]["same_codes"]
+        assert (tmp_path / f"{name}.html").stat().st_size > 50_000
+    assert found["btcvae_dsprites"]["counts"] == study.README["btcvae_dsprites"]
