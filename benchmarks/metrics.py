@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as PrintedTable
 
 import polariscope as ps
 from polariscope.analysis.metrics.support.importance import Job, Predictor, importances
-from polariscope.analysis.metrics.support.shared import Shared, information
+from polariscope.analysis.metrics.support.table import Table, information
 from polariscope.numerics.information import discretise, mutual_information_table
 
 FACTOR_SIZES = (3, 6, 40, 32, 32)
@@ -65,7 +65,7 @@ def our_mutual_information(arrays: Arrays) -> np.ndarray:
 
 
 def our_mutual_information_from_codes(arrays: Arrays) -> np.ndarray:
-    return Shared(arrays.codes, arrays.factors).mi_table()
+    return Table(arrays.codes, arrays.factors).mi_table()
 
 
 def customary_mutual_information(arrays: Arrays) -> np.ndarray:
@@ -120,14 +120,14 @@ def customary_udr(arrays: Arrays) -> np.ndarray:
 def our_sap(arrays: Arrays) -> np.ndarray:
     from polariscope.analysis.metrics.sap import _hits
 
-    return _hits(Shared(arrays.codes, arrays.factors), 0.01).mean(axis=0)
+    return _hits(Table(arrays.codes, arrays.factors), 0.01).mean(axis=0)
 
 
 def customary_sap(arrays: Arrays) -> np.ndarray:
     """A support vector classifier of a general library for each latent and factor."""
     from sklearn.svm import LinearSVC
 
-    train, test = Shared(arrays.codes, arrays.factors).split()
+    train, test = Table(arrays.codes, arrays.factors).split()
     table = np.empty((N_LATENTS, len(FACTOR_SIZES)))
     for j, z in enumerate(arrays.codes.T[:, :, None]):
         for k, w in enumerate(arrays.factors.T):
@@ -140,7 +140,7 @@ def customary_sap(arrays: Arrays) -> np.ndarray:
 def our_explicitness(arrays: Arrays) -> np.ndarray:
     from polariscope.analysis.metrics.explicitness import _areas
 
-    return _areas(Shared(arrays.codes, arrays.factors))[0]
+    return _areas(Table(arrays.codes, arrays.factors))[0]
 
 
 def customary_explicitness(arrays: Arrays) -> np.ndarray:
@@ -148,7 +148,7 @@ def customary_explicitness(arrays: Arrays) -> np.ndarray:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    shared = Shared(arrays.codes, arrays.factors)
+    shared = Table(arrays.codes, arrays.factors)
     (train, test), x = shared.split(), shared.standardised
     areas = []
     for w in arrays.factors.T:
@@ -165,7 +165,7 @@ def customary_explicitness(arrays: Arrays) -> np.ndarray:
 def our_ds(arrays: Arrays) -> np.ndarray:
     from polariscope.analysis.metrics.ds import _advantages
 
-    shared = Shared(arrays.codes, arrays.factors)
+    shared = Table(arrays.codes, arrays.factors)
     n_test = len(shared.split(0.8)[1])
     return _advantages(shared, np.full((1, n_test), 1 / n_test), "printed")[0][0]
 
@@ -174,7 +174,7 @@ def customary_ds(arrays: Arrays) -> np.ndarray:
     """A neighbours classifier for each latent and factor."""
     from sklearn.neighbors import KNeighborsClassifier
 
-    train, test = Shared(arrays.codes, arrays.factors).split(0.8)
+    train, test = Table(arrays.codes, arrays.factors).split(0.8)
     return np.array(
         [
             [
@@ -190,7 +190,7 @@ def our_factor_vae(arrays: Arrays) -> np.ndarray:
     from polariscope.analysis.metrics.factor_vae import _score
     from polariscope.analysis.metrics.support.batches import Groups
 
-    shared = Shared(arrays.codes, arrays.factors)
+    shared = Table(arrays.codes, arrays.factors)
     groups = Groups(shared.classes, shared.factor_names)
     return np.array([_score(shared.standardised, groups, BATCH, 10_000, 5_000, np.random.default_rng(0))[0]])
 
@@ -199,7 +199,7 @@ def our_beta_vae(arrays: Arrays) -> np.ndarray:
     from polariscope.analysis.metrics.beta_vae import _correct, distances
     from polariscope.analysis.metrics.support.batches import Groups
 
-    shared, draw = Shared(arrays.codes, arrays.factors), np.random.default_rng(0)
+    shared, draw = Table(arrays.codes, arrays.factors), np.random.default_rng(0)
     groups = Groups(shared.classes, shared.factor_names)
     factor = draw.integers(shared.n_factors, size=15_000)
     features = distances(shared.standardised, groups, factor, BATCH, draw)
@@ -248,7 +248,7 @@ def customary_beta_vae(arrays: Arrays) -> np.ndarray:
 
 
 def our_dci(arrays: Arrays, predictor: Predictor = "boosted", n_trees: int = 100) -> np.ndarray:
-    shared = Shared(arrays.codes, arrays.factors)
+    shared = Table(arrays.codes, arrays.factors)
     return importances(shared, [Job(shared.standardised, *shared.split(), n_trees)], predictor)[0].matrix
 
 
@@ -334,7 +334,7 @@ def main() -> None:
     if options.dci:
         compare_dci(arrays)
         return
-    table = Table(
+    table = PrintedTable(
         "what",
         "ours",
         "customary",

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.metrics.known import noise
 from polariscope.analysis.metrics import family
-from polariscope.analysis.metrics.support import shared as _shared
+from polariscope.analysis.metrics.support import table as _table
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.score import Scores, score
 from polariscope.core.errors import InputError, PolariscopeError
@@ -54,7 +54,7 @@ def test_a_pass_gives_the_scores_that_each_metric_gives_alone(representation: Re
 
 
 def test_what_metrics_share_is_computed_once(representation: Representation) -> None:
-    with mock.patch.object(_shared, "discretise", wraps=_shared.discretise) as discretise:
+    with mock.patch.object(_table, "discretise", wraps=_table.discretise) as discretise:
         score(representation, "mig,modularity")
     assert discretise.call_count == 1
 

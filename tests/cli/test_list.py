@@ -48,15 +48,9 @@ def test_an_unknown_family_is_refused_with_a_suggestion(call):
 def test_options_of_functions_are_listed_as_arguments_not_as_flags(call):
     printed = call("list metrics").out
     options = {line.split()[0] for line in printed.splitlines() if line.split()}
-    for name in (
-        "shared",
-        "variance",
-        "factor_names",
-        "factor_kinds",
-        "types",
-    ):  # arrays, and what metrics share
+    for name in ("variance", "factor_names", "factor_kinds", "types"):  # what a program gives
         assert name not in options
-    assert {"variant", "bins", "n_trees", "sizes", "threshold"} <= options
+    assert {"variant", "n_bins", "n_trees", "sizes", "threshold"} <= options
     assert "--n-trees" not in printed
     assert "dci:lasso" in printed
     # of svcca it is a number, which is a setting

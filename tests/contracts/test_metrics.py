@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import json
 import math
@@ -14,8 +15,9 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 
+import polariscope as ps
 from polariscope.analysis.metrics import INVARIANCES, Score, family
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 
@@ -63,11 +65,10 @@ def call(name: str, z: np.ndarray, w: Any = None, **options: Any) -> Score:
     options = {**{option: size for option, size in SMALL.items() if option in signature}, **options}
     variance = np.full(np.shape(z), 0.05)
     if needs == ("models",):
-        options.pop("shared", None)
         return family[name](
             [z, codes("mixed")[: len(z)], codes("known")[: len(z)]], variance=[variance] * 3, **options
         )
-    if "variance" in signature and "shared" not in options:
+    if "variance" in signature:
         options["variance"] = variance
     return family[name](*((z, w) if "factors" in needs else (z,)), **options)
 
@@ -98,15 +99,38 @@ def test_it_declares_what_it_needs_and_its_options_have_defaults(name: str) -> N
     assert set(traits["invariant_to"]) <= set(INVARIANCES)
     assert traits["bounds"][0] < traits["bounds"][1]
     assert isinstance(traits["higher_is_better"], bool)
-    assert options["seed"].default == 0
-    assert "shared" in options or traits["needs"] == ("models",)
+    assert set(traits["uses"]) <= {"variance", "types"}
+    assert set(traits["posterior_variants"]) <= set(variants(name))
     assert not [option.name for option in options.values() if option.required]
-    positional = [
-        p.name
-        for p in inspect.signature(family[name]).parameters.values()
-        if p.kind is p.POSITIONAL_OR_KEYWORD
-    ]
+    signature = inspect.signature(family[name]).parameters
+    assert signature["seed"].default == 0
+    positional = [p.name for p in signature.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert tuple(positional) == traits["needs"]
+    described = ("factor_names", "factor_kinds") if "factors" in traits["needs"] else ()
+    assert list(signature) == [*traits["needs"], *options, *traits["uses"], *described, "seed"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_the_attribute_and_the_name_give_one_callable_that_explains_every_argument(
+    name: str,
+) -> None:
+    word = name.replace("-", "_")
+    found = getattr(importlib.import_module(f"polariscope.analysis.metrics.{word}"), word)
+    assert found is family[name] is getattr(ps.metrics, word)
+    assert found.__module__ == f"polariscope.analysis.metrics.{word}"
+    text = inspect.getdoc(found) or ""
+    lines = re.findall(r"^:param (\w+): .+", text, flags=re.MULTILINE)
+    assert lines == list(inspect.signature(found).parameters)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_that_does_not_exist_is_refused_with_those_that_do(name: str) -> None:
+    with pytest.raises(
+        InputError, match=f"no option of metric '{name}' named 'varant'.*Did you mean 'variant'"
+    ):
+        call(name, codes("known"), varant="x")
+    with pytest.raises(TypeError, match="missing a required argument"):
+        family[name]()
 
 
 @pytest.mark.parametrize(("name", "variant"), EVERY_VARIANT)
@@ -153,9 +177,11 @@ def test_a_score_is_kept_as_json_and_repeats_with_its_seed(name: str) -> None:
 )
 def test_shared_parts_do_not_change_the_score(name: str, variant: str) -> None:
     z = codes("mixed")
-    shared = Shared(z, factors(), np.full(z.shape, 0.05))
-    shared.mi_table(), shared.split(), shared.resamples
-    assert call(name, z, variant=variant, shared=shared).to_dict() == score(name, variant, "mixed").to_dict()
+    table = Table(z, factors(), np.full(z.shape, 0.05))
+    table.mi_table(), table.split(), table.resamples
+    options = {option: size for option, size in SMALL.items() if option in options_of(family[name])}
+    found = family[name].of(table, variant=variant, **options)
+    assert found.to_dict() == score(name, variant, "mixed").to_dict()
 
 
 CHANGES = {

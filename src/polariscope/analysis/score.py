@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from polariscope import __version__
 from polariscope.analysis.metrics import SCORE_AGAIN, Score, family
 from polariscope.analysis.metrics.support.checks import FactorKind, check_factors, named
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.types import moments, types_of
 from polariscope.analysis.representation import Representation
@@ -164,29 +163,28 @@ def score(
     if source not in get_args(Source):
         raise InputError(unknown("source", source, get_args(Source)))
     plan = _plan(metrics)
-    needs_factors = any("factors" in family.traits(name)["needs"] for name, _ in plan.values())
     arrays = _arrays(representation, source, factors, factor_names)
-    table = _Table(arrays, source, factor_kinds, needs_factors, seed)
+    made = _Pass(arrays, source, factor_kinds, {name for name, _ in plan.values()}, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
     for number, (word, (name, options)) in enumerate(plan.items()):
         if progress is not None:
             progress(word, number, len(plan))
         try:
-            found[word] = table.score(name, options)
+            found[word] = made.score(name, options)
         except InputError as error:
             refused[word] = str(error)
     return Scores(
         scores=found,
         not_applicable=refused,
         source=source,
-        n_samples=table.without_factors.n_samples,
-        n_latents=table.without_factors.n_latents,
-        factor_names=table.names,
+        n_samples=made.without_factors.n_samples,
+        n_latents=made.without_factors.n_latents,
+        factor_names=made.names,
         seed=seed,
-        notes=table.notes,
-        factor_kinds=() if table.shared is None else table.shared.factor_kinds,
-        fingerprint=table.fingerprint,
+        notes=made.notes,
+        factor_kinds=() if made.with_factors is None else made.with_factors.factor_kinds,
+        fingerprint=made.fingerprint,
     )
 
 
@@ -239,7 +237,7 @@ def _arrays(given: Any, source: str, factors: Any, factor_names: Sequence[str]) 
     return _Arrays(codes, given.variance, given.factors, given.factor_names, given)
 
 
-class _Table:
+class _Pass:
     """Arrays, checked once, and the metrics called with them."""
 
     def __init__(
@@ -247,19 +245,28 @@ class _Table:
         arrays: _Arrays,
         source: str,
         factor_kinds: Sequence[FactorKind] | None,
-        needs_factors: bool,
+        metrics: Collection[str],
         seed: int,
     ) -> None:
-        self.arrays, self.seed, self.source = arrays, seed, source
+        traits = [family.traits(name) for name in metrics]
+        needs_factors = any("factors" in trait["needs"] for trait in traits)
+        uses_types = any("types" in trait["uses"] for trait in traits)
+        self.arrays = arrays
+        self.known: dict[str, Any] = {
+            "variance": arrays.variance,
+            "seed": seed,
+            "source": source,
+            **_about_posterior(arrays.representation, uses_types),
+        }
         self.names: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self.without_factors = Shared(arrays.codes, variance=arrays.variance, seed=seed)
+        self.without_factors = Table(arrays.codes, **self.known)
         try:
-            self.shared, self.reason = self._with_factors(factor_kinds)
+            self.with_factors, self.reason = self._with_factors(factor_kinds)
         except InputError as error:
             if needs_factors or arrays.representation is None:  # the caller gave them
                 raise
-            self.shared, self.reason = None, str(error)
+            self.with_factors, self.reason = None, str(error)
 
     @property
     def fingerprint(self) -> str:
@@ -268,13 +275,13 @@ class _Table:
         found = {
             "codes": self.without_factors.codes,
             "variance": self.arrays.variance,
-            "factors": None if self.shared is None else self.shared.factors,
+            "factors": None if self.with_factors is None else self.with_factors.factors,
             "prior_mean": None if rep is None else rep.prior_mean,
             "prior_variance": None if rep is None else rep.prior_variance,
         }
         return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
 
-    def _with_factors(self, factor_kinds: Sequence[FactorKind] | None) -> tuple[Shared | None, str]:
+    def _with_factors(self, factor_kinds: Sequence[FactorKind] | None) -> tuple[Table | None, str]:
         """What metrics with factors start from, or why there is none."""
         if self.arrays.factors is None:
             return None, "it needs factors, and these samples have none; encode a dataset with known factors."
@@ -298,8 +305,8 @@ class _Table:
         for name, kept in zip(names, varies, strict=True):
             if not kept:
                 self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
-        arrays = (self.arrays.codes, factors[:, varies], self.arrays.variance)
-        return Shared(*arrays, factor_names=self.names, factor_kinds=kinds, seed=self.seed), ""
+        described: dict[str, Any] = {"factor_names": self.names, "factor_kinds": kinds}
+        return Table(self.arrays.codes, factors[:, varies], **described, **self.known), ""
 
     def score(self, name: str, options: Mapping[str, Any]) -> Score:
         needs = family.traits(name)["needs"]
@@ -308,34 +315,18 @@ class _Table:
                 f"it compares several models, and this is one; in Python, polariscope.metrics[{name!r}] takes a list "
                 "of the codes of each."
             )
-        self._check_posterior(name, options)
-        offered = {"variance": self.arrays.variance, "types": None}
-        signature = inspect.signature(family[name]).parameters
-        if "types" in signature and self.arrays.representation is not None:
-            posterior = relative_posterior(self.arrays.representation)
-            offered["types"] = types_of(moments(posterior), ALPHA).tolist()
-        given = {key: value for key, value in offered.items() if key in signature}
         if "factors" not in needs:
-            shared = self.without_factors
-            return family[name](shared.codes, shared=shared, seed=self.seed, **given, **options)
-        if self.shared is None:
+            return family[name].of(self.without_factors, **options)
+        if self.with_factors is None:
             raise InputError(self.reason)
-        shared = self.shared
-        return family[name](shared.codes, shared.factors, shared=shared, seed=self.seed, **given, **options)
+        return family[name].of(self.with_factors, **options)
 
-    def _check_posterior(self, name: str, options: Mapping[str, Any]) -> None:
-        """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
-        is_about_posteriors = name == "active-units" or (name, options.get("variant")) in (
-            ("tc", "noise-free"),
-            ("mig", "chen"),
-        )
-        if is_about_posteriors and self.source != "mean":
-            raise InputError("it is defined by posterior means and variances; score the mean representation.")
-        rep = self.arrays.representation
-        if name == "active-units" and rep is not None:
-            mean, variance = rep.prior_mean, rep.prior_variance
-            if (mean is not None and np.any(mean != 0)) or (variance is not None and np.any(variance != 1)):
-                raise InputError(
-                    "its rules compare posteriors with the prior N(0, I), and this model has another; "
-                    "diagnose counts its latents against its own prior."
-                )
+
+def _about_posterior(rep: Representation | None, uses_types: bool) -> dict[str, Any]:
+    """What a table holds of the posterior and the prior beside the variances."""
+    if rep is None:
+        return {}
+    types = types_of(moments(relative_posterior(rep)), ALPHA).tolist() if uses_types else None
+    mean, variance = rep.prior_mean, rep.prior_variance
+    is_standard = (mean is None or not np.any(mean != 0)) and (variance is None or not np.any(variance != 1))
+    return {"types": types, "prior_is_standard": is_standard}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,6 @@ from polariscope.core.registry import Family
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from polariscope.core.options import Option
 
 FAMILIES = (
     "objectives",
@@ -78,22 +76,7 @@ def table_of(members: Family, flags: bool = True) -> Table:
     shown = table(members.noun, "option", "default", "what it is", prose=("what it is",))
     for group in groups_of(members.noun, members):
         shown.add_row(group.name, "", "", members.summary(group.name))
-        for option in filter(can_be_typed, group.options.values()):
+        for option in group.options.values():
             name = show_flag(option) if flags else option.name
             shown.add_row("", name, show_default(option), explain(option))
     return shown
-
-
-def can_be_typed(option: Option) -> bool:
-    """Whether an option is a setting; arrays, what metrics share and what describes columns come from a program.
-
-    >>> from polariscope.core.options import Option
-    >>> from collections.abc import Sequence
-    >>> can_be_typed(Option("variance", Any, None, "")), can_be_typed(Option("variance", float, 0.99, ""))
-    (False, True)
-    >>> can_be_typed(Option("factor_names", Sequence[str], (), ""))
-    False
-    """
-    kind = str(option.annotation)
-    is_column_list = "Sequence" in kind and not option.default
-    return not (option.annotation is Any or "Shared" in kind or is_column_list)

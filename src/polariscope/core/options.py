@@ -11,14 +11,18 @@ import dataclasses
 import functools
 import inspect
 import math
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
+
+LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+"""Limits of numbers, as :mod:`annotated_types` names them: ``Annotated[int, Ge(2)]``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +41,12 @@ class Option:
 
 @functools.cache
 def options_of(concept: Any) -> dict[str, Option]:
-    """The options of a dataclass (its fields) or a function (its keyword-only arguments), in order."""
+    """The options of a dataclass (its fields) or a function (its keyword-only arguments), in order.
+
+    What each is for is said under the field, or in the function's docstring: ``:param name: (default 4) text``.
+    A function that a decorator gave further arguments, which are no options, has its own in ``own_options``.
+    """
+    concept = getattr(concept, "own_options", concept)
     if dataclasses.is_dataclass(concept):
         hints = get_type_hints(concept, include_extras=True)
         helps = _field_docstrings(concept)
@@ -46,13 +55,13 @@ def options_of(concept: Any) -> dict[str, Option]:
             for field in dataclasses.fields(concept)
             if field.init
         }
-    hints = get_type_hints(concept, include_extras=True)
+    hints, helps = get_type_hints(concept, include_extras=True), _parameter_lines(concept)
     return {
         parameter.name: Option(
             parameter.name,
             hints.get(parameter.name, Any),
             dataclasses.MISSING if parameter.default is inspect.Parameter.empty else parameter.default,
-            "",
+            helps.get(parameter.name, ""),
         )
         for parameter in inspect.signature(concept).parameters.values()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
@@ -81,6 +90,15 @@ def _field_docstrings(concept: Any) -> dict[str, str]:
             ):
                 found[field.target.id] = " ".join(text.value.value.split())
     return found
+
+
+def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
+    """What a function's docstring says of each argument, without the default."""
+    lines = re.findall(
+        r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", inspect.getdoc(concept) or "", flags=re.MULTILINE
+    )
+    texts = {name: re.sub(r"^\(default[^)]*\) ", "", " ".join(text.split())) for name, text in lines}
+    return {name: f"{text[:1].upper()}{text[1:]}" for name, text in texts.items()}
 
 
 def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,15 +162,29 @@ def describe(annotation: Any) -> str:
 
     >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
     ('a number', 'a list of integers', 'true or false or none')
+    >>> from typing import Annotated
+    >>> from annotated_types import Ge, Gt, Le
+    >>> describe(Annotated[int, Ge(2)]), describe(Annotated[float, Gt(0), Le(1)])
+    ('an integer, at least 2', 'a number, above 0 and at most 1')
     """
+    if get_origin(annotation) is Annotated:
+        kind, *limits = get_args(annotation)
+        bounds = [
+            f"{word} {getattr(limit, name):g}"
+            for limit in limits
+            for name, word in LIMITS.items()
+            if hasattr(limit, name)
+        ]
+        return ", ".join([describe(kind), *([" and ".join(bounds)] if bounds else [])])
     words = {float: "a number", int: "an integer", str: "a word", bool: "true or false", type(None): "none"}
     if annotation in words:
         return words[annotation]
     origin = getattr(annotation, "__origin__", None)
     arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument is not Ellipsis]
     if origin is tuple:
-        noun, of, rest = describe(arguments[0]).split(" ", 1)[-1].partition(" of ")
-        return f"a list of {noun}s{of}{rest}"
+        item, comma, within = describe(arguments[0]).partition(", ")
+        noun, of, rest = item.split(" ", 1)[-1].partition(" of ")
+        return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
     if origin is not None and "Literal" in str(origin):
         return "one of " + ", ".join(str(argument) for argument in arguments)
     if arguments:

@@ -13,7 +13,7 @@ from analysis.metrics.known import grid, noise, rotated
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.metrics.dci import dci, disentanglement
 from polariscope.analysis.metrics.support import importance as _importance
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.classifiers import boosted_trees
 
@@ -122,7 +122,7 @@ def weakly_known(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_chance_is_the_score_of_shuffled_rows_by_as_many_trees() -> None:
     codes, factors = weakly_known(0)
-    shared = Shared(codes, factors)
+    shared = Table(codes, factors)
     train, z = shared.split()[0], shared.standardised[shared.permutations[0]]
 
     def by(n_bins: int) -> float:
@@ -222,7 +222,7 @@ def test_the_interval_holds_the_value_and_narrows_with_samples() -> None:
         ({"factors": np.zeros((299, 1), dtype=int)}, "a row for each sample, got 300 and 299"),
         ({"codes": np.full((300, 2), np.nan)}, "codes must be finite"),
         ({"factors": np.arange(300)[:, None]}, "has 300 classes in 300 samples"),
-        ({"n_trees": 0}, "n_trees must be at least 1, got 0"),
+        ({"n_trees": 0}, "n_trees of metric .dci. must be an integer, at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, message: str) -> None:

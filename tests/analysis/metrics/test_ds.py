@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.ds import _nearest, ds
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 
@@ -27,7 +27,7 @@ def test_it_is_the_definition_with_the_neighbours_of_scikit_learn(variant: str) 
     factors = rng.integers([3, 20], size=(500, 2))
     codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(500, 3))
     kinds = ("categorical", "continuous")
-    train, test = Shared(codes, factors).split(0.8)
+    train, test = Table(codes, factors).split(0.8)
     expected = []
     for w, kind in zip(factors.T, kinds, strict=True):
         found = []
@@ -102,6 +102,6 @@ def test_too_few_samples_are_refused() -> None:
     with pytest.raises(InputError, match="5 neighbours need at least as many training samples, got 4 of 5"):
         ds(noise(5, 2), np.array([[0], [0], [1], [1], [1]]))
     rare = np.zeros((100, 1), dtype=int)
-    rare[Shared(noise(100, 2), grid(2, repeats=50)).split(0.8)[0][:2]] = 1
+    rare[Table(noise(100, 2), grid(2, repeats=50)).split(0.8)[0][:2]] = 1
     with pytest.raises(InputError, match="has a single value in the 20 test samples"):
         ds(noise(100, 2), rare)

@@ -15,7 +15,7 @@ from polariscope.analysis.metrics.explicitness import (
     logistic_regressions,
     worth,
 )
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 
@@ -55,7 +55,7 @@ def test_the_score_is_the_mean_area_over_classes_and_factors() -> None:
     rng = np.random.default_rng(0)
     factors = rng.integers([2, 4], size=(300, 2))
     codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(300, 3))
-    shared = Shared(codes, factors)
+    shared = Table(codes, factors)
     (train, test), x = shared.split(), shared.standardised
     expected = []
     for w, n in zip(factors.T, (2, 4), strict=True):

@@ -10,7 +10,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.mcc import mcc
-from polariscope.analysis.metrics.support.shared import correlations
+from polariscope.analysis.metrics.support.table import correlations
 
 
 @pytest.mark.parametrize(("variant", "coefficient"), [("pearson", pearsonr), ("spearman", spearmanr)])

@@ -10,7 +10,7 @@ from sklearn.metrics import mutual_info_score
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.mig import mig
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.information import information
 
@@ -67,7 +67,7 @@ def test_the_table_is_that_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     factors = rng.integers([3, 6, 40], size=(500, 3))
     codes = factors + rng.normal(size=(500, 3))
-    shared = Shared(codes, factors)
+    shared = Table(codes, factors)
     expected = [[mutual_info_score(z, w) for w in factors.T] for z in shared.discretised().T]
     np.testing.assert_allclose(mig(codes, factors).matrix, expected, rtol=0, atol=1e-13)
 
@@ -102,10 +102,10 @@ def test_the_interval_is_as_wide_as_the_spread_over_draws() -> None:
 def test_rebinned_factors_have_the_entropy_of_their_bins() -> None:
     factors = np.repeat(np.arange(40), 2)[:, None]
     codes = np.hstack([factors.astype(float), np.zeros((80, 1))])
-    score = mig(codes, factors, variant="rebinned", bins=10)
+    score = mig(codes, factors, variant="rebinned", n_bins=10)
     assert score.details["factor_entropies"] == pytest.approx([math.log(10)])
     assert score.value == pytest.approx(1)
-    assert mig(codes, factors, bins=10).value == pytest.approx(math.log(10) / math.log(40))
+    assert mig(codes, factors, n_bins=10).value == pytest.approx(math.log(10) / math.log(40))
 
 
 def test_chens_information_of_separated_posteriors_is_the_entropy() -> None:
@@ -140,9 +140,9 @@ def test_chens_information_of_two_overlapping_peaks_is_that_of_quadrature() -> N
         ({"variant": "chen", "variance": np.zeros((12, 2))}, "variance must be positive"),
         (
             {"variant": "chen", "variance": np.ones((12, 2)), "n_samples": 1},
-            "n_samples must be at least 2, got 1",
+            "n_samples of metric .mig. must be an integer, at least 2, got 1",
         ),
-        ({"bins": 1}, "bins must be at least 2, got 1"),
+        ({"n_bins": 1}, "n_bins of metric .mig. must be an integer, at least 2, got 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:

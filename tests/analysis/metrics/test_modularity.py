@@ -50,7 +50,7 @@ def test_noise_scores_what_the_numbers_of_classes_give() -> None:
     # squares is near that: 1 − (1/10)² for factors of 2 and 11 classes if there were no spread.
     rng = np.random.default_rng(0)
     factors = np.stack([rng.integers(2, size=10_000), rng.integers(11, size=10_000)], axis=1)
-    score = modularity(noise(10_000, 10), factors, bins=5)
+    score = modularity(noise(10_000, 10), factors, n_bins=5)
     assert score.chance == pytest.approx(0.98, abs=0.02)
     assert score.value == pytest.approx(score.chance, abs=0.02)
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.metrics.probe import STRENGTHS, probe
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.classifiers import best_strength, logistic_predictions, quiet_logistic
 
@@ -112,7 +112,7 @@ def test_a_factor_of_many_classes_is_read_as_well_as_by_a_converged_regression()
     factors = np.stack([draw.integers(32, size=1500), draw.integers(6, size=1500)], axis=1)
     codes = np.hstack([factors + 0.2 * draw.normal(size=factors.shape), draw.normal(size=(1500, 1))])
     score = probe(codes, factors, sizes=(1000,))
-    shared = Shared(codes, factors)
+    shared = Table(codes, factors)
     (train, test), x = shared.split(), shared.standardised
     best = LogisticRegression(C=1e4, solver="newton-cholesky").fit(x[train], factors[train, 0])
     reference = best.score(x[test], factors[test, 0])
@@ -157,8 +157,8 @@ def test_measured_factors_are_told_by_bins() -> None:
         ({"factors": np.zeros((599, 1), dtype=int)}, "a row for each sample, got 600 and 599"),
         ({"codes": np.full((600, 6), np.nan)}, "codes must be finite"),
         ({"sizes": ()}, "sizes must be numbers of training samples"),
-        ({"sizes": (0, 10)}, "each at least 1, got"),
-        ({"n_selection": 1}, "n_selection must be at least 2"),
+        ({"sizes": (0, 10)}, "sizes of metric .probe. must be a list of integers, each at least 1, got"),
+        ({"n_selection": 1}, "n_selection of metric .probe. must be an integer, at least 2, got 1"),
         ({"types": ["active"]}, "types must name each of the 6 latents, got 1"),
         ({"types": ["activ"] * 6}, "no variable type named 'activ'.*Did you mean 'active'"),
         ({"variance": np.ones((600, 2))}, "must have the same shape"),

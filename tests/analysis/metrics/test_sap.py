@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from analysis.metrics.known import grid, noise, rotated, standardised
 from polariscope.analysis.metrics.sap import sap, support_vectors
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 
@@ -30,7 +30,7 @@ def test_the_accuracies_are_those_of_liblinear() -> None:
     rng = np.random.default_rng(0)
     factors = rng.integers([2, 5], size=(600, 2))
     codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(600, 3))
-    train, test = Shared(codes, factors).split()
+    train, test = Table(codes, factors).split()
     expected = np.array(
         [
             [
@@ -94,10 +94,10 @@ def test_duplicates_leave_no_gap() -> None:
 
 
 def test_a_strength_of_zero_and_a_class_that_is_never_trained_on_are_refused() -> None:
-    with pytest.raises(InputError, match="strength must be positive, got 0"):
+    with pytest.raises(InputError, match="strength of metric 'sap' must be a number, above 0, got 0"):
         sap(noise(12, 2), grid(3, 4), strength=0.0)
     rare = np.zeros((300, 1), dtype=int)
-    _, test = Shared(noise(300, 2), grid(3, repeats=100)).split()
+    _, test = Table(noise(300, 2), grid(3, repeats=100)).split()
     rare[test[0]] = 1
     with pytest.raises(InputError, match="has a single class in the 200 training samples"):
         sap(noise(300, 2), rare)

@@ -119,7 +119,7 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
 @pytest.mark.parametrize(
     ("models", "options", "words"),
     [
-        ([np.ones((5, 2))], {}, "at least 2 are needed, got 1"),
+        ([np.ones((5, 2))], {}, "models must be at least 2, since they are compared, got 1"),
         ([noise(5, 2), noise(6, 2)], {}, r"must encode the same samples, got \[5, 6\] rows"),
         ([noise(5, 2), np.full((5, 2), np.nan)], {}, "codes of model 1 must be finite"),
         (
@@ -127,7 +127,11 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
             {"variance": [np.ones((5, 2))]},
             "an array for each of the 2 models, got 1",
         ),
-        ([noise(5, 2), noise(5, 2)], {"variant": "lasso", "alpha": 0.0}, "alpha must be positive, got 0"),
+        (
+            [noise(5, 2), noise(5, 2)],
+            {"variant": "lasso", "alpha": 0.0},
+            "alpha of metric .udr. must be a number, above 0, got 0",
+        ),
     ],
 )
 def test_models_that_cannot_be_compared_are_refused(models: list, options: dict, words: str) -> None:

@@ -109,5 +109,5 @@ def test_scores_without_figures_have_a_table_only(record: ReportRecord) -> None:
     few = Scores({"tc": record.scores["tc"]}, {}, "mean", 600, 6, (), 0)
     view = scores_view(few, record.regime)
     assert view["information"] is view["importance"] is None
-    assert view["probe"] == []
+    assert view["accuracy"] == []
     assert [row["bar"] for row in view["rows"]] == [None]  # a range without end has no bar

@@ -6,20 +6,22 @@ A metric is called with the arrays it declares in ``needs``, then options by key
 * ``needs=("codes",)``: ``metric(codes, …)``; no factors are known;
 * ``needs=("models",)``: ``metric([codes, codes, …], …)``, one array per model, of the same samples.
 
-Those whose signature has ``variance`` can use the posterior variances, σ²(x). Every one takes ``seed``, and those
-of one model ``shared``, a :class:`~polariscope.analysis.metrics.support.shared.Shared` made from the same arrays,
-which keeps what several metrics need and never changes a score.
+What else it can use is in ``uses``: ``variance``, posterior variances, and ``types`` of latents. Every metric takes
+``seed``. ``metric.of(table)`` scores a :class:`~polariscope.analysis.metrics.support.table.Table` that was prepared
+before: it keeps what several metrics need and never changes a score.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.metrics.support.arguments import Metric, take_arrays
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import from_plain, not_stored, to_plain
 from polariscope.core.registry import open_family
@@ -109,6 +111,48 @@ class Score:
         return "\n".join([line, *(f"Note: {note}" for note in self.notes)])
 
 
-metric = family = open_family(
-    __name__, "metric", traits=("bounds", "higher_is_better", "needs", "invariant_to")
-)
+family = open_family(__name__, "metric", traits=("bounds", "higher_is_better", "needs", "invariant_to"))
+
+
+def metric(
+    name: str,
+    *,
+    bounds: tuple[float | int, float | int],
+    higher_is_better: bool,
+    needs: tuple[str, ...],
+    invariant_to: Collection[str],
+    uses: tuple[str, ...] = (),
+    posterior_variants: Collection[str] = (),
+    standard_prior: bool = False,
+    evidence: Literal["information", "importance", "accuracy"] | None = None,
+) -> Callable[[Callable[..., Score]], Metric]:
+    """Register a function of a prepared table as a metric, which is called with arrays.
+
+    :param name: what it is listed as.
+    :param bounds: least and largest value.
+    :param higher_is_better: whether more is better.
+    :param needs: the arrays it is called with: codes, codes and factors, or models.
+    :param invariant_to: which of :data:`INVARIANCES` leave the default variant as it is.
+    :param uses: (default none) what it can be given besides: variance, types.
+    :param posterior_variants: (default none) variants that are defined by posterior means and variances, so they say
+        nothing of sampled codes.
+    :param standard_prior: (default False) whether it compares posteriors with the prior N(0, I).
+    :param evidence: (default None) what a page can draw of it: ``information``, its matrix in nats with
+        ``factor_entropies`` in the details; ``importance``, its matrix of shares whose columns sum to 1; ``accuracy``,
+        by training samples and by types of latents, in the details.
+    """
+    traits = {
+        "bounds": bounds,
+        "higher_is_better": higher_is_better,
+        "needs": needs,
+        "invariant_to": invariant_to,
+        "uses": uses,
+        "posterior_variants": posterior_variants,
+        "standard_prior": standard_prior,
+        "evidence": evidence,
+    }
+
+    def register(function: Callable[..., Score]) -> Metric:
+        return family(name, **traits)(take_arrays(name, function, traits))
+
+    return register

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.criteria import CRITERIA
 from polariscope.analysis.regime.posterior import RelativePosterior, relative_posterior
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError
-from polariscope.core.options import check_options, options_of
+from polariscope.core.options import options_of
 from polariscope.numerics.intervals import percentile_interval
 
+Rule = Literal[
+    "active-units",
+    "std-of-mean",
+    "std-pruning",
+    "mean-variance",
+    "kl-tail",
+    "kl-threshold",
+    "kl-udr",
+    "mixture",
+]
 FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
 """Criteria that do not look at the posterior's variance."""
 
@@ -27,24 +37,15 @@ FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
     higher_is_better=True,
     needs=("codes",),
     invariant_to={"order", "shift", "sign"},
+    uses=("variance",),
+    posterior_variants=get_args(Rule),
+    standard_prior=True,
 )
 def active_units(
-    codes: Any,
+    table: Table,
     *,
-    variant: Literal[
-        "active-units",
-        "std-of-mean",
-        "std-pruning",
-        "mean-variance",
-        "kl-tail",
-        "kl-threshold",
-        "kl-udr",
-        "mixture",
-    ] = "active-units",
-    threshold: float | None = None,
-    variance: Any = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    variant: Rule = "active-units",
+    threshold: Annotated[float, Ge(0)] | None = None,
 ) -> Score:
     r"""How many latents say something of the input.
 
@@ -59,21 +60,20 @@ def active_units(
     Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, §5.1.1;
     the other rules in analyses.md §1.3.
 
+    :param variant: (default "active-units") the rule that says which latents are in use.
+    :param threshold: (default: the source's) value with which the rule compares.
+
     >>> active_units(np.array([[1.0, 0.01], [-1.0, -0.01]])).value
     1.0
     """
-    check_options("metric 'active-units'", active_units, {"variant": variant, "threshold": threshold})
-    arrays = prepare(shared, codes, variance=variance, seed=seed)
-    if threshold is not None and threshold < 0:
-        raise InputError(f"threshold must not be negative, got {threshold}.")
     # Rules about the mean do not look at the variance.
-    variances = np.ones_like(arrays.codes) if variant in FROM_THE_MEAN else arrays.variance
-    posterior = relative_posterior(Representation(arrays.codes, variances, arrays.codes))
+    variances = np.ones_like(table.codes) if variant in FROM_THE_MEAN else table.variance
+    posterior = relative_posterior(Representation(table.codes, variances, table.codes))
     criterion = CRITERIA[variant]
     given = {} if threshold is None else dict.fromkeys(options_of(criterion), threshold)
     in_use = criterion(posterior, **given)
-    rows = np.arange(arrays.n_samples)
-    counts = [criterion(_at(posterior, np.repeat(rows, times)), **given).sum() for times in arrays.resamples]
+    rows = np.arange(table.n_samples)
+    counts = [criterion(_at(posterior, np.repeat(rows, times)), **given).sum() for times in table.resamples]
     value = float(in_use.sum())
     return Score.of(
         "active-units",
@@ -81,13 +81,13 @@ def active_units(
         interval=percentile_interval(value, np.array(counts), interpolate=False),
         chance=None,
         variant=variant,
-        bounds=(0, arrays.n_latents),
+        bounds=(0, table.n_latents),
         per_latent=in_use.astype(np.float64),
-        details={"variance_of_mean": arrays.codes.var(axis=0), "threshold": threshold},
+        details={"variance_of_mean": table.codes.var(axis=0), "threshold": threshold},
     )
 
 
 def _at(posterior: RelativePosterior, rows: Int[np.ndarray, " row"]) -> RelativePosterior:
     """The posteriors of these samples."""
-    arrays = {name: value for name, value in vars(posterior).items() if isinstance(value, np.ndarray)}
-    return dataclasses.replace(posterior, **{name: value[rows] for name, value in arrays.items()})
+    table = {name: value for name, value in vars(posterior).items() if isinstance(value, np.ndarray)}
+    return dataclasses.replace(posterior, **{name: value[rows] for name, value in table.items()})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
@@ -13,13 +13,10 @@ from polariscope.analysis.metrics.support.batches import (
     Groups,
     assumptions,
     blocks,
-    check_counts,
     halves,
     mean_by,
 )
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, prepare
-from polariscope.core.options import check_options
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import logistic_predictions, quiet_logistic
 from polariscope.numerics.intervals import interval_from_halves
@@ -35,17 +32,12 @@ N_HALF_TRAIN, N_HALF_TEST = 2_000, 1_000
     invariant_to={"order", "shift", "sign", "scale"},
 )
 def beta_vae(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["standardised", "raw"] = "standardised",
-    batch_size: int = 64,
-    n_train: int = 10_000,
-    n_test: int = 5_000,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    batch_size: Annotated[int, Ge(2)] = 64,
+    n_train: Annotated[int, Ge(1)] = 10_000,
+    n_test: Annotated[int, Ge(1)] = 5_000,
 ) -> Score:
     r"""How surely a linear classifier tells which factor was held fixed, from mean distances between codes.
 
@@ -72,32 +64,33 @@ def beta_vae(
     al., 2019, https://arxiv.org/abs/1811.12359. Ours: pairs come from the encoded table, values fixed as often as
     they occur, and a sample is never paired with itself.
 
+    :param variant: (default "standardised") features divided by their standard deviation, or as they are.
+    :param batch_size: (default 64) pairs behind each feature.
+    :param n_train: (default 10,000) features the classifier learns from.
+    :param n_test: (default 5,000) features it is asked about.
+
     >>> factors = np.stack(np.meshgrid(np.arange(4), np.arange(5)), axis=-1).reshape(-1, 2).repeat(10, axis=0)
     >>> beta_vae(factors.astype(float), factors, n_train=500, n_test=500).value
     1.0
     """
-    check_options("metric 'beta-vae'", beta_vae, {"variant": variant})
-    check_counts(batch_size=batch_size, n_train=n_train, n_test=n_test)
-    names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
-    shared = prepare(shared, codes, factors, seed=seed, **names)
-    groups = Groups(shared.classes, shared.factor_names)
-    z = shared.standardised if variant == "standardised" else shared.codes
+    groups = Groups(table.classes, table.factor_names)
+    z = table.standardised if variant == "standardised" else table.codes
 
     def measured(
         z: Float[np.ndarray, "sample latent"], groups: Groups, stream: str, n_train: int, n_test: int
     ) -> tuple[Float[np.ndarray, "batch latent"], Int[np.ndarray, " batch"], Bool[np.ndarray, " test"]]:
-        draw = generator(seed, "metrics", "beta-vae", stream)
-        factor = draw.integers(shared.n_factors, size=n_train + n_test)
+        draw = generator(table.seed, "metrics", "beta-vae", stream)
+        factor = draw.integers(table.n_factors, size=n_train + n_test)
         features = distances(z, groups, factor, batch_size, draw)
         return features, factor, _correct(features, factor, n_train, variant == "standardised")
 
     features, factor, correct = measured(z, groups, "features", n_train, n_test)
     value = float(correct.mean())
     n_half = min(n_train, N_HALF_TRAIN), min(n_test, N_HALF_TEST)
-    _, _, by_chance = measured(z[shared.permutations[0]], groups, "chance", *n_half)
+    _, _, by_chance = measured(z[table.permutations[0]], groups, "chance", *n_half)
     of_halves = [
         float(measured(z[rows], half, f"half {number}", *n_half)[2].mean())
-        for number, (rows, half) in enumerate(halves(shared, "beta-vae"))
+        for number, (rows, half) in enumerate(halves(table, "beta-vae"))
     ]
     return Score.of(
         "beta-vae",
@@ -105,9 +98,9 @@ def beta_vae(
         interval=interval_from_halves(value, of_halves),
         chance=float(by_chance.mean()),
         variant=variant,
-        per_factor=mean_by(factor[n_train:], correct, shared.n_factors),
-        matrix=_relative(features, factor, shared.n_factors),
-        notes=assumptions(shared, groups),
+        per_factor=mean_by(factor[n_train:], correct, table.n_factors),
+        matrix=_relative(features, factor, table.n_factors),
+        notes=assumptions(table, groups),
     )
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.importance import Importance, Job, Predictor, importances
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.shared import Shared, prepare
-from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.numerics.classifiers import QUICK_BINS
 from polariscope.numerics.information import entropy
 from polariscope.numerics.intervals import interval_from_halves
@@ -29,17 +26,13 @@ N_HALVES = 6
     higher_is_better=True,
     needs=("codes", "factors"),
     invariant_to={"shift", "scale"},
+    evidence="importance",
 )
 def dci(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Predictor = "boosted",
-    n_trees: int = 100,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    n_trees: Annotated[int, Ge(1)] = 100,
 ) -> Score:
     r"""How far each latent serves one factor (the value), and each factor is served by one latent.
 
@@ -81,25 +74,23 @@ def dci(
     2018, https://openreview.net/forum?id=By-7dz-AZ; boosted trees: Locatello et al., 2019,
     https://arxiv.org/abs/1811.12359. Ours: train and test are 2/3 and 1/3 of the samples at hand.
 
+    :param variant: (default "boosted") the predictor whose use of the latents is measured.
+    :param n_trees: (default 100) trees of each predictor; ``lasso`` has none.
+
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 2))
     >>> score = dci(factors.astype(float), factors)
     >>> score.value, score.details["completeness"], score.details["informativeness"]
     (1.0, 1.0, 1.0)
     """
-    check_options("metric 'dci'", dci, {"variant": variant, "n_trees": n_trees})
-    if n_trees < 1:
-        raise InputError(f"n_trees must be at least 1, got {n_trees}.")
-    names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
-    shared = prepare(shared, codes, factors, seed=seed, **names)
-    train, test = shared.split()
-    codes = shared.standardised
+    train, test = table.split()
+    codes = table.standardised
     jobs = [Job(codes, train, test, n_trees)]
     if variant != "reference":
-        rounds = half_samples(train, shared, "dci", N_HALVES)
-        orders = shared.permutations if variant == "lasso" else shared.permutations[:1]
+        rounds = half_samples(train, table, "dci", N_HALVES)
+        orders = table.permutations if variant == "lasso" else table.permutations[:1]
         jobs += [Job(codes, rows, test[:1], max(1, n_trees // 2), QUICK_BINS) for rows in rounds]
         jobs += [Job(codes[order], train, test[:1], n_trees, QUICK_BINS) for order in orders]
-    fitted, *others = importances(shared, jobs, variant)
+    fitted, *others = importances(table, jobs, variant)
     value, per_latent = disentanglement(fitted.matrix)
     completeness, per_factor = disentanglement(fitted.matrix.T)
     found = [disentanglement(other.matrix)[0] for other in others]
@@ -121,20 +112,20 @@ def dci(
             "informativeness_per_factor": fitted.informativeness,
             "informativeness_of_a_constant": fitted.baseline,
         },
-        notes=(*_notes(shared, fitted.matrix), *_unpredicted(shared, fitted, len(test))),
+        notes=(*_notes(table, fitted.matrix), *_unpredicted(table, fitted, len(test))),
     )
 
 
-def _unpredicted(shared: Shared, fitted: Importance, n_test: int) -> list[str]:
+def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
     """Factors that the codes predict no better than a constant does, though latents are used."""
     # Within two standard errors of a share near one half, the widest there is.
     poor = fitted.informativeness <= fitted.baseline + n_test**-0.5
     poor &= fitted.matrix.any(axis=0)
-    names = [repr(name) for name, is_poor in zip(shared.factor_names, poor, strict=True) if is_poor]
+    names = [repr(name) for name, is_poor in zip(table.factor_names, poor, strict=True) if is_poor]
     if not names:
         return []
     return [
-        f"No better than a constant is the prediction of {', '.join(names)}: noise shared among the latents."
+        f"No better than a constant is the prediction of {', '.join(names)}: noise table among the latents."
     ]
 
 
@@ -156,13 +147,13 @@ def disentanglement(
     return (float(mass @ terms / mass.sum()) if mass.sum() > 0 else 0.0), terms
 
 
-def _notes(shared: Shared, matrix: Float[np.ndarray, "latent factor"]) -> list[str]:
+def _notes(table: Table, matrix: Float[np.ndarray, "latent factor"]) -> list[str]:
     notes = ["The value is the disentanglement; completeness and informativeness are in the details."]
-    unused = [name for name, column in zip(shared.factor_names, matrix.T, strict=True) if not column.any()]
+    unused = [name for name, column in zip(table.factor_names, matrix.T, strict=True) if not column.any()]
     if unused:
         notes.append(f"No latent helps to predict {', '.join(unused)}: these count for nothing in D and C.")
-    if shared.n_factors == 1:
+    if table.n_factors == 1:
         notes.append(
             "With a single factor no latent can serve two: D is 1 for any codes that help to predict it."
         )
-    return [*notes, *shared.grid_notes]
+    return [*notes, *table.grid_notes]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, gap, prepare
+from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.intervals import recentred_interval
 
 NEIGHBOURS = 5
@@ -27,14 +24,9 @@ TRAIN = 0.8
     invariant_to={"order", "shift", "scale", "sign"},
 )
 def ds(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["corrected", "printed"] = "corrected",
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
 ) -> Score:
     r"""How much better the best latent predicts each factor than the second best, whatever the shape of the relation.
 
@@ -57,31 +49,31 @@ def ds(
     Reference: zietlow2022 §3.3.1, Eqs 3.32–3.37. Which factors of dSprites count as continuous is not said there,
     so the printed scores cannot be repeated without guessing. ``corrected`` is ours.
 
+    :param variant: (default "corrected") how the advantage in predicting a class is counted.
+
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 20)
     >>> ds(factors.astype(float), factors).value
     1.0
     """
-    check_options("metric 'ds'", ds, {"variant": variant})
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    train, test = arrays.split(TRAIN)
+    train, test = table.split(TRAIN)
     if len(train) < NEIGHBOURS:
         raise InputError(
             f"{NEIGHBOURS} neighbours need at least as many training samples, got {len(train)} of "
-            f"{arrays.n_samples}; draw more samples."
+            f"{table.n_samples}; draw more samples."
         )
-    times = arrays.resamples[:, test].astype(np.float64)
+    times = table.resamples[:, test].astype(np.float64)
     # A resample of very few test samples may miss them all; it then counts each once.
     times[times.sum(axis=1) == 0] = 1
     weights = np.vstack([np.ones(len(test)), times])
-    advantage, most = _advantages(arrays, weights / weights.sum(axis=1, keepdims=True), variant)
+    advantage, most = _advantages(table, weights / weights.sum(axis=1, keepdims=True), variant)
     single = most.min(axis=1) <= 0
     if single[0]:
-        name = arrays.factor_names[int(most[0].argmin())]
+        name = table.factor_names[int(most[0].argmin())]
         raise InputError(
             f"factor {name!r} has a single value in the {len(test)} test samples; draw more samples."
         )
     per_factor = gap(advantage)[~single] / most[~single]
-    shuffled, shuffled_most = _advantages(arrays.permuted(), weights[:1] / len(test), variant)
+    shuffled, shuffled_most = _advantages(table.permuted(), weights[:1] / len(test), variant)
     value = float(per_factor[0].mean())
     high = 1.0 if variant == "corrected" else np.inf
     return Score.of(
@@ -93,28 +85,28 @@ def ds(
         bounds=(0, high),
         per_factor=per_factor[0],
         matrix=advantage[0] / most[0],
-        details={"factor_names": arrays.factor_names, "factor_kinds": arrays.factor_kinds},
-        notes=arrays.grid_notes,
+        details={"factor_names": table.factor_names, "factor_kinds": table.factor_kinds},
+        notes=table.grid_notes,
     )
 
 
 def _advantages(
-    arrays: Shared, weights: Float[np.ndarray, "replicate test"], variant: str
+    table: Table, weights: Float[np.ndarray, "replicate test"], variant: str
 ) -> tuple[Float[np.ndarray, "replicate latent factor"], Float[np.ndarray, "replicate factor"]]:
     """A and M under each weighting of the test samples (rows add up to 1)."""
-    train, test = arrays.split(TRAIN)
-    neighbours = [train[_nearest(column[train], column[test])] for column in arrays.codes.T]
-    advantage = np.empty((len(weights), arrays.n_latents, arrays.n_factors))
-    most = np.empty((len(weights), arrays.n_factors))
-    for k, kind in enumerate(arrays.factor_kinds):
+    train, test = table.split(TRAIN)
+    neighbours = [train[_nearest(column[train], column[test])] for column in table.codes.T]
+    advantage = np.empty((len(weights), table.n_latents, table.n_factors))
+    most = np.empty((len(weights), table.n_factors))
+    for k, kind in enumerate(table.factor_kinds):
         if kind == "continuous":
-            truth = arrays.factors[:, k]
+            truth = table.factors[:, k]
             errors = np.stack([(truth[near].mean(axis=1) - truth[test]) ** 2 for near in neighbours], axis=1)
             centred = truth[test] - truth[test].mean()
             most[:, k] = np.sqrt(np.maximum(0, weights @ centred**2 - (weights @ centred) ** 2))
             advantage[:, :, k] = most[:, [k]] - np.sqrt(weights @ errors)
         else:
-            labels = arrays.classes[:, k]
+            labels = table.classes[:, k]
             hits = np.stack([_vote(labels[near]) == labels[test] for near in neighbours], axis=1)
             constant = (weights @ np.eye(labels.max() + 1)[labels[test]]).max(axis=1)
             advantage[:, :, k], most[:, k] = weights @ hits, constant

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.intervals import wilson_interval
 from polariscope.numerics.newton import binary_classifiers
 
@@ -27,14 +24,9 @@ from polariscope.numerics.newton import binary_classifiers
     invariant_to={"order", "shift", "scale", "sign"},
 )
 def explicitness(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["auc", "normalised"] = "auc",
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
 ) -> Score:
     r"""How well logistic regression tells each class of each factor from the rest.
 
@@ -54,20 +46,20 @@ def explicitness(
 
     Reference: Ridgeway & Mozer 2018, https://arxiv.org/abs/1802.05312; analyses.md §5.
 
+    :param variant: (default "auc") the mean area itself, or stretched so that chance is 0.
+
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
     >>> explicitness(factors.astype(float), factors).value
     1.0
     """
-    check_options("metric 'explicitness'", explicitness, {"variant": variant})
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    areas, influence, n_worth, left_out = _areas(arrays)
-    shuffled = _areas(arrays.permuted())[0]
+    areas, influence, n_worth, left_out = _areas(table)
+    shuffled = _areas(table.permuted())[0]
     stretch, offset = (2.0, 1.0) if variant == "normalised" else (1.0, 0.0)
     per_factor = np.clip(stretch * areas - offset, 0, 1)
     value = float(per_factor.mean())
     variance = float((influence.mean(axis=1) ** 2).sum()) / len(influence) ** 2
     low, high = wilson_interval((value + offset) / stretch, variance, n_worth)
-    notes = arrays.grid_notes
+    notes = table.grid_notes
     if left_out:
         notes += (f"{left_out} classes are missing from a part of the split and are left out.",)
     return Score.of(
@@ -77,19 +69,19 @@ def explicitness(
         chance=float(np.clip(stretch * shuffled - offset, 0, 1).mean()),
         variant=variant,
         per_factor=per_factor,
-        details={"factor_names": arrays.factor_names},
+        details={"factor_names": table.factor_names},
         notes=notes,
     )
 
 
 def _areas(
-    arrays: Shared,
+    table: Table,
 ) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], float, int]:
     """AUC of each factor, each test sample's influence on it, answers they are worth, classes that were left out."""
-    train, test = arrays.split()
-    x = arrays.standardised
+    train, test = table.split()
+    x = table.standardised
     areas, influences, answers, left_out = [], [], [], 0
-    for labels, name in zip(arrays.classes.T, arrays.factor_names, strict=True):
+    for labels, name in zip(table.classes.T, table.factor_names, strict=True):
         truth = labels[:, None] == np.arange(labels.max() + 1)
         both = truth[train].any(axis=0) & truth[test].any(axis=0)
         left_out += int((~both).sum())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
@@ -13,14 +13,10 @@ from polariscope.analysis.metrics.support.batches import (
     Groups,
     assumptions,
     blocks,
-    check_counts,
     halves,
     mean_by,
 )
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, prepare
-from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import interval_from_halves
 
@@ -35,18 +31,13 @@ N_HALF_VOTES = 2_000
     invariant_to={"order", "shift", "sign"},
 )
 def factor_vae(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["held-out", "in-sample"] = "held-out",
-    batch_size: int = 64,
-    n_train: int = 10_000,
-    n_test: int = 5_000,
-    threshold: float = 0.05,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    batch_size: Annotated[int, Ge(2)] = 64,
+    n_train: Annotated[int, Ge(1)] = 10_000,
+    n_test: Annotated[int, Ge(1)] = 5_000,
+    threshold: Annotated[float, Ge(0)] = 0.05,
 ) -> Score:
     r"""How surely the latent that varies least tells which factor was held fixed.
 
@@ -73,19 +64,19 @@ def factor_vae(
     they occur; the threshold prunes by default (0 keeps all latents that vary); the number of latents used is
     counted, not taken from the length of the mask.
 
+    :param variant: (default "held-out") accuracy on further votes, or on those it was learnt from.
+    :param batch_size: (default 64) samples behind each vote.
+    :param n_train: (default 10,000) votes the classifier is learnt from.
+    :param n_test: (default 5,000) votes it is asked about; unused in-sample.
+    :param threshold: (default 0.05) standard deviation below which a latent is pruned; 0 keeps all that vary.
+
     >>> factors = np.stack(np.meshgrid(np.arange(4), np.arange(5)), axis=-1).reshape(-1, 2).repeat(10, axis=0)
     >>> factor_vae(factors.astype(float), factors).value
     1.0
     """
-    check_options("metric 'factor-vae'", factor_vae, {"variant": variant})
-    check_counts(batch_size=batch_size, n_train=n_train, n_test=n_test)
-    if threshold < 0:
-        raise InputError(f"threshold must not be negative, got {threshold}; it is a standard deviation.")
-    names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
-    shared = prepare(shared, codes, factors, seed=seed, **names)
-    groups = Groups(shared.classes, shared.factor_names)
-    kept = (shared.codes.std(axis=0, ddof=1) >= threshold) & ~shared.constant
-    notes = assumptions(shared, groups)
+    groups = Groups(table.classes, table.factor_names)
+    kept = (table.codes.std(axis=0, ddof=1) >= threshold) & ~table.constant
+    notes = assumptions(table, groups)
     details = {
         "latents_used": np.flatnonzero(kept).tolist(),
         "latents_pruned": np.flatnonzero(~kept).tolist(),
@@ -98,23 +89,23 @@ def factor_vae(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details
         )
 
-    z = shared.standardised[:, kept]
+    z = table.standardised[:, kept]
     n_test = n_test if variant == "held-out" else 0
 
     def measured(
         z: Float[np.ndarray, "sample kept"], groups: Groups, stream: str, n_train: int, n_test: int
     ) -> tuple[float, Int[np.ndarray, "kept factor"], Float[np.ndarray, " factor"]]:
-        draw = generator(seed, "metrics", "factor-vae", stream)
+        draw = generator(table.seed, "metrics", "factor-vae", stream)
         return _score(z, groups, batch_size, n_train, n_test, draw)
 
     value, votes, per_factor = measured(z, groups, "votes", n_train, n_test)
-    chance, _, _ = measured(z[shared.permutations[0]], groups, "chance", n_train, n_test)
+    chance, _, _ = measured(z[table.permutations[0]], groups, "chance", n_train, n_test)
     of_halves = [
         measured(z[rows], half, f"half {number}", min(n_train, N_HALF_VOTES), 0)[0]
-        for number, (rows, half) in enumerate(halves(shared, "factor-vae"))
+        for number, (rows, half) in enumerate(halves(table, "factor-vae"))
     ]
-    table = np.zeros((shared.n_latents, shared.n_factors))
-    table[kept] = votes / np.maximum(1, votes.sum(axis=0))
+    shares = np.zeros((table.n_latents, table.n_factors))
+    shares[kept] = votes / np.maximum(1, votes.sum(axis=0))
     return Score.of(
         "factor-vae",
         value,
@@ -122,7 +113,7 @@ def factor_vae(
         chance=chance,
         variant=variant,
         per_factor=per_factor,
-        matrix=table,
+        matrix=shares,
         details=details,
         notes=notes,
     )
@@ -142,9 +133,9 @@ def _score(
     winner = vote(z, groups, factor, batch_size, draw)
     train, test = slice(0, n_train), slice(n_train, None) if n_test else slice(0, n_train)
     cells = np.bincount(winner[train] * n_factors + factor[train], minlength=z.shape[1] * n_factors)
-    table = cells.reshape(-1, n_factors)
-    correct = table.argmax(axis=1)[winner[test]] == factor[test]
-    return float(correct.mean()), table, mean_by(factor[test], correct, n_factors)
+    votes = cells.reshape(-1, n_factors)
+    correct = votes.argmax(axis=1)[winner[test]] == factor[test]
+    return float(correct.mean()), votes, mean_by(factor[test], correct, n_factors)
 
 
 def vote(

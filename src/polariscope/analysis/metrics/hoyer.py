@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.intervals import mean_with_interval
 
 
@@ -22,11 +21,9 @@ from polariscope.numerics.intervals import mean_with_interval
     invariant_to={"order", "scale", "sign"},
 )
 def hoyer(
-    codes: Any,
+    table: Table,
     *,
     variant: Literal["normalised", "raw"] = "normalised",
-    seed: int = 0,
-    shared: Shared | None = None,
 ) -> Score:
     r"""How few latents each sample uses.
 
@@ -43,17 +40,17 @@ def hoyer(
     Reference: Mathieu et al., Disentangling Disentanglement in Variational Autoencoders, 2019,
     https://arxiv.org/abs/1812.02833 (mean encodings); Hoyer 2004.
 
+    :param variant: (default "normalised") latents divided by their standard deviation, or as they are.
+
     >>> hoyer(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).value
     1.0
     """
-    check_options("metric 'hoyer'", hoyer, {"variant": variant})
-    arrays = prepare(shared, codes, seed=seed)
-    kept = np.full(arrays.n_latents, True) if variant == "raw" else ~arrays.constant
-    z = arrays.codes[:, kept] / (1.0 if variant == "raw" else arrays.codes[:, kept].std(axis=0))
+    kept = np.full(table.n_latents, True) if variant == "raw" else ~table.constant
+    z = table.codes[:, kept] / (1.0 if variant == "raw" else table.codes[:, kept].std(axis=0))
     d = z.shape[1]
     if d < 2:
         raise InputError(
-            f"sparsity compares latents, so that at least 2 that vary are needed, got {d} of {arrays.n_latents}."
+            f"sparsity compares latents, so that at least 2 that vary are needed, got {d} of {table.n_latents}."
         )
     length = np.linalg.norm(z, axis=1)
     used = length > 0
@@ -63,11 +60,11 @@ def hoyer(
     per_sample = np.clip((math.sqrt(d) - ratio) / (math.sqrt(d) - 1), 0, 1)
     value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)
     log_ratio = math.log(d) + math.lgamma(d / 2) - math.lgamma((d + 1) / 2) - math.log(math.pi) / 2
-    sizes = np.zeros(arrays.n_latents)
+    sizes = np.zeros(table.n_latents)
     sizes[kept] = np.abs(z).mean(axis=0)
     notes = []
-    if d < arrays.n_latents:
-        notes.append(f"Constant latents are left out: {arrays.n_latents - d}.")
+    if d < table.n_latents:
+        notes.append(f"Constant latents are left out: {table.n_latents - d}.")
     if not used.all():
         notes.append(f"Samples whose codes are all 0 are left out: {int((~used).sum())}.")
     return Score.of(

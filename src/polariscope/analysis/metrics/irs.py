@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Gt, Le
 from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.intervals import recentred_interval
 
 REPLICATES = 50
@@ -26,15 +24,10 @@ REPLICATES = 50
     invariant_to={"order", "shift", "sign"},
 )
 def irs(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["locatello", "matched"] = "locatello",
-    quantile: float = 0.99,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    quantile: Annotated[float, Gt(0), Le(1)] = 0.99,
 ) -> Score:
     r"""How little a latent moves when its factor is held and all others change.
 
@@ -59,31 +52,30 @@ def irs(
     Reference: Suter et al., Robustly Disentangled Causal Mechanisms, 2019, https://arxiv.org/abs/1811.00007; the
     quantile is disentanglement_lib's. Not in the documents.
 
+    :param variant: (default "locatello") whether movements are divided by the largest of all, or by the same quantile.
+    :param quantile: (default 0.99) which of the movements within a value counts as the largest; 1 is the maximum.
+
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> irs(factors.astype(float), factors).value
     1.0
     """
-    check_options("metric 'irs'", irs, {"variant": variant, "quantile": quantile})
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    if not 0 < quantile <= 1:
-        raise InputError(f"quantile must lie between 0 and 1, got {quantile}; the published value is 0.99.")
-    if arrays.constant.all():
+    if table.constant.all():
         raise InputError(
             "all codes are constant, so that no robustness can be measured; has the model collapsed?"
         )
     normaliser = quantile if variant == "matched" else 1.0
-    table, reach = _robustness(arrays.codes, arrays.classes, quantile, normaliser)
-    value = _average(table, reach)
-    rows = np.arange(arrays.n_samples)
+    robustness, reach = _robustness(table.codes, table.classes, quantile, normaliser)
+    value = _average(robustness, reach)
+    rows = np.arange(table.n_samples)
     replicates = []
-    for times in arrays.resamples[:REPLICATES]:
+    for times in table.resamples[:REPLICATES]:
         chosen = np.repeat(rows, times)
         replicates.append(
-            _average(*_robustness(arrays.codes[chosen], arrays.classes[chosen], quantile, normaliser))
+            _average(*_robustness(table.codes[chosen], table.classes[chosen], quantile, normaliser))
         )
     shuffled = [
-        _average(*_robustness(arrays.codes[order], arrays.classes, quantile, normaliser))
-        for order in arrays.permutations
+        _average(*_robustness(table.codes[order], table.classes, quantile, normaliser))
+        for order in table.permutations
     ]
     return Score.of(
         "irs",
@@ -91,15 +83,15 @@ def irs(
         interval=recentred_interval(value, np.array(replicates), (0, 1)),
         chance=float(np.mean(shuffled)),
         variant=variant,
-        per_latent=table.max(axis=1),
-        matrix=table,
+        per_latent=robustness.max(axis=1),
+        matrix=robustness,
         details={
-            "factor": table.argmax(axis=1),
+            "factor": robustness.argmax(axis=1),
             "weights": reach / reach.sum(),
             "quantile": quantile,
-            "factor_names": arrays.factor_names,
+            "factor_names": table.factor_names,
         },
-        notes=arrays.grid_notes,
+        notes=table.grid_notes,
     )
 
 
@@ -136,6 +128,6 @@ def _moves(
     return found.mean(axis=0) * scale
 
 
-def _average(table: Float[np.ndarray, "latent factor"], reach: Float[np.ndarray, " latent"]) -> float:
+def _average(robustness: Float[np.ndarray, "latent factor"], reach: Float[np.ndarray, " latent"]) -> float:
     total = reach.sum()
-    return float(table.max(axis=1) @ reach / total) if total > 0 else 0.0
+    return float(robustness.max(axis=1) @ reach / total) if total > 0 else 0.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, correlations, prepare
-from polariscope.core.options import check_options
+from polariscope.analysis.metrics.support.table import Table, correlations
 from polariscope.numerics.intervals import recentred_interval
 
 
@@ -23,14 +20,9 @@ from polariscope.numerics.intervals import recentred_interval
     invariant_to={"order", "shift", "scale", "sign"},
 )
 def mcc(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["pearson", "spearman"] = "pearson",
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
 ) -> Score:
     r"""How well each factor is matched by a latent of its own, as far as correlation can tell.
 
@@ -48,26 +40,26 @@ def mcc(
     Reference: Hyvärinen & Morioka, Unsupervised Feature Extraction by Time-Contrastive Learning and Nonlinear ICA,
     2016, https://arxiv.org/abs/1605.06336; Khemakhem et al. 2020, https://arxiv.org/abs/1907.04809.
 
+    :param variant: (default "pearson") correlation of the values, or of their ranks.
+
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)])
     >>> round(mcc(1 - 2.0 * factors[:, ::-1], factors).value, 6)
     1.0
     """
-    check_options("metric 'mcc'", mcc, {"variant": variant})
     from scipy.stats import rankdata
 
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    x, y = arrays.codes, arrays.factors
+    x, y = table.codes, table.factors
     if variant == "spearman":
         x, y = rankdata(x, axis=0), rankdata(y, axis=0)
-    once = np.ones((1, arrays.n_samples), dtype=np.uint8)
-    table = np.abs(correlations(x, y, once)[0])
-    matched, per_factor = _assign(table)
+    once = np.ones((1, table.n_samples), dtype=np.uint8)
+    strengths = np.abs(correlations(x, y, once)[0])
+    matched, per_factor = _assign(strengths)
     value = float(per_factor.mean())
-    replicates = [_assign(np.abs(part))[1].mean() for part in correlations(x, y, arrays.resamples)]
-    chances = [_assign(np.abs(correlations(x[order], y, once)[0]))[1].mean() for order in arrays.permutations]
+    replicates = [_assign(np.abs(part))[1].mean() for part in correlations(x, y, table.resamples)]
+    chances = [_assign(np.abs(correlations(x[order], y, once)[0]))[1].mean() for order in table.permutations]
     unordered = [
         name
-        for name, kind, n in zip(arrays.factor_names, arrays.factor_kinds, arrays.n_classes, strict=True)
+        for name, kind, n in zip(table.factor_names, table.factor_kinds, table.n_classes, strict=True)
         if kind == "categorical" and n > 2
     ]
     note = f"Classes count as ordered numbers (factor {', '.join(unordered)}); leave out one without order."
@@ -78,19 +70,19 @@ def mcc(
         chance=float(np.mean(chances)),
         variant=variant,
         per_factor=per_factor,
-        matrix=table,
-        details={"matched_latent": matched, "factor_names": arrays.factor_names},
-        notes=(*arrays.grid_notes, note) if unordered else arrays.grid_notes,
+        matrix=strengths,
+        details={"matched_latent": matched, "factor_names": table.factor_names},
+        notes=(*table.grid_notes, note) if unordered else table.grid_notes,
     )
 
 
 def _assign(
-    table: Float[np.ndarray, "latent factor"],
+    strengths: Float[np.ndarray, "latent factor"],
 ) -> tuple[Int[np.ndarray, " factor"], Float[np.ndarray, " factor"]]:
-    """Latent of each factor (−1: none left) and what the table has for it."""
+    """Latent of each factor (−1: none left) and its strength."""
     from scipy.optimize import linear_sum_assignment
 
-    latents, factors = linear_sum_assignment(table, maximize=True)
-    matched, found = np.full(table.shape[1], -1), np.zeros(table.shape[1])
-    matched[factors], found[factors] = latents, table[latents, factors]
+    latents, factors = linear_sum_assignment(strengths, maximize=True)
+    matched, found = np.full(strengths.shape[1], -1), np.zeros(strengths.shape[1])
+    matched[factors], found[factors] = latents, strengths[latents, factors]
     return matched, found

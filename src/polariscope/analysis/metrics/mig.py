@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, gap, prepare
+from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.information import N_BINS, discretise, information
 from polariscope.numerics.intervals import recentred_interval
@@ -27,19 +25,16 @@ TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may 
     higher_is_better=True,
     needs=("codes", "factors"),
     invariant_to={"order", "shift", "scale"},
+    uses=("variance",),
+    posterior_variants=("chen",),
+    evidence="information",
 )
 def mig(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["locatello", "rebinned", "chen"] = "locatello",
-    bins: int = N_BINS,
-    n_samples: int = 2000,
-    variance: Any = None,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    n_bins: Annotated[int, Ge(2)] = N_BINS,
+    n_samples: Annotated[int, Ge(2)] = 2000,
 ) -> Score:
     r"""How much more the best latent knows of each factor than the second best.
 
@@ -51,9 +46,9 @@ def mig(
 
     The information is estimated in one of three ways:
 
-    * ``locatello``, the default, since published comparisons use it: codes in 20 equal-width ``bins`` over their
+    * ``locatello``, the default, since published comparisons use it: codes in ``n_bins`` equal-width bins over their
       range, factors as their classes;
-    * ``rebinned``: the factors' values in as many bins too, so that H(w_k) ≤ log ``bins``; with ``bins=10`` it is
+    * ``rebinned``: the factors' values in as many bins too, so that H(w_k) ≤ log ``n_bins``; with ``n_bins=10`` it is
       the one of mushom2020's code;
     * ``chen``: from the posteriors N(codes, ``variance``), without bins:
       I = E[log q(z_j|w_k) − log q(z_j)] with q(z_j) and q(z_j|w_k) the mixtures of the posteriors of all samples and
@@ -70,43 +65,35 @@ def mig(
     roles of latents and factors exchanged; its code does not. The interval is of the samples; chance is the mean over
     shuffled rows.
 
+    :param variant: (default "locatello") how information is estimated: from bins, or from the posteriors.
+    :param n_bins: (default 20) equal-width bins of each code.
+    :param n_samples: (default 2,000) samples in the mixtures of ``chen``.
+
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> round(mig(factors.astype(float), factors).value, 6)
     1.0
     """
-    check_options("metric 'mig'", mig, {"variant": variant, "bins": bins, "n_samples": n_samples})
-    arrays = prepare(
-        shared,
-        codes,
-        factors,
-        variance=variance,
-        factor_names=factor_names,
-        factor_kinds=factor_kinds,
-        seed=seed,
-    )
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, got {bins}; the published value is 20.")
-    notes = arrays.grid_notes
+    notes = table.grid_notes
     if variant == "chen":
-        table, entropies, replicates, permuted = _from_posteriors(arrays, n_samples)
-        if n_samples < arrays.n_samples:
-            notes += (f"Mixtures of {n_samples} of the {arrays.n_samples} samples.",)
-        notes += _too_narrow(permuted[0] / entropies, min(n_samples, arrays.n_samples))
+        informations, entropies, replicates, permuted = _from_posteriors(table, n_samples)
+        if n_samples < table.n_samples:
+            notes += (f"Mixtures of {n_samples} of the {table.n_samples} samples.",)
+        notes += _too_narrow(permuted[0] / entropies, min(n_samples, table.n_samples))
     elif variant == "rebinned":
-        binned, classes = arrays.discretised(bins), discretise(arrays.factors, bins)
-        table, entropies = information(binned, classes)
-        tables, of_factors = information(binned, classes, arrays.resamples)
-        replicates = gap(tables) / np.maximum(of_factors, np.finfo(float).tiny)
-        permuted = np.stack([information(binned[order], classes)[0] for order in arrays.permutations])
+        binned, classes = table.discretised(n_bins), discretise(table.factors, n_bins)
+        informations, entropies = information(binned, classes)
+        resampled, of_factors = information(binned, classes, table.resamples)
+        replicates = gap(resampled) / np.maximum(of_factors, np.finfo(float).tiny)
+        permuted = np.stack([information(binned[order], classes)[0] for order in table.permutations])
     else:
-        table, entropies = arrays.mi_table(bins), arrays.factor_entropies
-        tables, of_factors = arrays.mi_replicates(bins)
-        replicates = gap(tables) / np.maximum(of_factors, np.finfo(float).tiny)
-        permuted = arrays.mi_permuted(bins)
+        informations, entropies = table.mi_table(n_bins), table.factor_entropies
+        resampled, of_factors = table.mi_replicates(n_bins)
+        replicates = gap(resampled) / np.maximum(of_factors, np.finfo(float).tiny)
+        permuted = table.mi_permuted(n_bins)
     # Monte Carlo can leave an information of −0.01, or one a little above the entropy.
-    per_factor = np.clip(gap(table) / entropies, 0, 1)
+    per_factor = np.clip(gap(informations) / entropies, 0, 1)
     value = float(per_factor.mean())
-    order = np.argsort(-table, axis=0, kind="stable")
+    order = np.argsort(-informations, axis=0, kind="stable")
     return Score.of(
         "mig",
         value,
@@ -114,20 +101,20 @@ def mig(
         chance=float(np.clip(gap(permuted) / entropies, 0, 1).mean()),
         variant=variant,
         per_factor=per_factor,
-        matrix=table,
+        matrix=informations,
         details={
             "best_latent": order[0],
             "second_latent": order[1],
             "factor_entropies": entropies,
-            "factor_names": arrays.factor_names,
-            "bins": None if variant == "chen" else bins,
+            "factor_names": table.factor_names,
+            "bins": None if variant == "chen" else n_bins,
         },
         notes=notes,
     )
 
 
 def _from_posteriors(
-    arrays: Shared, n_samples: int
+    table: Table, n_samples: int
 ) -> tuple[
     Float[np.ndarray, "latent factor"],
     Float[np.ndarray, " factor"],
@@ -135,23 +122,14 @@ def _from_posteriors(
     Float[np.ndarray, "1 latent factor"],
 ]:
     """Informations and entropies, gaps in bootstrap resamples of the draws, informations of shuffled rows."""
-    if n_samples < 2:
-        raise InputError(f"n_samples must be at least 2, got {n_samples}; 2000 is the default.")
-    n = min(n_samples, arrays.n_samples)
-    chosen = np.sort(generator(arrays.seed, "mig", "chosen").choice(arrays.n_samples, n, replace=False))
-    part = Shared(
-        arrays.codes[chosen],
-        arrays.factors[chosen],
-        arrays.variance[chosen],
-        arrays.factor_names,
-        arrays.factor_kinds,
-        arrays.seed,
-    )
+    n = min(n_samples, table.n_samples)
+    chosen = np.sort(generator(table.seed, "mig", "chosen").choice(table.n_samples, n, replace=False))
+    part = table.at(chosen)
     if part.variance.min() <= 0:
         raise InputError("variance must be positive: a posterior that is a point has no density to mix.")
     mean = part.standardised  # so that no digits are lost to a common offset
     deviation = np.sqrt(part.variance) / np.where(part.constant, 1.0, part.codes.std(axis=0))
-    noise = generator(arrays.seed, "sampled").standard_normal(mean.shape)
+    noise = generator(table.seed, "sampled").standard_normal(mean.shape)
 
     def log_marginal(rows: Int[np.ndarray, " row"], j: int) -> Float[np.ndarray, " row"]:
         return log_normal_mixture(mean[rows, j], deviation[rows, j], noise[rows, j])
@@ -169,9 +147,9 @@ def _from_posteriors(
     marginal = np.stack([log_marginal(np.arange(n), j) for j in range(part.n_latents)], axis=1)
     ratios = log_ratios(part.classes)
     shares = part.resamples / n
-    tables = (shares @ ratios.reshape(n, -1)).reshape(-1, part.n_latents, part.n_factors)
+    resampled = (shares @ ratios.reshape(n, -1)).reshape(-1, part.n_latents, part.n_factors)
     shuffled = log_ratios(part.classes[part.permutations[0]]).mean(axis=0)
-    return ratios.mean(axis=0), part.factor_entropies, gap(tables) / part.factor_entropies, shuffled[None]
+    return ratios.mean(axis=0), part.factor_entropies, gap(resampled) / part.factor_entropies, shuffled[None]
 
 
 def _too_narrow(shares: Float[np.ndarray, "latent factor"], n_samples: int) -> tuple[str, ...]:

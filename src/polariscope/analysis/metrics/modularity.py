@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Bool, Float
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.information import N_BINS, information
 from polariscope.numerics.intervals import interval_from_halves, recentred_interval
 
@@ -32,22 +30,17 @@ LEVEL = 0.05
     invariant_to={"order", "shift", "scale"},
 )
 def modularity(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["locatello", "informative"] = "locatello",
-    bins: int = N_BINS,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    n_bins: Annotated[int, Ge(2)] = N_BINS,
 ) -> Score:
     r"""How far each latent's information is about a single factor.
 
     .. math:: m_j = 1 - \frac{\sum_{k \ne k^*} I(z_j; w_k)^2}{(K - 1) \, I(z_j; w_{k^*})^2},
         \qquad k^* = \arg\max_k I(z_j; w_k)
 
-    averaged over latents, for K ≥ 2 factors; information in nats from 20 equal-width ``bins`` of each code. 1 when
+    averaged over latents, for K ≥ 2 factors; information in nats from ``n_bins`` equal-width bins of each code. 1 when
     every latent knows one factor, even if several know the same; 0 when each knows all factors equally.
 
     A latent of pure noise does not score 0: the plug-in information of n samples is about (bins − 1)(classes −
@@ -60,27 +53,26 @@ def modularity(
     Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss, 2018,
     https://arxiv.org/abs/1802.05312; analyses.md §5.
 
+    :param variant: (default "locatello") average over all latents, or over those that know more than chance allows.
+    :param n_bins: (default 20) equal-width bins of each code.
+
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> modularity(factors.astype(float), factors).value
     1.0
     """
-    check_options("metric 'modularity'", modularity, {"variant": variant, "bins": bins})
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    if arrays.n_factors < 2:
+    if table.n_factors < 2:
         raise InputError("modularity tells factors apart, so that at least 2 are needed, got 1.")
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, got {bins}; the published value is 20.")
-    table, permuted = arrays.mi_table(bins), arrays.mi_permuted(bins)
-    per_latent = _per_latent(table)
+    informations, permuted = table.mi_table(n_bins), table.mi_permuted(n_bins)
+    per_latent = _per_latent(informations)
     if variant == "informative":
-        counted = informative(table, permuted, arrays, bins)
+        counted = informative(informations, permuted, table, n_bins)
         value = float(_average(per_latent, counted))
-        interval = interval_from_halves(value, _of_halves(arrays, bins))
-        by_chance = _average(_per_latent(permuted), informative(permuted, permuted, arrays, bins))
+        interval = interval_from_halves(value, _of_halves(table, n_bins))
+        by_chance = _average(_per_latent(permuted), informative(permuted, permuted, table, n_bins))
     else:
-        counted = np.ones(arrays.n_latents, dtype=bool)
+        counted = np.ones(table.n_latents, dtype=bool)
         value = float(per_latent.mean())
-        replicates = _per_latent(arrays.mi_replicates(bins)[0]).mean(axis=-1)
+        replicates = _per_latent(table.mi_replicates(n_bins)[0]).mean(axis=-1)
         interval = recentred_interval(value, replicates, (0, 1))
         by_chance = _per_latent(permuted).mean(axis=-1)
     return Score.of(
@@ -90,14 +82,14 @@ def modularity(
         chance=float(by_chance.mean()),
         variant=variant,
         per_latent=per_latent,
-        matrix=table,
+        matrix=informations,
         details={
-            "factor": table.argmax(axis=1),
+            "factor": informations.argmax(axis=1),
             "counted": counted,
-            "factor_names": arrays.factor_names,
-            "bins": bins,
+            "factor_names": table.factor_names,
+            "bins": n_bins,
         },
-        notes=arrays.grid_notes,
+        notes=table.grid_notes,
     )
 
 
@@ -120,8 +112,8 @@ def _average(
 def informative(
     tables: Float[np.ndarray, "*replicate latent factor"],
     permuted: Float[np.ndarray, "permutation latent factor"],
-    arrays: Shared,
-    bins: int,
+    table: Table,
+    n_bins: int,
 ) -> Bool[np.ndarray, "*replicate latent"]:
     r"""Latents whose information on some factor is beyond chance, by a G test at 5 % over all latents and factors.
 
@@ -132,21 +124,21 @@ def informative(
     """
     from scipy.special import chdtri
 
-    n_bins = np.array([len(np.unique(column)) for column in arrays.discretised(bins).T])
-    freedom = np.maximum((n_bins - 1)[:, None] * (np.array(arrays.n_classes) - 1), 1)
+    n_used = np.array([len(np.unique(column)) for column in table.discretised(n_bins).T])
+    freedom = np.maximum((n_used - 1)[:, None] * (np.array(table.n_classes) - 1), 1)
     # A constant latent has no information but rounding.
     expected = np.maximum(permuted.mean(axis=0), ROUNDING)
     return (tables > expected * chdtri(freedom, LEVEL / freedom.size) / freedom).any(axis=-1)
 
 
-def _of_halves(arrays: Shared, bins: int) -> list[float]:
+def _of_halves(table: Table, n_bins: int) -> list[float]:
     """The score of the informative latents of each half of the samples."""
-    rounds = half_samples(np.arange(arrays.n_samples), arrays, "modularity")
-    weights = np.stack([np.bincount(half, minlength=arrays.n_samples) for half in rounds]).astype(np.uint8)
-    binned = arrays.discretised(bins)
-    shape = (-1, arrays.n_latents, arrays.n_factors)
+    rounds = half_samples(np.arange(table.n_samples), table, "modularity")
+    weights = np.stack([np.bincount(half, minlength=table.n_samples) for half in rounds]).astype(np.uint8)
+    binned = table.discretised(n_bins)
+    shape = (-1, table.n_latents, table.n_factors)
     tables, shuffled = (
-        information(codes, arrays.classes, weights)[0].reshape(shape)
-        for codes in (binned, binned[arrays.permutations[0]])
+        information(codes, table.classes, weights)[0].reshape(shape)
+        for codes in (binned, binned[table.permutations[0]])
     )
-    return _average(_per_latent(tables), informative(tables, shuffled, arrays, bins)).tolist()
+    return _average(_per_latent(tables), informative(tables, shuffled, table, n_bins)).tolist()

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, prepare
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.structure import SELECTIONS, select
-from polariscope.analysis.regime.types import TYPES, classify
-from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_options
+from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import (
     best_strength,
@@ -39,20 +37,15 @@ Fit = tuple[tuple[int, ...], int, int]  # latents, number of training samples, f
     higher_is_better=True,
     needs=("codes", "factors"),
     invariant_to={"order", "shift", "scale", "sign"},
+    uses=("types", "variance"),
+    evidence="accuracy",
 )
 def probe(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["logistic", "boosted"] = "logistic",
-    sizes: Sequence[int] = SIZES,
-    n_selection: int = 500,
-    types: Sequence[str] | None = None,
-    variance: Any = None,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    sizes: tuple[Annotated[int, Ge(1)], ...] = SIZES,
+    n_selection: Annotated[int, Ge(2)] = 500,
 ) -> Score:
     r"""Accuracy with which a classifier names each factor from the codes, averaged over factors.
 
@@ -75,27 +68,28 @@ def probe(
     weights, which does not depend on their number), and is 1 for fewer than 50; train and test are 2/3 and 1/3 of
     the samples at hand, where the references had 10 000 and 5 000.
 
+    :param variant: (default "logistic") the classifier.
+    :param sizes: (default 10, 100, 1,000, 10,000) numbers of training samples to compare; the largest gives the value.
+    :param n_selection: (default 500) training samples on which the strength of ``logistic`` is chosen.
+
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 1))
     >>> score = probe(factors.astype(float), factors)
     >>> score.value, sorted(score.details["accuracy_by_size"])
     (1.0, [10, 100, 200])
     """
-    check_options("metric 'probe'", probe, {"variant": variant, "n_selection": n_selection})
-    names = {"factor_names": factor_names, "factor_kinds": factor_kinds}
-    shared = prepare(shared, codes, factors, seed=seed, variance=variance, **names)
-    _check_sizes(sizes, n_selection)
-    if types is None and shared.has_variance:
-        types = classify(shared.variance.mean(axis=0), shared.variance.var(axis=0))
-    train, test = shared.split()
-    train = generator(seed, "metrics", "probe").permutation(train)
+    if not sizes:
+        raise InputError("sizes must be numbers of training samples, got none.")
+    types = table.types
+    train, test = table.split()
+    train = generator(table.seed, "metrics", "probe").permutation(train)
     counts = sorted({min(size, len(train)) for size in sizes})
-    everything = tuple(range(shared.n_latents))
-    selections = {} if types is None else _selections(types, shared.n_latents)
-    factor_range = range(shared.n_factors)
+    everything = tuple(range(table.n_latents))
+    selections = {} if types is None else {name: tuple(select(types, name)) for name in SELECTIONS}
+    factor_range = range(table.n_factors)
     plan: list[Fit] = [(everything, count, k) for count in counts for k in factor_range]
     subsets = {latents for latents in selections.values() if latents and latents != everything}
     plan += [(latents, counts[-1], k) for latents in sorted(subsets) for k in factor_range]
-    fits = _fit_all(shared, plan, train, test, variant, n_selection)
+    fits = _fit_all(table, plan, train, test, variant, n_selection)
 
     def correct(latents: tuple[int, ...], count: int) -> Bool[np.ndarray, "test factor"]:
         return np.stack([fits[latents, count, k] for k in factor_range], axis=1)
@@ -105,7 +99,7 @@ def probe(
     by_types = {
         name: correct(latents, counts[-1]).mean(axis=0) for name, latents in selections.items() if latents
     }
-    constant = _constant_accuracy(shared, train, test)
+    constant = _constant_accuracy(table, train, test)
     return Score.of(
         "probe",
         float(best.mean()),
@@ -120,14 +114,14 @@ def probe(
             "accuracy_by_types": {name: float(found.mean()) for name, found in by_types.items()},
             "accuracy_by_types_and_factor": by_types,
             "constant_guess": constant,
-            "uniform_guess": 1 / np.array(shared.n_classes),
+            "uniform_guess": 1 / np.array(table.n_classes),
         },
-        notes=tuple(_notes(shared, sizes, len(train), types)),
+        notes=tuple(_notes(table, sizes, len(train), types)),
     )
 
 
 def _fit_all(
-    shared: Shared,
+    table: Table,
     plan: list[Fit],
     train: Int[np.ndarray, " train"],
     test: Int[np.ndarray, " test"],
@@ -135,7 +129,7 @@ def _fit_all(
     n_selection: int,
 ) -> dict[Fit, Bool[np.ndarray, " test"]]:
     """Which test samples each planned classifier gets right."""
-    z, classes = shared.standardised, shared.classes
+    z, classes = table.standardised, table.classes
     n_choice = {fit: min(fit[1], n_selection) for fit in plan}
     searches = (
         sorted({(n_choice[fit], fit[2]) for fit in plan}, reverse=True) if variant == "logistic" else []
@@ -156,46 +150,26 @@ def _fit_all(
             learnt, asked = columns[rows], columns[test]
             labels = classes[rows, k]
             if variant == "boosted":
-                predicted = boosted_trees(learnt, labels, asked, n_classes=shared.n_classes[k])[1]
+                predicted = boosted_trees(learnt, labels, asked, n_classes=table.n_classes[k])[1]
             else:
                 strength = strengths[n_choice[task], k]
                 predicted = logistic_predictions(learnt, labels, asked, (strength,))[0]
             return predicted == classes[test, k]
 
         # The largest first, so that no thread is left alone with one at the end.
-        order = sorted(plan, key=lambda task: -task[1] * shared.n_classes[task[2]])
+        order = sorted(plan, key=lambda task: -task[1] * table.n_classes[task[2]])
         return dict(zip(order, in_threads(fit, order), strict=True))
 
 
-def _selections(types: Sequence[str], n_latents: int) -> dict[str, tuple[int, ...]]:
-    """The latents of every combination of types."""
-    if len(types) != n_latents:
-        raise InputError(f"types must name each of the {n_latents} latents, got {len(types)}.")
-    known = [name for word in types for name in TYPES if name == word]
-    for word in types:
-        if word not in TYPES:
-            raise InputError(unknown("variable type", str(word), TYPES))
-    return {name: tuple(select(known, name)) for name in SELECTIONS}
-
-
 def _constant_accuracy(
-    shared: Shared, train: Int[np.ndarray, " train"], test: Int[np.ndarray, " test"]
+    table: Table, train: Int[np.ndarray, " train"], test: Int[np.ndarray, " test"]
 ) -> Float[np.ndarray, " factor"]:
     """Accuracy of answering with the most frequent class of the training samples."""
-    frequent = [np.bincount(column).argmax() for column in shared.classes[train].T]
-    return (shared.classes[test] == frequent).mean(axis=0)
+    frequent = [np.bincount(column).argmax() for column in table.classes[train].T]
+    return (table.classes[test] == frequent).mean(axis=0)
 
 
-def _check_sizes(sizes: Sequence[int], n_selection: int) -> None:
-    if not sizes or min(sizes) < 1:
-        raise InputError(f"sizes must be numbers of training samples, each at least 1, got {tuple(sizes)}.")
-    if n_selection < 2:
-        raise InputError(
-            f"n_selection must be at least 2, so that a sample can be left out, got {n_selection}."
-        )
-
-
-def _notes(shared: Shared, sizes: Sequence[int], n_train: int, types: Sequence[str] | None) -> list[str]:
+def _notes(table: Table, sizes: Sequence[int], n_train: int, types: Sequence[str] | None) -> list[str]:
     notes = []
     if max(sizes) > n_train:
         notes.append(
@@ -203,4 +177,4 @@ def _notes(shared: Shared, sizes: Sequence[int], n_train: int, types: Sequence[s
         )
     if types is None:
         notes.append("Without posterior variances or types, subsets of variable types are not compared.")
-    return [*notes, *shared.grid_notes]
+    return [*notes, *table.grid_notes]

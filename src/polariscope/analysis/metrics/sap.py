@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Gt
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import FactorKind
-from polariscope.analysis.metrics.support.shared import Shared, correlations, gap, prepare
+from polariscope.analysis.metrics.support.table import Table, correlations, gap
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.newton import binary_classifiers
 
@@ -25,15 +23,10 @@ from polariscope.numerics.newton import binary_classifiers
     invariant_to={"order", "sign"},
 )
 def sap(
-    codes: Any,
-    factors: Any,
+    table: Table,
     *,
     variant: Literal["svm", "r2"] = "svm",
-    strength: float = 0.01,
-    factor_names: Sequence[str] = (),
-    factor_kinds: Sequence[FactorKind] | None = None,
-    seed: int = 0,
-    shared: Shared | None = None,
+    strength: Annotated[float, Gt(0)] = 0.01,
 ) -> Score:
     r"""How much better the best latent predicts each factor than the second best.
 
@@ -57,60 +50,59 @@ def sap(
     Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
     https://arxiv.org/abs/1711.00848; analyses.md §5 (the settings are those of disentanglement_lib).
 
+    :param variant: (default "svm") how a latent predicts a factor: by a support vector classifier, or linearly.
+    :param strength: (default 0.01) C of the support vector classifiers; larger fits the training samples closer.
+
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
     >>> round(sap(factors * 2.0 - 1, factors, variant="r2").value, 6)
     1.0
     """
-    check_options("metric 'sap'", sap, {"variant": variant, "strength": strength})
-    arrays = prepare(shared, codes, factors, factor_names=factor_names, factor_kinds=factor_kinds, seed=seed)
-    if strength <= 0:
-        raise InputError(f"strength must be positive, got {strength}; the published value is 0.01.")
     if variant == "r2":
-        once = np.ones((1, arrays.n_samples), dtype=np.uint8)
-        table = correlations(arrays.codes, arrays.factors, once)[0] ** 2
-        tables = correlations(arrays.codes, arrays.factors, arrays.resamples) ** 2
+        once = np.ones((1, table.n_samples), dtype=np.uint8)
+        predictability = correlations(table.codes, table.factors, once)[0] ** 2
+        resampled = correlations(table.codes, table.factors, table.resamples) ** 2
         shuffled = [
-            correlations(arrays.codes[order], arrays.factors, once)[0] ** 2 for order in arrays.permutations
+            correlations(table.codes[order], table.factors, once)[0] ** 2 for order in table.permutations
         ]
         chance = float(gap(np.stack(shuffled)).mean())
     else:
-        hits = _hits(arrays, strength)
-        table = hits.mean(axis=0)
-        times = arrays.resamples[:, arrays.split()[1]]
+        hits = _hits(table, strength)
+        predictability = hits.mean(axis=0)
+        times = table.resamples[:, table.split()[1]]
         shares = times / np.maximum(times.sum(axis=1, keepdims=True), 1)
-        tables = (shares @ hits.reshape(len(hits), -1)).reshape(-1, *table.shape)
-        chance = float(gap(_hits(arrays.permuted(), strength).mean(axis=0)).mean())
-    per_factor = gap(table)
+        resampled = (shares @ hits.reshape(len(hits), -1)).reshape(-1, *predictability.shape)
+        chance = float(gap(_hits(table.permuted(), strength).mean(axis=0)).mean())
+    per_factor = gap(predictability)
     value = float(per_factor.mean())
-    order = np.argsort(-table, axis=0, kind="stable")
+    order = np.argsort(-predictability, axis=0, kind="stable")
     return Score.of(
         "sap",
         value,
-        interval=recentred_interval(value, gap(tables).mean(axis=1), (0, 1)),
+        interval=recentred_interval(value, gap(resampled).mean(axis=1), (0, 1)),
         chance=chance,
         variant=variant,
         per_factor=per_factor,
-        matrix=table,
+        matrix=predictability,
         details={
             "best_latent": order[0],
             "second_latent": order[1],
-            "factor_names": arrays.factor_names,
+            "factor_names": table.factor_names,
         },
-        notes=arrays.grid_notes,
+        notes=table.grid_notes,
     )
 
 
-def _hits(arrays: Shared, strength: float) -> Bool[np.ndarray, "test latent factor"]:
+def _hits(table: Table, strength: float) -> Bool[np.ndarray, "test latent factor"]:
     """Whether the classifier of each latent and factor is right about each test sample."""
-    train, test = arrays.split()
-    hits = np.empty((len(test), arrays.n_latents, arrays.n_factors), dtype=bool)
-    for k, (labels, name) in enumerate(zip(arrays.classes.T, arrays.factor_names, strict=True)):
+    train, test = table.split()
+    hits = np.empty((len(test), table.n_latents, table.n_factors), dtype=bool)
+    for k, (labels, name) in enumerate(zip(table.classes.T, table.factor_names, strict=True)):
         seen, within = np.unique(labels[train], return_inverse=True)
         if len(seen) < 2:
             raise InputError(
                 f"factor {name!r} has a single class in the {len(train)} training samples; draw more samples."
             )
-        for j, column in enumerate(arrays.codes.T):
+        for j, column in enumerate(table.codes.T):
             weight, intercept = support_vectors(column[train], within, strength)
             decisions = column[test, None] * weight + intercept
             # Two classes have one classifier, which answers for the second.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, UInt
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS, Shared, prepare
-from polariscope.core.options import check_options
+from polariscope.analysis.metrics.support.table import N_PERMUTATIONS, Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.dependence import correlation, covariance, total_correlation_of
 from polariscope.numerics.intervals import recentred_interval
@@ -22,14 +21,13 @@ from polariscope.numerics.intervals import recentred_interval
     higher_is_better=False,
     needs=("codes",),
     invariant_to={"order", "shift", "scale", "sign"},
+    uses=("variance",),
+    posterior_variants=("noise-free",),
 )
 def tc(
-    codes: Any,
+    table: Table,
     *,
     variant: Literal["gaussian", "noise-free"] = "gaussian",
-    variance: Any = None,
-    seed: int = 0,
-    shared: Shared | None = None,
 ) -> Score:
     r"""How far the latents are from independent, in nats, as far as covariance can tell.
 
@@ -46,18 +44,18 @@ def tc(
 
     Reference: bonheme2023 Eq. 6.3; see :func:`polariscope.numerics.dependence.total_correlation`.
 
+    :param variant: (default "gaussian") covariance of the codes, or of the means with the mean variances added.
+
     >>> tc(np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])).value
     0.0
     """
-    check_options("metric 'tc'", tc, {"variant": variant})
-    arrays = prepare(shared, codes, variance=variance, seed=seed)
-    noise = np.zeros_like(arrays.codes) if variant == "gaussian" else arrays.variance
-    found = covariance(arrays.codes) + np.diag(noise.mean(axis=0))
+    noise = np.zeros_like(table.codes) if variant == "gaussian" else table.variance
+    found = covariance(table.codes) + np.diag(noise.mean(axis=0))
     value = total_correlation_of(found)
-    replicates = _replicates(arrays.codes, noise, arrays.resamples)
-    draw = generator(seed, "metrics", "columns")
+    replicates = _replicates(table.codes, noise, table.resamples)
+    draw = generator(table.seed, "metrics", "columns")
     chances = [
-        total_correlation_of(covariance(draw.permuted(arrays.codes, axis=0)) + np.diag(noise.mean(axis=0)))
+        total_correlation_of(covariance(draw.permuted(table.codes, axis=0)) + np.diag(noise.mean(axis=0)))
         for _ in range(N_PERMUTATIONS)
     ]
     finite = math.isfinite(value)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Gt
 from jaxtyping import Bool, Float
 
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.checks import check_codes, check_variance
-from polariscope.analysis.metrics.support.shared import N_PERMUTATIONS
+from polariscope.analysis.metrics.support.models import Models
+from polariscope.analysis.metrics.support.table import N_PERMUTATIONS
 from polariscope.analysis.regime.posterior import gaussian_kl
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import jackknife_interval
 
@@ -28,15 +27,14 @@ Slices = list[slice]
     higher_is_better=True,
     needs=("models",),
     invariant_to={"order", "shift", "scale", "sign"},
+    uses=("variance",),
 )
 def udr(
-    models: Sequence[Any],
+    models: Models,
     *,
     variant: Literal["spearman", "lasso"] = "spearman",
     pooling: Literal["both-ways", "pooled"] = "both-ways",
-    alpha: float = 0.1,
-    variance: Sequence[Any] | None = None,
-    seed: int = 0,
+    alpha: Annotated[float, Gt(0)] = 0.1,
 ) -> Score:
     r"""How far the latents of models trained alike match one to one.
 
@@ -66,15 +64,16 @@ def udr(
     https://arxiv.org/abs/1905.12614, whose formula pools both directions, dividing by d_i + d_j (``pooling="pooled"``,
     the same when d_i = d_j); the code averages both ways, the default.
 
+    :param variant: (default "spearman") how the relation of two latents is measured.
+    :param pooling: (default "both-ways") how both directions are averaged.
+    :param alpha: (default 0.1) penalty of ``lasso``.
+
     >>> codes = np.array([[a, b] for a in range(3) for b in range(3)], dtype=float)
     >>> round(udr([codes, -codes[:, ::-1]]).value, 6)
     1.0
     """
-    check_options("metric 'udr'", udr, {"variant": variant, "pooling": pooling, "alpha": alpha})
-    codes, used = _check(models, variance)
-    if alpha <= 0:
-        raise InputError(f"alpha must be positive, got {alpha}; the published value is 0.1.")
-    kept = [c[:, u] for c, u in zip(codes, used, strict=True)]
+    used = _used(models)
+    kept = [c[:, u] for c, u in zip(models.codes, used, strict=True)]
     columns = [_standardised(_ranks(c) if variant == "spearman" else c) for c in kept]
     ends = np.cumsum([c.shape[1] for c in columns])
     parts = [slice(end - c.shape[1], end) for end, c in zip(ends, columns, strict=True)]
@@ -96,12 +95,12 @@ def udr(
     )
     chances = []
     for index in range(N_PERMUTATIONS):
-        draw = generator(seed, "udr", "permutation", index)
+        draw = generator(models.seed, "udr", "permutation", index)
         shuffled = np.concatenate([draw.permutation(column) for column in columns], axis=1)
         chances.append(float(_per_model(score(shuffled.T @ shuffled, n)).mean()))
     notes = (
         []
-        if variance is not None
+        if models.variance is not None
         else ["Without variances every latent that varies counts, passive ones too."]
     )
     notes += [f"Model {i} has no latent in use and scores 0." for i, u in enumerate(used) if not u.any()]
@@ -122,26 +121,14 @@ def udr(
     )
 
 
-def _check(
-    models: Sequence[Any], variance: Sequence[Any] | None
-) -> tuple[list[Float[np.ndarray, "sample _"]], list[Bool[np.ndarray, " _"]]]:
-    """Each model's codes, and which of its latents count."""
-    if len(models) < 2:
-        raise InputError(f"udr compares models, so that at least 2 are needed, got {len(models)}.")
-    codes = [check_codes(c, f"codes of model {i}") for i, c in enumerate(models)]
-    lengths = sorted({len(c) for c in codes})
-    if len(lengths) > 1:
-        raise InputError(f"all models must encode the same samples, got {lengths} rows; encode them again.")
-    used = [np.ptp(c, axis=0) > 0 for c in codes]
-    if variance is not None:
-        if len(variance) != len(models):
-            raise InputError(
-                f"variance must have an array for each of the {len(models)} models, got {len(variance)}."
-            )
-        checked = [check_variance(v, c) for v, c in zip(variance, codes, strict=True)]
-        kls = [gaussian_kl(c, v).mean(axis=0) for c, v in zip(codes, checked, strict=True)]
-        used = [u & (kl > KL_THRESHOLD) for u, kl in zip(used, kls, strict=True)]
-    return codes, used
+def _used(models: Models) -> list[Bool[np.ndarray, " _"]]:
+    """Which latents of each model count."""
+    used = [np.ptp(codes, axis=0) > 0 for codes in models.codes]
+    if models.variance is None:
+        return used
+    pairs = zip(models.codes, models.variance, strict=True)
+    kls = [gaussian_kl(codes, variance).mean(axis=0) for codes, variance in pairs]
+    return [varies & (kl > KL_THRESHOLD) for varies, kl in zip(used, kls, strict=True)]
 
 
 def _ranks(codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:

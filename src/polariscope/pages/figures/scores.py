@@ -77,7 +77,7 @@ def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Marku
         return to_svg(figure, "importance", words)
 
 
-def draw_probe(score: Score) -> list[Markup]:
+def draw_accuracy(score: Score) -> list[Markup]:
     """Accuracy after training on more and more samples, and from the latents of some types alone; what there is."""
     by_size = {int(size): float(found) for size, found in score.details.get("accuracy_by_size", {}).items()}
     by_types = {str(name): float(found) for name, found in score.details.get("accuracy_by_types", {}).items()}

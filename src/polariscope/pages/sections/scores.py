@@ -9,13 +9,16 @@ from polariscope.analysis.metrics import Score, family
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.score import Scores
 from polariscope.pages import words
-from polariscope.pages.figures.scores import MOST_ROWS, draw_importance, draw_information, draw_probe
+from polariscope.pages.figures.scores import MOST_ROWS, draw_accuracy, draw_importance, draw_information
 
 
 def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
     """What the template shows of the scores, with those of the sampled representation beside them."""
-    by_metric = {score.metric: score for score in reversed(scores.scores.values())}
-    names, probe = scores.factor_names, by_metric.get("probe")
+    by_evidence = {
+        family.traits(score.metric)["evidence"]: score for score in reversed(scores.scores.values())
+    }
+    information, importance, accuracy = map(by_evidence.get, ("information", "importance", "accuracy"))
+    names = scores.factor_names
     return {
         "scores": scores,
         "sampled": sampled,
@@ -23,10 +26,10 @@ def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -
             _row(word, score, None if sampled is None else sampled.scores.get(word))
             for word, score in scores.scores.items()
         ],
-        "information": draw_information(by_metric["mig"], names, regime) if "mig" in by_metric else None,
-        "importance": draw_importance(by_metric["dci"], names, regime) if "dci" in by_metric else None,
-        "dci": by_metric.get("dci"),
-        "probe": [] if probe is None else draw_probe(probe),
+        "information": None if information is None else draw_information(information, names, regime),
+        "importance": None if importance is None else draw_importance(importance, names, regime),
+        "shares": None if importance is None else importance.details,
+        "accuracy": [] if accuracy is None else draw_accuracy(accuracy),
         "n_hidden": max(0, scores.n_latents - MOST_ROWS),
         "notes": [f"{', '.join(names)}: {note}" if names else note for names, note in scores.grouped_notes()],
     }

@@ -8,7 +8,7 @@ import pytest
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.metrics.support.batches import Groups, assumptions, blocks
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 N_DRAWS = 40_000
@@ -60,7 +60,7 @@ def test_each_batch_fixes_the_factor_it_was_asked_for() -> None:
 
 
 def test_a_value_seen_once_is_left_out_and_said_so(uneven: np.ndarray) -> None:
-    shared = Shared(noise(6, 1), uneven, factor_names=("shape",))
+    shared = Table(noise(6, 1), uneven, factor_names=("shape",))
     groups = Groups(shared.classes, shared.factor_names)
     said = " ".join(assumptions(shared, groups))
     assert "Factor 'shape' has 1 value seen once" in said
@@ -69,7 +69,7 @@ def test_a_value_seen_once_is_left_out_and_said_so(uneven: np.ndarray) -> None:
 
 def test_factors_that_depend_on_each_other_are_named() -> None:
     twins = np.repeat(np.arange(3), 100)[:, None].repeat(2, axis=1)
-    shared = Shared(noise(300, 2), twins, factor_names=("x", "y"))
+    shared = Table(noise(300, 2), twins, factor_names=("x", "y"))
     assert "x and y" in " ".join(assumptions(shared, Groups(shared.classes, shared.factor_names)))
 
 

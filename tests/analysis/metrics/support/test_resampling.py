@@ -7,21 +7,21 @@ import pytest
 
 from analysis.metrics.known import noise
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.numerics.intervals import interval_from_halves
 
 
 def test_means_of_halves_spread_as_the_mean_does_over_new_samples() -> None:
     # Without replacement: s²/m (1 − m/n) = s²/n for m = n/2, exactly in expectation.
     values = noise(200, 1)[:, 0]
-    halves = half_samples(np.arange(200), Shared(noise(200, 2), None), "test", count=4000)
+    halves = half_samples(np.arange(200), Table(noise(200, 2), None), "test", count=4000)
     spread = np.var([values[half].mean() for half in halves], ddof=1)
     assert spread == pytest.approx(values.var(ddof=1) / 200, rel=4 * np.sqrt(2 / 4000))
     assert all(len(half) == len(set(half)) == 100 for half in halves)
 
 
 def test_an_interval_from_halves_covers_as_often_as_it_says() -> None:
-    shared = Shared(noise(100, 2), None)
+    shared = Table(noise(100, 2), None)
     halves = half_samples(np.arange(100), shared, "test")
     draw = np.random.default_rng(0)
     covered = 0

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 BLOCK_BYTES = 2**24  # of gathered codes at a time; larger blocks leave the processor's cache
@@ -78,12 +78,12 @@ def _below(limit: Int[np.ndarray, "*shape"], draw: np.random.Generator) -> Int[n
     return (draw.random(np.shape(limit)) * limit).astype(np.intp)
 
 
-def halves(shared: Shared, stream: str) -> list[tuple[Int[np.ndarray, " half"], Groups]]:
+def halves(table: Table, stream: str) -> list[tuple[Int[np.ndarray, " half"], Groups]]:
     """Random halves of the table, each with its groups; none when a half is too small to fix some factor."""
     found = []
-    for rows in half_samples(np.arange(shared.n_samples), shared, stream):
+    for rows in half_samples(np.arange(table.n_samples), table, stream):
         try:
-            found.append((rows, Groups(shared.classes[rows], shared.factor_names)))
+            found.append((rows, Groups(table.classes[rows], table.factor_names)))
         except InputError:
             return []
     return found
@@ -95,13 +95,13 @@ def blocks(n_batches: int, size: int, n_latents: int) -> Iterator[slice]:
     yield from (slice(start, min(start + step, n_batches)) for start in range(0, n_batches, step))
 
 
-def assumptions(shared: Shared, groups: Groups) -> tuple[str, ...]:
+def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
     """What a score from such batches rests on."""
     notes = [
-        f"Batches are drawn from these {shared.n_samples} samples: a value is fixed as often as it occurs, and the "
+        f"Batches are drawn from these {table.n_samples} samples: a value is fixed as often as it occurs, and the "
         "other factors vary as they do among the samples that have it."
     ]
-    if shared.n_factors == 1:
+    if table.n_factors == 1:
         notes.append(
             "With a single factor there is no other to take it for: right every time, whatever the codes."
         )
@@ -111,15 +111,7 @@ def assumptions(shared: Shared, groups: Groups) -> tuple[str, ...]:
                 f"Factor {name!r} has {values} value{'s' if values > 1 else ''} seen once, which cannot be held fixed: "
                 "left out; draw more samples to include them."
             )
-    return (*notes, *shared.grid_notes)
-
-
-def check_counts(**counts: int) -> None:
-    """Numbers of batches and their sizes are at least 1 (2 where a variance is taken)."""
-    for name, value in counts.items():
-        least = 2 if name == "batch_size" else 1
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, got {value}.")
+    return (*notes, *table.grid_notes)
 
 
 def mean_by(

@@ -8,8 +8,9 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.core.arrays import real_numbers
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, check_word
 
 FactorKind = Literal["categorical", "continuous"]
 
@@ -74,6 +75,15 @@ def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample fac
             "take the factors of the samples that were encoded."
         )
     return array
+
+
+def check_types(types: Sequence[str], n_latents: int) -> tuple[VariableType, ...]:
+    """The type of each latent."""
+    if len(types) != n_latents:
+        raise InputError(f"types must name each of the {n_latents} latents, got {len(types)}.")
+    for word in types:
+        check_word("variable type", word, TYPES)
+    return cast(tuple[VariableType, ...], tuple(types))
 
 
 def check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:

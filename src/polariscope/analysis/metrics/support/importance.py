@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.numerics.classifiers import BINS, DEPTH, RATE, boosted_trees
 from polariscope.numerics.parallel import in_threads
 
@@ -42,30 +42,30 @@ class Job:
     """Of each latent, for ``boosted``; the other predictors do not bin."""
 
 
-def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
+def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
     """What each job finds; every factor of every job by itself, side by side."""
-    as_numbers = [predictor == "lasso" or kind == "continuous" for kind in shared.factor_kinds]
+    as_numbers = [predictor == "lasso" or kind == "continuous" for kind in table.factor_kinds]
 
     def target(k: int) -> np.ndarray:
         if not as_numbers[k]:
-            return shared.classes[:, k]
-        column = shared.factors[:, k]
+            return table.classes[:, k]
+        column = table.factors[:, k]
         return (column - column.mean()) / column.std()
 
-    targets = [target(k) for k in range(shared.n_factors)]
+    targets = [target(k) for k in range(table.n_factors)]
 
     def fit(task: tuple[int, int]) -> Fitted:
         job, k = jobs[task[0]], task[1]
-        n_classes = None if as_numbers[k] else shared.n_classes[k]
+        n_classes = None if as_numbers[k] else table.n_classes[k]
         learnt, asked = job.codes[job.train], job.codes[job.test]
         return PREDICTORS[predictor](learnt, targets[k][job.train], asked, n_classes, job)
 
     def cost(task: tuple[int, int]) -> int:
         job, k = jobs[task[0]], task[1]
-        return len(job.train) * job.n_trees * job.n_bins * shared.n_classes[k]
+        return len(job.train) * job.n_trees * job.n_bins * table.n_classes[k]
 
     # The largest first, so that no thread is left alone with one at the end.
-    tasks = itertools.product(range(len(jobs)), range(shared.n_factors))
+    tasks = itertools.product(range(len(jobs)), range(table.n_factors))
     order = sorted(tasks, key=cost, reverse=True)
     found = dict(zip(order, in_threads(fit, order), strict=True))
     results = []
@@ -76,7 +76,7 @@ def importances(shared: Shared, jobs: Sequence[Job], predictor: Predictor) -> li
             constant = learnt.mean() if as_numbers[k] else np.bincount(learnt).argmax()
             informed.append(_informativeness(truth, found[place, k][1], as_numbers[k]))
             baseline.append(_informativeness(truth, np.full_like(truth, constant), as_numbers[k]))
-        matrix = np.stack([found[place, k][0] for k in range(shared.n_factors)], axis=1)
+        matrix = np.stack([found[place, k][0] for k in range(table.n_factors)], axis=1)
         results.append(Importance(matrix, np.array(informed), np.array(baseline)))
     return results
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.analysis.metrics.support.shared import Shared
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.seeds import generator
 
 N_HALVES = 20
 
 
 def half_samples(
-    rows: Int[np.ndarray, " row"], shared: Shared, stream: str, count: int = N_HALVES
+    rows: Int[np.ndarray, " row"], table: Table, stream: str, count: int = N_HALVES
 ) -> list[Int[np.ndarray, " half"]]:
     """Random halves of ``rows``, without replacement, for :func:`~polariscope.numerics.intervals.interval_from_halves`.
 
     Unlike a bootstrap's resamples, they hold no sample twice, which a pair or a variance within a small group would
     notice.
     """
-    draw = generator(shared.seed, "metrics", "halves", stream)
+    draw = generator(table.seed, "metrics", "halves", stream)
     return [np.sort(draw.permutation(rows)[: max(1, len(rows) // 2)]) for _ in range(count)]

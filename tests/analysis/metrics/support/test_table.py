@@ -12,12 +12,12 @@ import pytest
 
 from analysis.metrics.known import grid, noise
 from polariscope.analysis.metrics import Score
-from polariscope.analysis.metrics.support.shared import Shared, gap, prepare
+from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
 
 
 def test_answers_are_kept_for_each_argument_and_go_with_the_object() -> None:
-    shared = Shared(noise(24, 2), grid(3, 4, repeats=2))
+    shared = Table(noise(24, 2), grid(3, 4, repeats=2))
     assert shared.mi_table() is shared.mi_table(20)
     assert shared.mi_table(bins=20) is shared.mi_table()
     assert shared.mi_table(5) is not shared.mi_table(20)
@@ -28,23 +28,23 @@ def test_answers_are_kept_for_each_argument_and_go_with_the_object() -> None:
 
 
 def test_a_split_covers_every_sample_once() -> None:
-    train, test = Shared(noise(30, 2)).split(0.8)
+    train, test = Table(noise(30, 2)).split(0.8)
     assert len(train) == 24
     assert sorted([*train, *test]) == list(range(30))
-    assert len(Shared(noise(2, 2)).split(0.99)[1]) == 1
+    assert len(Table(noise(2, 2)).split(0.99)[1]) == 1
 
 
 def test_what_is_random_depends_on_the_seed_and_not_on_the_order_of_questions() -> None:
-    first, second = Shared(noise(30, 2), seed=1), Shared(noise(30, 2), seed=1)
+    first, second = Table(noise(30, 2), seed=1), Table(noise(30, 2), seed=1)
     resamples = first.resamples
     assert (second.split()[0] == first.split()[0]).all()
     assert (second.resamples == resamples).all()
-    assert (Shared(noise(30, 2), seed=2).resamples != resamples).any()
+    assert (Table(noise(30, 2), seed=2).resamples != resamples).any()
     assert (resamples.sum(axis=1) == 30).all()
 
 
 def test_shuffled_rows_keep_the_codes_and_lose_the_factors() -> None:
-    shared = Shared(noise(30, 2), grid(3, 2, repeats=5), np.ones((30, 2)))
+    shared = Table(noise(30, 2), grid(3, 2, repeats=5), np.ones((30, 2)))
     other = shared.permuted()
     assert (np.sort(other.codes, axis=0) == np.sort(shared.codes, axis=0)).all()
     assert (other.factors == shared.factors).all()
@@ -52,14 +52,14 @@ def test_shuffled_rows_keep_the_codes_and_lose_the_factors() -> None:
 
 
 def test_standardised_codes_have_unit_variance_and_constants_are_zero() -> None:
-    z = Shared(np.hstack([5 + 3 * noise(50, 2), np.full((50, 1), 0.1)])).standardised
+    z = Table(np.hstack([5 + 3 * noise(50, 2), np.full((50, 1), 0.1)])).standardised
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(z.std(axis=0), [1, 1, 0], atol=1e-12)
 
 
 def test_classes_are_numbered_and_measured_factors_binned() -> None:
     factors = np.stack([np.tile([-5, 7], 50), np.linspace(0, 1, 100)], axis=1)
-    shared = Shared(noise(100, 2), factors, factor_kinds=["categorical", "continuous"])
+    shared = Table(noise(100, 2), factors, factor_kinds=["categorical", "continuous"])
     assert shared.n_classes == (2, 20)
     assert shared.factor_entropies == pytest.approx(np.log([2, 20]))
     assert "Measured factors in 20 equal-width bins wherever classes are needed: 1." in shared.grid_notes
@@ -68,14 +68,14 @@ def test_classes_are_numbered_and_measured_factors_binned() -> None:
 def test_a_full_grid_needs_no_note_and_a_partial_or_correlated_one_does() -> None:
     rng = np.random.default_rng(0)
     full = rng.integers(8, size=(1000, 2))
-    assert Shared(noise(1000, 2), full).grid_notes == ()
+    assert Table(noise(1000, 2), full).grid_notes == ()
     partial = full[full.sum(axis=1) < 8]
-    notes = Shared(noise(len(partial), 2), partial, factor_names=("x", "y")).grid_notes
+    notes = Table(noise(len(partial), 2), partial, factor_names=("x", "y")).grid_notes
     assert "Only 36 of the 64 combinations" in notes[0]
     assert "x and y" in notes[1]
     skewed = rng.choice(8, p=[0.6, 0.2, 0.1, 0.05, 0.02, 0.015, 0.01, 0.005], size=(500, 2))
     assert len(np.unique(skewed, axis=0)) < 50  # rare values hardly meet, and nothing is missing
-    assert Shared(noise(500, 2), skewed).grid_notes == ()
+    assert Table(noise(500, 2), skewed).grid_notes == ()
 
 
 def test_a_gap_is_best_minus_second() -> None:
@@ -97,23 +97,12 @@ CODES, FACTORS = noise(24, 2), grid(3, 4, repeats=2)
 )
 def test_options_that_do_not_fit_are_refused(options: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Shared(CODES, FACTORS, **options)
+        Table(CODES, FACTORS, **options)
 
 
 def test_labels_that_floats_cannot_tell_apart_are_refused() -> None:
     with pytest.raises(InputError, match="factors must be below 2⁵³, beyond which whole numbers merge"):
-        Shared(CODES, FACTORS.astype(np.int64) + 2**53)
-
-
-def test_what_was_made_for_other_arrays_is_refused() -> None:
-    shared = Shared(CODES, FACTORS)
-    assert prepare(shared, CODES, FACTORS, seed=0) is shared
-    with pytest.raises(InputError, match="made with seed 0, but seed is 1"):
-        prepare(shared, CODES, FACTORS, seed=1)
-    with pytest.raises(InputError, match="made from other codes"):
-        prepare(shared, CODES + 1, FACTORS, seed=0)
-    with pytest.raises(InputError, match="made from other factors"):
-        prepare(shared, CODES, FACTORS[::-1], seed=0)
+        Table(CODES, FACTORS.astype(np.int64) + 2**53)
 
 
 def test_a_score_prints_its_number_its_interval_and_its_chance() -> None:

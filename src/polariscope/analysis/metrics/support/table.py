@@ -1,4 +1,4 @@
-"""What several metrics need of the same arrays, computed once."""
+"""What a metric of one model starts from: checked arrays, and what several metrics derive from them, once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from polariscope.analysis.metrics.support.checks import (
     check_factors,
     check_kinds,
     check_names,
+    check_types,
     check_variance,
     is_integral,
 )
+from polariscope.analysis.regime.types import VariableType, classify
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.information import N_BINS, discretise, entropy, information
@@ -47,13 +49,21 @@ def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concate
     return lookup
 
 
-class Shared:
-    """Checked arrays and what is derived from them; every method keeps its answer.
+class Table:
+    """A row for each sample: codes, factors, variances; and what is derived from them. Every method keeps its answer.
 
-    ``codes`` (sample, latent) are real numbers, ``factors`` (sample, factor) classes as integers. A factor that
-    is measured rather than counted is declared: ``factor_kinds=("categorical", "continuous", …)``; an ordered
-    integer factor may be declared continuous too, for the metrics that regress. Methods with random choices
-    draw them from streams of ``seed``, so that a score does not depend on what was computed before.
+    Methods with random choices draw them from streams of ``seed``, so a score does not depend on what was computed
+    before.
+
+    :param codes: ``(sample, latent)``, real numbers.
+    :param factors: (default None) ``(sample, factor)``, classes as integers or measured values.
+    :param variance: (default None) posterior variances σ², shaped like the codes.
+    :param types: (default None) type of each latent: active, mixed or passive.
+    :param factor_names: (default: their numbers) a name for each factor.
+    :param factor_kinds: (default: all categorical) the kind of each factor; a measured one must be declared.
+    :param seed: (default 0) seed of every random choice.
+    :param source: (default "mean") which codes these are, "mean" or "sampled".
+    :param prior_is_standard: (default True) whether the model's prior is N(0, I).
     """
 
     def __init__(
@@ -61,14 +71,18 @@ class Shared:
         codes: Any,
         factors: Any = None,
         variance: Any = None,
+        types: Sequence[str] | None = None,
         factor_names: Sequence[str] = (),
         factor_kinds: Sequence[str] | None = None,
         seed: int = 0,
+        source: str = "mean",
+        prior_is_standard: bool = True,
     ) -> None:
-        self.seed = seed
+        self.seed, self.source, self.prior_is_standard = seed, source, prior_is_standard
         self._answers: dict[Any, Any] = {}
         self.codes: Float[np.ndarray, "sample latent"] = check_codes(codes, "codes")
         self._variance = None if variance is None else check_variance(variance, self.codes)
+        self._types = None if types is None else check_types(types, self.n_latents)
         self._factors = None if factors is None else check_factors(factors, len(self.codes))
         n_factors = 0 if self._factors is None else self._factors.shape[1]
         self.factor_names = check_names(factor_names, n_factors)
@@ -102,9 +116,12 @@ class Shared:
             raise InputError(f"this variant needs the posterior variances; {GIVE_VARIANCE}.")
         return self._variance
 
-    @property
-    def has_variance(self) -> bool:
-        return self._variance is not None
+    @functools.cached_property
+    def types(self) -> tuple[VariableType, ...] | None:
+        """Type of each latent, as given or from the variances for a prior N(0, 1); None without either."""
+        if self._types is not None or self._variance is None:
+            return self._types
+        return tuple(classify(self._variance.mean(axis=0), self._variance.var(axis=0)))
 
     @functools.cached_property
     def constant(self) -> Bool[np.ndarray, " latent"]:
@@ -175,16 +192,25 @@ class Shared:
         return np.stack([draw.permutation(self.n_samples) for _ in range(N_PERMUTATIONS)])
 
     @_kept
-    def permuted(self, index: int = 0) -> Shared:
+    def permuted(self, index: int = 0) -> Table:
         """The same samples with the rows of the codes shuffled: scored, it gives the chance level."""
         order = self.permutations[index]
-        return Shared(
-            self.codes[order],
-            self.factors,
-            None if self._variance is None else self._variance[order],
-            self.factor_names,
-            self.factor_kinds,
-            self.seed,
+        variance = None if self._variance is None else self._variance[order]
+        return self._like(self.codes[order], self.factors, variance)
+
+    def at(self, rows: Int[np.ndarray, " row"]) -> Table:
+        """Some of the samples."""
+        variance = None if self._variance is None else self._variance[rows]
+        return self._like(self.codes[rows], self.factors[rows], variance)
+
+    def _like(self, codes: Any, factors: Any, variance: Any) -> Table:
+        return Table(
+            codes,
+            factors,
+            variance,
+            factor_names=self.factor_names,
+            factor_kinds=self.factor_kinds,
+            seed=self.seed,
         )
 
     @_kept
@@ -259,19 +285,6 @@ class Shared:
                     f"factor {name!r} has {len(values)} classes in {len(column)} samples; at least 2 samples a "
                     f"class are needed: {DRAW_MORE}."
                 )
-
-
-def prepare(shared: Shared | None, codes: Any, factors: Any = None, *, seed: int, **arrays: Any) -> Shared:
-    """What a metric starts from: ``shared`` if it was given and fits, else made from the arrays."""
-    if shared is None:
-        return Shared(codes, factors, seed=seed, **arrays)
-    if shared.seed != seed:
-        raise InputError(f"shared was made with seed {shared.seed}, but seed is {seed}; give both the same.")
-    if np.shape(codes) != shared.codes.shape or not np.array_equal(codes, shared.codes):
-        raise InputError("shared was made from other codes; make a Shared for these.")
-    if factors is not None and not np.array_equal(factors, shared.factors):
-        raise InputError("shared was made from other factors; make a Shared for these.")
-    return shared
 
 
 def correlations(

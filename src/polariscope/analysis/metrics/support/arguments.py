@@ -1,0 +1,151 @@
+"""The public face of a metric: arrays and options in, checked; the metric's own function gets a prepared table.
+
+A metric's file says only what is its own::
+
+    @metric("ds", bounds=(0, inf), higher_is_better=True, needs=("codes", "factors"), invariant_to={"order"})
+    def ds(table: Table, *, variant: Literal["corrected", "printed"] = "corrected") -> Score:
+        ...
+
+What is registered, and what the name ``ds`` stands for, is ``ds(codes, factors, *, variant=…, factor_names=(),
+factor_kinds=None, seed=0)``. ``ds.of(table, variant=…)`` takes a table that was prepared before, which several metrics
+share.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast, get_type_hints, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from polariscope.analysis.metrics.support.models import Models
+from polariscope.analysis.metrics.support.table import Table
+from polariscope.core.errors import InputError
+from polariscope.core.options import check_options
+
+ARGUMENTS: dict[str, tuple[Any, str]] = {
+    "codes": (ArrayLike, "``(sample, latent)``, the representation to score."),
+    "factors": (
+        ArrayLike,
+        "``(sample, factor)``, what generated each sample: classes as integers, or measured.",
+    ),
+    "models": (Sequence[ArrayLike], "mean codes ``(sample, latent)`` of each model, of the same samples."),
+    "variance": (ArrayLike | None, "(default None) posterior variances σ², shaped like the codes."),
+    "types": (
+        Sequence[str] | None,
+        "(default: from ``variance``, for a prior N(0, 1)) type of each latent: active, mixed or passive.",
+    ),
+    "factor_names": (Sequence[str], "(default: their numbers) a name for each factor."),
+    "factor_kinds": (
+        Sequence[str] | None,
+        "(default: all categorical) kind of each factor; a measured one must be declared.",
+    ),
+    "seed": (int, "(default 0) seed of every random choice."),
+}
+"""What metrics are given beside their own options, and how the docstring explains it."""
+OF_MODELS = {
+    "variance": (Sequence[ArrayLike] | None, "(default None) posterior variances σ² of each model."),
+}
+"""What is different where several models are given."""
+DEFAULTS: dict[str, Any] = {
+    "variance": None,
+    "types": None,
+    "factor_names": (),
+    "factor_kinds": None,
+    "seed": 0,
+}
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A metric as users call it."""
+
+    __name__: str
+
+    def __call__(self, *arrays: Any, **options: Any) -> Any:
+        """Score arrays."""
+
+    def of(self, prepared: Any, **options: Any) -> Any:
+        """Score a :class:`Table`, or of several models :class:`Models`, that was prepared before."""
+
+
+def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, Any]) -> Metric:
+    """A metric's own function, which takes a prepared table, as one that takes arrays."""
+    needs, uses = tuple(traits["needs"]), tuple(traits["uses"])
+    is_of_models = "models" in needs
+    known = {**ARGUMENTS, **(OF_MODELS if is_of_models else {})}
+    about_factors = ("factor_names", "factor_kinds") if "factors" in needs else ()
+    common = (*needs, *uses, *about_factors, "seed")
+    arguments = inspect.Signature([_parameter(argument, known[argument][0]) for argument in common])
+
+    @functools.wraps(function)
+    def metric(*arrays: Any, **given: Any) -> Any:
+        options = {option: value for option, value in given.items() if option not in common}
+        named = {argument: value for argument, value in given.items() if argument in common}
+        try:
+            bound = arguments.bind(*arrays, **named)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}(): {error}") from None
+        options = check_options(f"metric {name!r}", function, options)
+        return measure((Models if is_of_models else Table)(**bound.arguments), options)
+
+    def of(prepared: Any, **given: Any) -> Any:
+        return measure(prepared, check_options(f"metric {name!r}", function, given))
+
+    def measure(prepared: Any, options: dict[str, Any]) -> Any:
+        if not is_of_models:
+            _check_posterior(prepared, options.get("variant", default_variant), traits)
+        return function(prepared, **options)
+
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    default_variant = next((option.default for option in own if option.name == "variant"), None)
+    of_common = list(arguments.parameters.values())
+    everything = [*of_common[: len(needs)], *own, *of_common[len(needs) :]]
+    face: Any = metric
+    face.__signature__ = inspect.Signature(everything, return_annotation=hints["return"])
+    face.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
+    face.__annotations__["return"] = hints["return"]
+    face.__doc__ = _docstring(function.__doc__ or "", needs, common[len(needs) :], known)
+    face.own_options = function
+    face.of = of
+    return cast(Metric, face)
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    if name in DEFAULTS:
+        default = DEFAULTS[name]
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
+
+
+def _check_posterior(table: Table, variant: Any, traits: Mapping[str, Any]) -> None:
+    """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
+    if variant in traits["posterior_variants"] and table.source != "mean":
+        raise InputError("it is defined by posterior means and variances; score the mean representation.")
+    if traits["standard_prior"] and not table.prior_is_standard:
+        raise InputError(
+            "its rules compare posteriors with the prior N(0, I), and this model has another; "
+            "diagnose counts its latents against its own prior."
+        )
+
+
+def _docstring(
+    text: str, first: Sequence[str], last: Sequence[str], known: Mapping[str, tuple[Any, str]]
+) -> str:
+    """The docstring of a metric with lines for the arguments that all have, around those of its own options."""
+    text = inspect.cleandoc(text)
+    before, after = (
+        "".join(f":param {name}: {known[name][1]}\n" for name in names) for names in (first, last)
+    )
+    own = re.search(r"(?:^:param .*\n(?:[ \t]+.*\n)*)+", f"{text}\n", flags=re.MULTILINE)
+    if own is None:
+        return f"{text}\n\n{before}{after}"
+    return f"{text[: own.start()]}{before}{own.group()}{after}{text[own.end() :]}"

@@ -1,0 +1,42 @@
+"""What a metric of several models starts from: the checked codes of each, of the same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.metrics.support.checks import check_codes, check_variance
+from polariscope.core.errors import InputError
+
+
+class Models:
+    """The codes of several models, and their posterior variances where they are known.
+
+    :param models: mean codes ``(sample, latent)`` of each model, of the same samples.
+    :param variance: (default None) posterior variances σ² of each model, shaped like its codes.
+    :param seed: (default 0) seed of every random choice.
+    """
+
+    def __init__(self, models: Sequence[Any], variance: Sequence[Any] | None = None, seed: int = 0) -> None:
+        self.seed = seed
+        if len(models) < 2:
+            raise InputError(f"models must be at least 2, since they are compared, got {len(models)}.")
+        self.codes: list[Float[np.ndarray, "sample _"]] = [
+            check_codes(codes, f"codes of model {number}") for number, codes in enumerate(models)
+        ]
+        lengths = sorted({len(codes) for codes in self.codes})
+        if len(lengths) > 1:
+            raise InputError(
+                f"all models must encode the same samples, got {lengths} rows; encode them again."
+            )
+        self.variance: list[Float[np.ndarray, "sample _"]] | None = None
+        if variance is not None:
+            if len(variance) != len(models):
+                raise InputError(
+                    f"variance must have an array for each of the {len(models)} models, got {len(variance)}."
+                )
+            pairs = zip(variance, self.codes, strict=True)
+            self.variance = [check_variance(given, codes) for given, codes in pairs]
