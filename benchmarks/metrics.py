@@ -163,11 +163,13 @@ def customary_explicitness(arrays: Arrays) -> np.ndarray:
 
 
 def our_ds(arrays: Arrays) -> np.ndarray:
-    from polariscope.analysis.metrics.ds import _advantages
+    from polariscope.analysis.metrics.ds import Way, _advantages
 
     shared = Table(arrays.codes, arrays.factors)
     n_test = len(shared.split(0.8)[1])
-    return _advantages(shared, np.full((1, n_test), 1 / n_test), "printed")[0][0]
+    weights = np.full((1, n_test), 1 / n_test)
+    ways: list[Way] = ["class"] * shared.n_factors
+    return _advantages(shared, weights, ways, "printed")[0][0]
 
 
 def customary_ds(arrays: Arrays) -> np.ndarray:

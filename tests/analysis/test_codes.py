@@ -114,3 +114,18 @@ def test_codes_from_a_file_and_from_arrays_are_diagnosed_alike(tmp_path):
     from_file = diagnose(load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE)))
     assert from_file == diagnose(mean=MEAN, variance=VARIANCE)
     assert "sampled was not given" in from_file.notes[0]
+
+
+def test_kinds_of_factors_and_ids_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "kinds.npz"
+    np.savez(
+        file,
+        mean=np.zeros((3, 2)),
+        variance=np.ones((3, 2)),
+        factors=np.arange(6).reshape(3, 2),
+        factor_kinds=["ordinal", "cyclic"],
+        ids=["a", "b", "c"],
+    )
+    rep = load_codes(file)
+    assert rep.factor_kinds == ("ordinal", "cyclic")
+    assert rep.ids.tolist() == ["a", "b", "c"]  # type: ignore[union-attr]

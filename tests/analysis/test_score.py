@@ -258,3 +258,24 @@ def test_notes_that_several_share_are_grouped(factors: np.ndarray) -> None:
     (words,) = (words for words, note in about_some if "Factors depend on each other" in note)
     assert words == ("mig", "modularity")
     assert len({note for _, note in about_some}) == len(about_some)
+
+
+def test_kinds_of_factors_come_with_the_representation(factors: np.ndarray) -> None:
+    measured = np.hstack([factors, noise(400, 1)])
+    kinds = ("categorical", "ordinal", "continuous")
+    rep = dataclasses.replace(represent(measured), factor_kinds=kinds)
+    found = score(rep, "mig,ds,probe")
+    assert not found.not_applicable
+    assert found.factor_kinds == kinds
+    assert found.to_dict() == score(represent(measured), "mig,ds,probe", factor_kinds=kinds).to_dict()
+    as_classes = score(rep, "ds", factor_kinds=("categorical", "categorical", "continuous"))
+    assert as_classes["ds"].value != found["ds"].value
+
+
+def test_with_a_single_factor_what_is_trivial_does_not_apply_and_the_rest_does(factors: np.ndarray) -> None:
+    rep = represent(np.hstack([factors[:, :1], np.zeros((400, 1), dtype=int)]))
+    found = score(rep, "mig,sap,dci,beta-vae,factor-vae,mcc")
+    assert set(found.scores) == {"mig", "sap", "mcc"}
+    assert "choose the part completeness" in found.not_applicable["dci"]
+    for name in ("beta-vae", "factor-vae"):
+        assert "any codes would score 1" in found.not_applicable[name]

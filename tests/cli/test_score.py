@@ -73,6 +73,16 @@ def test_measured_factors_of_a_file_are_declared(call, codes):
     assert "no factor named '2'" in call("score measured.npz --continuous 2").err
 
 
+def test_a_file_may_say_the_kinds_of_its_factors(call, codes):
+    kept = dict(np.load("measured.npz"))
+    np.savez("kinds.npz", **kept, factor_kinds=["continuous", "continuous"])
+    told = call("score measured.npz --metrics mig --continuous 0,1")
+    assert call("score kinds.npz --metrics mig").out == told.out
+    del kept["variance"]
+    np.savez("lean.npz", **kept, factor_kinds=["continuous", "continuous"])
+    assert rows(call("score lean.npz --metrics mig").out) == rows(told.out)
+
+
 def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
     """Of two directions of variance 4 and 0.01 with noise 0.1, one is coded: the dataset's factors are continuous."""
     run = shutil.copytree(trained, elsewhere / "run")

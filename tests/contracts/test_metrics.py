@@ -220,6 +220,14 @@ def test_correlated_factors_and_missing_combinations_are_scored(name: str) -> No
     assert math.isfinite(found.value)
 
 
+@pytest.mark.parametrize("name", WITH_FACTORS)
+def test_factors_of_every_kind_are_scored(name: str) -> None:
+    w = np.hstack([factors(), codes("mixed")[:, :1]])
+    found = call(name, codes("known"), w, factor_kinds=("categorical", "ordinal", "cyclic", "continuous"))
+    assert math.isfinite(found.value)
+    assert found.bounds[0] <= found.value <= found.bounds[1]
+
+
 def broken(kind: str) -> tuple[Any, Any]:
     z, w = codes("known").copy(), factors().copy()
     if kind == "nan":

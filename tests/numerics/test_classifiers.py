@@ -10,7 +10,12 @@ import pytest
 from analysis.metrics.known import noise
 from polariscope.analysis.metrics.probe import STRENGTHS
 from polariscope.numerics import classifiers as _predictors
-from polariscope.numerics.classifiers import logistic_predictions, quiet_logistic
+from polariscope.numerics.classifiers import (
+    best_ridge_strength,
+    logistic_predictions,
+    quiet_logistic,
+    ridge_predictions,
+)
 
 
 @pytest.fixture
@@ -32,3 +37,19 @@ def test_classes_keep_their_names_when_some_are_missing() -> None:
     x = np.eye(8)[labels]
     assert logistic_predictions(x, labels, x).tolist() == [labels.tolist()]
     assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
+
+
+def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> None:
+    from sklearn.linear_model import Ridge, RidgeCV
+    from sklearn.model_selection import KFold
+
+    draw = np.random.default_rng(0)
+    x = 3 + draw.normal(size=(80, 4)) * [1, 1, 1, 0]
+    y = x @ draw.normal(size=(4, 2)) + draw.normal(size=(80, 2))
+    own = ridge_predictions(x[:60], y[:60], x[60:], STRENGTHS)
+    for strength, predicted in zip(STRENGTHS, own, strict=True):
+        expected = Ridge(alpha=1 / strength).fit(x[:60], y[:60]).predict(x[60:])
+        np.testing.assert_allclose(predicted, expected, atol=1e-8)
+    settings = {"alphas": [1 / strength for strength in STRENGTHS], "cv": KFold(5)}
+    reference = RidgeCV(**settings, scoring="neg_mean_squared_error").fit(x, y)
+    assert best_ridge_strength(x, y, STRENGTHS, 5) == pytest.approx(1 / reference.alpha_)

@@ -17,8 +17,9 @@ def load_codes(path: str | Path, seed: int = 0) -> Representation:
     """A representation from an npz file of another library.
 
     Arrays: ``mean`` and ``variance`` (or ``log_variance``), ``(sample, latent)``; if there is no ``sampled``, it
-    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``prior_mean``, ``prior_variance``,
-    ``rate``, ``indices`` and, where latents are correlated given x, ``covariance`` (then ``sampled`` must be there).
+    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``factor_kinds``, ``ids``,
+    ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, where latents are correlated given x, ``covariance``
+    (then ``sampled`` must be there).
     Objects are refused: loading never runs code from the file.
     """
     arrays = files.read_arrays(Path(path))
@@ -29,7 +30,7 @@ def codes_from_arrays(
     arrays: dict[str, np.ndarray], seed: int = 0, where: str = "the arrays"
 ) -> Representation:
     """A representation from named arrays, as :func:`load_codes` reads them."""
-    known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names"}
+    known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names", "factor_kinds", "ids"}
     if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
         found = ", ".join(sorted(arrays)) or "nothing"
         raise InputError(f"{where} must hold 'mean' and 'variance' (or 'log_variance'), got {found}.")
@@ -71,6 +72,7 @@ def codes_from_arrays(
             )
         fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)
         fields["sampled_was_drawn"] = True
-    names = tuple(str(name) for name in arrays.get("factor_names", ()))
-    extra: dict[str, Any] = {name: arrays[name] for name in ("factors", "indices") if name in arrays}
+    names, kinds = (tuple(map(str, arrays.get(word, ()))) for word in ("factor_names", "factor_kinds"))
+    extra: dict[str, Any] = {name: arrays[name] for name in ("factors", "indices", "ids") if name in arrays}
+    extra["factor_kinds"] = kinds
     return dataclasses.replace(probe, **fields, **extra, factor_names=names)

@@ -155,6 +155,28 @@ class Representation:
         return cls(**{**arrays, **words, **tuples, **ids})
 
 
+def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) -> None:
+    """Refuse representations whose rows are of different samples; those without ids are trusted.
+
+    :param ids: the ids of each representation by its name, None where they are not known.
+    """
+    known = [(name, np.asarray(array)) for name, array in ids.items() if array is not None]
+    for name, array in known[1:]:
+        first_name, first = known[0]
+        remedy = "encode the same samples, in the same order, with each model."
+        if len(array) != len(first):
+            raise InputError(
+                f"{first_name} and {name} must be of the same samples, got {len(first)} and {len(array)}; {remedy}"
+            )
+        differs = np.array([one != other for one, other in zip(first.tolist(), array.tolist(), strict=True)])
+        if differs.any():
+            row = int(differs.argmax())
+            raise InputError(
+                f"{first_name} and {name} must be of the same samples, but {int(differs.sum())} of {len(first)} ids "
+                f"differ, first in row {row}: {first[row]} and {array[row]}; {remedy}"
+            )
+
+
 def draw_sampled(
     mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"], seed: int
 ) -> Float[np.ndarray, "sample latent"]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from polariscope import __version__
 from polariscope.analysis.metrics import SCORE_AGAIN, Score, family
-from polariscope.analysis.metrics.support.checks import FactorKind, check_factors, named
+from polariscope.analysis.metrics.support.checks import check_factors, named
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.types import moments, types_of
-from polariscope.analysis.representation import Representation
+from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options
@@ -145,7 +145,8 @@ def score(
 
     ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
     the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored, or
-    which of them an array holds. A factor that is measured must be declared in ``factor_kinds``. Factors with a
+    which of them an array holds. Kinds of factors are the representation's, unless ``factor_kinds`` says
+    otherwise; a measured factor of an array must be declared there. Factors with a
     single value are left out, with a note: nothing can be learnt about them; factors that are wrong, of another number
     of samples or undeclared, are refused, unless a Representation has them and no metric asks for them. A metric that
     does not apply, for want of factors, of variances or of several models, is listed with the reason and does not stop
@@ -163,8 +164,8 @@ def score(
     if source not in get_args(Source):
         raise InputError(unknown("source", source, get_args(Source)))
     plan = _plan(metrics)
-    arrays = _arrays(representation, source, factors, factor_names)
-    made = _Pass(arrays, source, factor_kinds, {name for name, _ in plan.values()}, seed)
+    arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
+    made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
     for number, (word, (name, options)) in enumerate(plan.items()):
@@ -219,22 +220,26 @@ class _Arrays:
     variance: Any
     factors: Any
     factor_names: tuple[str, ...]
+    factor_kinds: Sequence[str] | None
     representation: Representation | None
     """Where the arrays come from, if not from the caller."""
 
 
-def _arrays(given: Any, source: str, factors: Any, factor_names: Sequence[str]) -> _Arrays:
+def _arrays(
+    given: Any, source: str, factors: Any, factor_names: Sequence[str], factor_kinds: Sequence[str] | None
+) -> _Arrays:
     if not isinstance(given, Representation):
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__array__"):
             raise InputError(
                 f"representation must be a Representation or an array (sample, latent), got {type(given).__name__}; "
                 "encode a run with polariscope.encode(run)."
             )
-        return _Arrays(given, None, factors, tuple(factor_names), None)
+        return _Arrays(given, None, factors, tuple(factor_names), factor_kinds, None)
     if factors is not None or factor_names:
         raise InputError("factors must be left out with a Representation, which has its own; set them there.")
     codes = given.mean if source == "mean" else given.sampled
-    return _Arrays(codes, given.variance, given.factors, given.factor_names, given)
+    kinds = factor_kinds if factor_kinds is not None else given.factor_kinds or None
+    return _Arrays(codes, given.variance, given.factors, given.factor_names, kinds, given)
 
 
 class _Pass:
@@ -244,7 +249,6 @@ class _Pass:
         self,
         arrays: _Arrays,
         source: str,
-        factor_kinds: Sequence[FactorKind] | None,
         metrics: Collection[str],
         seed: int,
     ) -> None:
@@ -262,7 +266,7 @@ class _Pass:
         self.notes: tuple[str, ...] = ()
         self.without_factors = Table(arrays.codes, **self.known)
         try:
-            self.with_factors, self.reason = self._with_factors(factor_kinds)
+            self.with_factors, self.reason = self._with_factors()
         except InputError as error:
             if needs_factors or arrays.representation is None:  # the caller gave them
                 raise
@@ -281,7 +285,7 @@ class _Pass:
         }
         return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
 
-    def _with_factors(self, factor_kinds: Sequence[FactorKind] | None) -> tuple[Table | None, str]:
+    def _with_factors(self) -> tuple[Table | None, str]:
         """What metrics with factors start from, or why there is none."""
         if self.arrays.factors is None:
             return None, "it needs factors, and these samples have none; encode a dataset with known factors."
@@ -294,13 +298,13 @@ class _Pass:
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
             return None, f"no factor varies in these {len(factors)} samples; draw more samples."
-        kinds = None
-        if factor_kinds is not None:
-            if len(factor_kinds) != len(names):
+        kinds = self.arrays.factor_kinds
+        if kinds is not None:
+            if len(kinds) != len(names):
                 raise InputError(
-                    f"factor_kinds must name a kind for each of the {len(names)} factors, got {len(factor_kinds)}."
+                    f"factor_kinds must name a kind for each of the {len(names)} factors, got {len(kinds)}."
                 )
-            kinds = [kind for kind, kept in zip(factor_kinds, varies, strict=True) if kept]
+            kinds = [kind for kind, kept in zip(kinds, varies, strict=True) if kept]
         self.names = tuple(name for name, kept in zip(names, varies, strict=True) if kept)
         for name, kept in zip(names, varies, strict=True):
             if not kept:

@@ -14,9 +14,12 @@ from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score
-    from polariscope.analysis.metrics.support.checks import FactorKind
     from polariscope.analysis.score import Scores
     from polariscope.runs.run import Run
+
+
+WITHOUT_VARIANCE = {"mean", "sampled", "factors", "factor_names", "factor_kinds", "ids", "indices"}
+"""What a file may hold that is scored as arrays, since it has no variances."""
 
 
 def score(
@@ -40,7 +43,7 @@ def score(
     Of a run, some observations are encoded and the scores are kept beside the model. Metrics that were scored before
     with the same settings are read, not computed; scores with other settings are kept as well. A FILE.npz from any
     library holds mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and
-    factors, (sample, factor); names in factor_names.
+    factors, (sample, factor); names in factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.core import files
@@ -116,23 +119,30 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
     arrays = files.read_arrays(target)
     factors = arrays.get("factors")
     names = tuple(map(str, arrays.get("factor_names", ())))
-    known: dict[str, Any] = {"factor_kinds": _kinds(factors, names, measured) if measured else None}
-    if "mean" in arrays and set(arrays) <= {"mean", "sampled", "factors", "factor_names", "indices"}:
+    kinds = tuple(map(str, arrays.get("factor_kinds", ())))
+    known: dict[str, Any] = {"factor_kinds": _kinds(factors, names, kinds, measured)}
+    if "mean" in arrays and set(arrays) <= WITHOUT_VARIANCE:
         if source in ("mean", "sampled") and source not in arrays:
             raise InputError(f"--source {source} needs {source!r} in {target}, or variance to draw it from.")
         return arrays.get(source), {**known, "factors": factors, "factor_names": names}
     return codes_from_arrays(arrays, seed, where=str(target)), known
 
 
-def _kinds(factors: Any, names: tuple[str, ...], measured: list[str]) -> list[FactorKind]:
+def _kinds(
+    factors: Any, names: tuple[str, ...], kinds: tuple[str, ...], measured: list[str]
+) -> list[str] | None:
+    """Kinds of the factors: as in the file, or categorical, but for those that are said to be measured."""
     from polariscope.analysis.metrics.support.checks import named
     from polariscope.core.errors import unknown
 
+    if not measured:
+        return list(kinds) or None
     columns = named(names, factors.shape[1] if factors is not None and factors.ndim == 2 else 0)
     for name in measured:
         if name not in columns:
             raise InputError(unknown("factor", name, columns))
-    return ["continuous" if name in measured else "categorical" for name in columns]
+    known = kinds if len(kinds) == len(columns) else ("categorical",) * len(columns)
+    return ["continuous" if name in measured else kind for name, kind in zip(columns, known, strict=True)]
 
 
 def print_scores(scores: Scores) -> None:

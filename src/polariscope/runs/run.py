@@ -284,7 +284,8 @@ class Run:
         from polariscope.analysis.score import Scores, score, words_of
 
         words = words_of(metrics)
-        settings = {**self._chosen(n_samples, seed, part), "source": source}
+        kinds = list(self.data().factor_kinds)
+        settings = {**self._chosen(n_samples, seed, part), "source": source, "factor_kinds": kinds}
         key = self._key("scores", step, part, settings)
         self.used.add(self.folder.artefacts.file(key))
         stored = self.folder.artefacts.read(key)
@@ -294,9 +295,7 @@ class Run:
             self.folder.artefacts.ask(self.folder.artefacts.file(key))
             return earlier.only(words)
         rep = self.representation(n_samples, seed, part, step)
-        found = score(
-            rep, missing, seed, source=source, factor_kinds=factor_kinds(self.data()), progress=progress
-        )
+        found = score(rep, missing, seed, source=source, progress=progress)
 
         def join(one: Any, other: Any) -> Any:
             return Scores.from_dict(other).joined(Scores.from_dict(one)).to_dict()
@@ -554,12 +553,6 @@ def choose_samples(
     if n_samples is None or n_samples >= len(pool):
         return pool
     return generator(seed, "encode").choice(pool, size=n_samples, replace=False)
-
-
-def factor_kinds(dataset: AbstractDataset) -> list[Any] | None:
-    """Which factors are measured and which are counted, as metrics ask for it; None without factors."""
-    kinds = ["continuous" if kind == "continuous" else "categorical" for kind in dataset.factor_kinds]
-    return kinds or None
 
 
 def _steps_of(run: Run, checkpoints: Any, step: int | None) -> list[int | None]:

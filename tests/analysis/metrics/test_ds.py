@@ -90,6 +90,52 @@ def test_known_representations(kind: str) -> None:
     assert value(both) == pytest.approx(1, abs=0.05)
 
 
+def test_an_ordinal_factor_is_a_number_unless_it_is_taken_as_classes() -> None:
+    factors = grid(8, 5, repeats=20)
+    codes = np.hstack([factors + 0.5 * noise(800, 2), noise(800, 1, seed=1)])
+    ordinal, number, classes = (
+        ds(codes, factors, factor_kinds=[kind] * 2) for kind in ("ordinal", "continuous", "categorical")
+    )
+    assert ordinal.per_factor.tolist() == number.per_factor.tolist()
+    as_classes = ds(codes, factors, factor_kinds=["ordinal", "cyclic"], kinds="classes")
+    assert as_classes.per_factor.tolist() == classes.per_factor.tolist()
+    as_numbers = ds(codes, factors, factor_kinds=["ordinal", "cyclic"], kinds="numbers")
+    assert as_numbers.per_factor.tolist() == number.per_factor.tolist()
+
+
+def test_a_cyclic_factor_is_predicted_by_the_mean_direction_of_its_neighbours() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers(10, size=(400, 1))
+    codes = np.hstack([np.cos(2 * np.pi * factors / 10 - 0.3), factors]) + 0.4 * rng.normal(size=(400, 2))
+    train, test = Table(codes, factors).split(0.8)
+    points = np.exp(2j * np.pi * factors[:, 0] / 10)
+    constants = [
+        np.abs(points[test] - np.exp(1j * angle)) ** 2 for angle in np.linspace(0, 2 * np.pi, 10_001)
+    ]
+    most = np.sqrt(np.min([chords.mean() for chords in constants]))
+    found = []
+    for column in codes.T:
+        near = [train[np.argsort(np.abs(column[train] - column[row]), kind="stable")[:5]] for row in test]
+        means = np.array([points[rows].mean() for rows in near])
+        assert np.abs(means).min() > 1e-6  # none cancels out
+        chords = np.abs(points[test] - means / np.abs(means)) ** 2
+        found.append(max(0.0, most - np.sqrt(chords.mean())))
+    score = ds(codes, factors, factor_kinds=["cyclic"])
+    assert score.matrix[:, 0] == pytest.approx(np.array(found) / most, abs=1e-6)  # type: ignore[index]
+    assert score.value == pytest.approx(abs(found[0] - found[1]) / most, abs=1e-6)
+
+
+def test_on_the_circle_the_ends_of_a_cyclic_factor_are_neighbours() -> None:
+    """A latent that starts to count elsewhere on the circle knows as much; as numbers, its cut costs."""
+    factors = np.random.default_rng(0).integers(40, size=(2000, 1))
+    codes = np.hstack([(factors + 13) % 40 + 0.6 * noise(2000, 1), noise(2000, 1, seed=1)])
+    circle = ds(codes, factors, factor_kinds=["cyclic"])
+    assert circle.value > 0.85
+    assert ds(codes, factors, factor_kinds=["cyclic"], kinds="numbers").value < circle.value
+    turned = ds(codes, (factors + 7) % 40, factor_kinds=["cyclic"])
+    assert turned.value == pytest.approx(circle.value, abs=1e-6)  # the circle has no beginning
+
+
 def test_noise_scores_near_its_chance() -> None:
     factors = np.random.default_rng(1).integers(3, size=(2000, 2))
     score = ds(noise(2000, 4), factors)

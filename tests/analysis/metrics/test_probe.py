@@ -143,11 +143,66 @@ def test_training_samples_of_one_class_are_answered_with_it(variant: str) -> Non
     assert score.details["accuracy_by_size"][2] >= 11 / 14
 
 
-def test_measured_factors_are_told_by_bins() -> None:
+def test_measured_factors_are_told_by_bins_where_all_are_classes() -> None:
     values = np.random.default_rng(0).uniform(size=(900, 1))
-    score = probe(values, values, factor_kinds=("continuous",), variant="boosted", sizes=(600,))
+    told = {"factor_kinds": ("continuous",), "variant": "boosted", "sizes": (600,)}
+    score = probe(values, values, kinds="classes", **told)
     assert score.value > 0.8
     assert score.details["uniform_guess"].tolist() == [1 / 20]
+    assert probe(values, values, **told).value > 0.99
+
+
+@pytest.mark.parametrize("kind", ["continuous", "ordinal"])
+@pytest.mark.parametrize("size", [0.0, 0.5, 1.0])
+def test_a_number_is_read_up_to_the_noise_in_the_codes(kind: str, size: float) -> None:
+    """Linear regression of w on w + ε, both independent, has R² = 1/(1 + Var ε/Var w)."""
+    draw = np.random.default_rng(0)
+    values = draw.integers(32, size=(6000, 1))
+    codes = values / values.std() + size * draw.normal(size=(6000, 1))
+    score = probe(codes, values, factor_kinds=(kind,), sizes=(4000,))
+    # R² is a squared correlation, with standard deviation at most 2ρ(1 − ρ²)/√n ≤ 0.77/√2000.
+    assert score.value == pytest.approx(1 / (1 + size**2), abs=STANDARD_ERRORS * 0.77 / math.sqrt(2000))
+    assert score.chance == 0
+    assert score.interval[0] <= score.value <= score.interval[1]  # type: ignore[index]
+    assert "not accuracy, for 0" in " ".join(score.notes)
+
+
+def test_the_interval_of_a_number_holds_its_expectation() -> None:
+    """Of 60 draws with R² = ½, 95 % intervals miss it in 3 ± 1.7; 10 would be four standard deviations."""
+    missed = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        values = draw.normal(size=(900, 1))
+        codes = values + draw.normal(size=(900, 1))
+        low, high = probe(codes, values, factor_kinds=("continuous",), sizes=(600,)).interval
+        missed += not low <= 0.5 <= high
+    assert missed < 10
+
+
+def test_an_angle_is_read_from_its_sine_and_cosine_and_not_from_its_number() -> None:
+    values = np.random.default_rng(0).integers(12, size=(1800, 1))
+    angles = 2 * np.pi * values / 12
+    round_codes = np.hstack([np.cos(angles), np.sin(angles)])
+    kinds = {"factor_kinds": ("cyclic",), "sizes": (1200,)}
+    assert probe(round_codes, values, **kinds).value == pytest.approx(1, abs=1e-6)
+    # The best line through sin θ against θ − π leaves cos θ unread: the direction is then ±90°, so 1 − cos(θ' − θ) is
+    # 1 − |sin θ| where the sign of the sine is right: a mean gain of 2/π in the limit, and (2/π)(1 − O(1/n²)) here.
+    assert 0.5 < probe(values.astype(float), values, **kinds).value < 0.7
+    assert probe(noise(1800, 2), values, **kinds).value < 0.05
+    trees = probe(values.astype(float), values, variant="boosted", **kinds)
+    assert trees.value == pytest.approx(1, abs=0.01)
+
+
+def test_kinds_are_mixed_and_classes_keep_their_accuracy(factors: np.ndarray) -> None:
+    codes = one_hot(factors) + 0.5 * noise(600, 6)
+    both = probe(codes, factors, factor_kinds=("categorical", "ordinal"))
+    classes = probe(codes, factors)
+    assert both.per_factor[0] == classes.per_factor[0]
+    assert both.per_factor[1] != classes.per_factor[1]
+    assert both.value == pytest.approx(both.per_factor.mean())
+    assert both.details["uniform_guess"].tolist() == [1 / 3, 0]
+    again = probe(codes, factors, factor_kinds=("categorical", "ordinal"), kinds="classes")
+    assert again.to_dict() == classes.to_dict()
 
 
 @pytest.mark.parametrize(

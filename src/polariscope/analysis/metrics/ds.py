@@ -10,10 +10,20 @@ from jaxtyping import Float, Int
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
+from polariscope.numerics.circle import mean_direction
 from polariscope.numerics.intervals import recentred_interval
 
 NEIGHBOURS = 5
 TRAIN = 0.8
+ROUNDING = 1e-12
+"""What is left of 2 − 2R where all angles are the same."""
+Way = Literal["number", "angle", "class"]
+WAYS: dict[str, dict[str, Way]] = {
+    "circle": {"categorical": "class", "ordinal": "number", "cyclic": "angle", "continuous": "number"},
+    "numbers": {"categorical": "class", "ordinal": "number", "cyclic": "number", "continuous": "number"},
+    "classes": {"categorical": "class", "ordinal": "class", "cyclic": "class", "continuous": "number"},
+}
+"""How a factor of each kind is predicted."""
 
 
 @metric(
@@ -27,6 +37,7 @@ def ds(
     table: Table,
     *,
     variant: Literal["corrected", "printed"] = "corrected",
+    kinds: Literal["circle", "numbers", "classes"] = "circle",
 ) -> Score:
     r"""How much better the best latent predicts each factor than the second best, whatever the shape of the relation.
 
@@ -35,7 +46,11 @@ def ds(
     where A_jk is what latent j alone says of factor k and M_k the most there is to say, by 5 nearest neighbours along
     that latent, trained on 80 % of the samples and tested on the rest:
 
-    * a continuous factor: A = √var(w) − √mse, M = √var(w);
+    * a continuous or ordinal factor: A = √var(w) − √mse, M = √var(w), the prediction being the neighbours' mean;
+    * a cyclic one, at the angles θ = 2πw/n of its n values: A = √(2 − 2R) − √(mean of |e^{iθ} − e^{iθ'}|²) and
+      M = √(2 − 2R), with θ' the mean direction of the neighbours, arg Σ e^{iθ}. The squared chord is 2 − 2cos(θ − θ');
+      its mean over the samples is smallest for the constant θ' = arg Σ e^{iθ}, where it is 2 − 2R, R being the length
+      of the mean of e^{iθ}: 0 for values all around the circle;
     * a categorical one, ``printed``: A = accuracy, M = accuracy of the best constant guess. A summand can then exceed
       1: (0.95 − 0.4)/0.33 for three classes;
     * a categorical one, ``corrected``, the default: A = accuracy − that of the constant guess, M = 1 − that of the
@@ -44,12 +59,14 @@ def ds(
     ``corrected`` also takes A = 0 where a latent predicts worse than a constant would. Five neighbours of pure noise
     have mse = 1.2 var(w), so that as printed even a continuous factor can exceed 1: up to 1.095. Corrected, the
     score lies between 0, two latents equally good or none good, and 1, all in one latent. All integer factors are
-    categorical unless declared continuous in ``factor_kinds``. The interval is that of the test samples.
+    categorical unless ``factor_kinds`` says otherwise. The interval is that of the test samples.
 
-    Reference: zietlow2022 §3.3.1, Eqs 3.32–3.37. Which factors of dSprites count as continuous is not said there,
-    so the printed scores cannot be repeated without guessing. ``corrected`` is ours.
+    Reference: zietlow2022 §3.3.1, Eqs 3.32–3.38, which knows regression and classification only, and does not say
+    which factors of dSprites it takes as continuous. Its number is ``variant="printed", kinds="numbers"``.
 
     :param variant: (default "corrected") how the advantage in predicting a class is counted.
+    :param kinds: (default "circle") how ordinal and cyclic factors are predicted: as numbers, cyclic ones on the
+        circle; all of them as numbers, as in the source; or all as classes.
 
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 20)
     >>> ds(factors.astype(float), factors).value
@@ -65,7 +82,8 @@ def ds(
     # A resample of very few test samples may miss them all; it then counts each once.
     times[times.sum(axis=1) == 0] = 1
     weights = np.vstack([np.ones(len(test)), times])
-    advantage, most = _advantages(table, weights / weights.sum(axis=1, keepdims=True), variant)
+    ways = [WAYS[kinds][kind] for kind in table.factor_kinds]
+    advantage, most = _advantages(table, weights / weights.sum(axis=1, keepdims=True), ways, variant)
     single = most.min(axis=1) <= 0
     if single[0]:
         name = table.factor_names[int(most[0].argmin())]
@@ -73,7 +91,7 @@ def ds(
             f"factor {name!r} has a single value in the {len(test)} test samples; draw more samples."
         )
     per_factor = gap(advantage)[~single] / most[~single]
-    shuffled, shuffled_most = _advantages(table.permuted(), weights[:1] / len(test), variant)
+    shuffled, shuffled_most = _advantages(table.permuted(), weights[:1] / len(test), ways, variant)
     value = float(per_factor[0].mean())
     high = 1.0 if variant == "corrected" else np.inf
     return Score.of(
@@ -91,20 +109,28 @@ def ds(
 
 
 def _advantages(
-    table: Table, weights: Float[np.ndarray, "replicate test"], variant: str
+    table: Table, weights: Float[np.ndarray, "replicate test"], ways: list[Way], variant: str
 ) -> tuple[Float[np.ndarray, "replicate latent factor"], Float[np.ndarray, "replicate factor"]]:
     """A and M under each weighting of the test samples (rows add up to 1)."""
     train, test = table.split(TRAIN)
     neighbours = [train[_nearest(column[train], column[test])] for column in table.codes.T]
     advantage = np.empty((len(weights), table.n_latents, table.n_factors))
     most = np.empty((len(weights), table.n_factors))
-    for k, kind in enumerate(table.factor_kinds):
-        if kind == "continuous":
+    for k, way in enumerate(ways):
+        if way == "number":
             truth = table.factors[:, k]
             errors = np.stack([(truth[near].mean(axis=1) - truth[test]) ** 2 for near in neighbours], axis=1)
             centred = truth[test] - truth[test].mean()
             most[:, k] = np.sqrt(np.maximum(0, weights @ centred**2 - (weights @ centred) ** 2))
             advantage[:, :, k] = most[:, [k]] - np.sqrt(weights @ errors)
+        elif way == "angle":
+            angles = table.angles(k)
+            towards = mean_direction(angles[train])
+            predicted = [mean_direction(angles[near], otherwise=towards) for near in neighbours]
+            chords = np.stack([2 - 2 * np.cos(angles[test] - each) for each in predicted], axis=1)
+            spread = 2 - 2 * np.abs(weights @ np.exp(1j * angles[test]))
+            most[:, k] = np.sqrt(np.where(spread > ROUNDING, spread, 0.0))
+            advantage[:, :, k] = most[:, [k]] - np.sqrt(weights @ chords)
         else:
             labels = table.classes[:, k]
             hits = np.stack([_vote(labels[near]) == labels[test] for near in neighbours], axis=1)

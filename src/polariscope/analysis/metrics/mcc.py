@@ -60,7 +60,7 @@ def mcc(
     unordered = [
         name
         for name, kind, n in zip(table.factor_names, table.factor_kinds, table.n_classes, strict=True)
-        if kind == "categorical" and n > 2
+        if kind in ("categorical", "cyclic") and n > 2
     ]
     note = f"Classes count as ordered numbers (factor {', '.join(unordered)}); leave out one without order."
     return Score.of(

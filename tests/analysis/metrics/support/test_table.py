@@ -92,7 +92,10 @@ CODES, FACTORS = noise(24, 2), grid(3, 4, repeats=2)
         ({"variance": -np.ones((24, 2))}, "this looks like a log-variance"),
         ({"factor_names": ("shape",)}, "must name each of the 2 factors, got 1 names"),
         ({"factor_kinds": ("continuous",)}, "for each of the 2 factors"),
-        ({"factor_kinds": ("continuous", "discrete")}, "'categorical' or 'continuous' for each"),
+        (
+            {"factor_kinds": ("continuous", "discrete")},
+            "'categorical' or 'ordinal' or 'cyclic' or 'continuous' for each",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict, words: str) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.analysis.metrics.support.models import Models
 from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 
@@ -32,7 +33,10 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
         ArrayLike,
         "``(sample, factor)``, what generated each sample: classes as integers, or measured.",
     ),
-    "models": (Sequence[ArrayLike], "mean codes ``(sample, latent)`` of each model, of the same samples."),
+    "models": (
+        Sequence[ArrayLike | Representation],
+        "mean codes ``(sample, latent)`` of each model, or their representations, of the same samples.",
+    ),
     "variance": (ArrayLike | None, "(default None) posterior variances σ², shaped like the codes."),
     "types": (
         Sequence[str] | None,
@@ -41,7 +45,8 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "factor_names": (Sequence[str], "(default: their numbers) a name for each factor."),
     "factor_kinds": (
         Sequence[str] | None,
-        "(default: all categorical) kind of each factor; a measured one must be declared.",
+        "(default: all categorical) categorical, ordinal, cyclic or continuous for each factor; a measured one must "
+        "be declared.",
     ),
     "seed": (int, "(default 0) seed of every random choice."),
 }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.representation import FactorKind
 from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import InputError, check_word
-
-FactorKind = Literal["categorical", "continuous"]
 
 EXACT = 2.0**53
 """Integers beyond this are no longer apart as floats."""
@@ -20,7 +19,7 @@ LARGEST = 1e100
 """Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
 
 # Remedies in Python's words; the command line puts its own in their place.
-DECLARE = "declare it in factor_kinds, 'categorical' or 'continuous' for each factor"
+DECLARE = "declare it in factor_kinds, where 'continuous' is a measured factor"
 DRAW_MORE = f"draw more, or {DECLARE}"
 GIVE_VARIANCE = "give variance=, an array (sample, latent) of σ²"
 
@@ -103,7 +102,8 @@ def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind
         return (default,) * n_factors
     if not set(kinds) <= set(get_args(FactorKind)) or len(kinds) != n_factors:
         raise InputError(
-            f"factor_kinds must say 'categorical' or 'continuous' for each of the {n_factors} factors, got {kinds!r}."
+            f"factor_kinds must say {' or '.join(map(repr, get_args(FactorKind)))} for each of the {n_factors} "
+            f"factors, got {kinds!r}."
         )
     return cast(tuple[FactorKind, ...], tuple(kinds))
 

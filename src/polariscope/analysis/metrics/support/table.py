@@ -143,6 +143,12 @@ class Table:
         ]
         return np.stack(columns, axis=1)
 
+    @_kept
+    def angles(self, factor: int) -> Float[np.ndarray, " sample"]:
+        """A cyclic factor as angles 2πw/n: w counts from the least value that occurs, n up to the largest."""
+        steps = self.factors[:, factor] - self.factors[:, factor].min()
+        return 2 * np.pi * steps / (steps.max() + 1)
+
     @functools.cached_property
     def n_classes(self) -> tuple[int, ...]:
         """Number of observed classes of each factor."""
