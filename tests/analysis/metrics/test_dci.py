@@ -244,3 +244,25 @@ def test_a_factor_that_nothing_predicts_is_named() -> None:
     factors = draw.integers(4, size=(600, 3))
     score = dci(factors[:, :2].astype(float), factors, factor_names=("a", "b", "noise"))
     assert any("'noise'" in note and "No better than a constant" in note for note in score.notes)
+
+
+def test_each_part_can_be_the_value_and_a_single_factor_has_no_disentanglement() -> None:
+    draw = np.random.default_rng(0)
+    factors = draw.integers(3, size=(300, 2))
+    codes = factors @ draw.normal(size=(2, 3)) + 0.3 * draw.normal(size=(300, 3))
+    whole = dci(codes, factors, n_trees=20)
+    for part in ("disentanglement", "completeness", "informativeness"):
+        found = dci(codes, factors, n_trees=20, part=part)
+        assert found.value == whole.details[part]
+        assert found.interval[0] <= found.value <= found.interval[1]  # type: ignore[index]
+        assert found.chance < found.value  # type: ignore[operator]
+        assert f"The value is the {part}" in found.notes[0]
+    with pytest.raises(
+        InputError, match=r"there is a single one.*choose the part completeness or informativeness"
+    ):
+        dci(codes, factors[:, :1], n_trees=20)
+    alone = dci(codes, factors[:, :1], n_trees=20, part="informativeness")
+    assert alone.value > 0.8
+    assert alone.chance == pytest.approx(
+        1 / 3, abs=5 * np.sqrt(2 / 9 / 100)
+    )  # 100 test samples, three classes

@@ -13,6 +13,7 @@ from polariscope.analysis.metrics.support.batches import (
     Groups,
     assumptions,
     blocks,
+    check_several,
     halves,
     mean_by,
 )
@@ -50,8 +51,8 @@ def beta_vae(
 
     1 when each factor leaves its own trace in the distances, which needs no latent per factor: two factors mixed
     into two latents in different ways can still be told apart, so the metric saturates early. 1/K, with K
-    factors, is chance, and what constant codes get up to the luck of the draw; a single factor is right every
-    time, with a note. A factor with one value is refused.
+    factors, is chance, and what constant codes get up to the luck of the draw. A single factor would be right
+    every time and is refused, like a factor with one value.
 
     ``standardised`` divides every feature by its standard deviation first, so that the penalty (C = 1) treats
     latents of any scale alike; ``raw`` does not, as in the code of Locatello et al. ``matrix`` holds the mean
@@ -73,6 +74,7 @@ def beta_vae(
     >>> beta_vae(factors.astype(float), factors, n_train=500, n_test=500).value
     1.0
     """
+    check_several(table)
     groups = Groups(table.classes, table.factor_names)
     z = table.standardised if variant == "standardised" else table.codes
 

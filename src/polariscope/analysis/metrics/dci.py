@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from annotated_types import Ge
@@ -12,10 +12,12 @@ from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.importance import Importance, Job, Predictor, importances
 from polariscope.analysis.metrics.support.resampling import half_samples
 from polariscope.analysis.metrics.support.table import Table
+from polariscope.core.errors import InputError
 from polariscope.numerics.classifiers import QUICK_BINS
 from polariscope.numerics.information import entropy
 from polariscope.numerics.intervals import interval_from_halves
 
+Part = Literal["disentanglement", "completeness", "informativeness"]
 N_HALVES = 6
 """Fewer than elsewhere, since each takes half as many trees as the value; Student's t allows for it."""
 
@@ -33,6 +35,7 @@ def dci(
     *,
     variant: Predictor = "boosted",
     n_trees: Annotated[int, Ge(1)] = 100,
+    part: Part = "disentanglement",
 ) -> Score:
     r"""How far each latent serves one factor (the value), and each factor is served by one latent.
 
@@ -51,7 +54,8 @@ def dci(
     alike. This is about what a fitted predictor used, not only about the codes: factors that depend on each other
     predict each other, and trees also split on noise, so that both cost codes that are the factors up to order,
     sign and a little noise some of the 1. Nor does a flipped sign or another order of the latents leave trees exactly
-    as they were. Where any latent is used, a single factor has D = 1 and a single latent C = 1. Codes that predict
+    as they were. Where any latent is used, a single latent has C = 1. With a single factor D would be 1,
+    and is refused; C and I are not (``part``). Codes that predict
     nothing by any latent (constants) have D = C = 0, with a note. Trees cannot see duplicates: of two equal latents
     the first is used.
 
@@ -76,26 +80,34 @@ def dci(
 
     :param variant: (default "boosted") the predictor whose use of the latents is measured.
     :param n_trees: (default 100) trees of each predictor; ``lasso`` has none.
+    :param part: (default "disentanglement") which of the three is the value, with its interval and chance.
 
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 2))
     >>> score = dci(factors.astype(float), factors)
     >>> score.value, score.details["completeness"], score.details["informativeness"]
     (1.0, 1.0, 1.0)
     """
+    if part == "disentanglement" and table.n_factors < 2:
+        raise InputError(
+            "its disentanglement says whether a latent serves several factors, and there is a single one: it would be "
+            "1 for any codes that help to predict it; choose the part completeness or informativeness."
+        )
     train, test = table.split()
     codes = table.standardised
     jobs = [Job(codes, train, test, n_trees)]
+    asked = test if part == "informativeness" else test[:1]
     if variant != "reference":
         rounds = half_samples(train, table, "dci", N_HALVES)
         orders = table.permutations if variant == "lasso" else table.permutations[:1]
-        jobs += [Job(codes, rows, test[:1], max(1, n_trees // 2), QUICK_BINS) for rows in rounds]
-        jobs += [Job(codes[order], train, test[:1], n_trees, QUICK_BINS) for order in orders]
+        jobs += [Job(codes, rows, asked, max(1, n_trees // 2), QUICK_BINS) for rows in rounds]
+        jobs += [Job(codes[order], train, asked, n_trees, QUICK_BINS) for order in orders]
     fitted, *others = importances(table, jobs, variant)
-    value, per_latent = disentanglement(fitted.matrix)
-    completeness, per_factor = disentanglement(fitted.matrix.T)
-    found = [disentanglement(other.matrix)[0] for other in others]
+    _, per_latent = disentanglement(fitted.matrix)
+    _, per_factor = disentanglement(fitted.matrix.T)
+    value = min(max(_part(fitted, part), 0.0), 1.0)
+    found = [_part(other, part) for other in others]
     interval = interval_from_halves(value, found[:N_HALVES])
-    chance = float(np.mean(found[N_HALVES:])) if found else None
+    chance = min(max(float(np.mean(found[N_HALVES:])), 0.0), 1.0) if found else None
     return Score.of(
         "dci",
         value,
@@ -106,13 +118,11 @@ def dci(
         per_factor=per_factor,
         matrix=fitted.matrix,
         details={
-            "disentanglement": value,
-            "completeness": completeness,
-            "informativeness": float(fitted.informativeness.mean()),
+            **{name: _part(fitted, name) for name in get_args(Part)},
             "informativeness_per_factor": fitted.informativeness,
             "informativeness_of_a_constant": fitted.baseline,
         },
-        notes=(*_notes(table, fitted.matrix), *_unpredicted(table, fitted, len(test))),
+        notes=(*_notes(table, fitted.matrix, part), *_unpredicted(table, fitted, len(test))),
     )
 
 
@@ -147,13 +157,16 @@ def disentanglement(
     return (float(mass @ terms / mass.sum()) if mass.sum() > 0 else 0.0), terms
 
 
-def _notes(table: Table, matrix: Float[np.ndarray, "latent factor"]) -> list[str]:
-    notes = ["The value is the disentanglement; completeness and informativeness are in the details."]
+def _part(fitted: Importance, part: Part) -> float:
+    if part == "informativeness":
+        return float(fitted.informativeness.mean())
+    return disentanglement(fitted.matrix if part == "disentanglement" else fitted.matrix.T)[0]
+
+
+def _notes(table: Table, matrix: Float[np.ndarray, "latent factor"], part: Part) -> list[str]:
+    others = " and ".join(name for name in get_args(Part) if name != part)
+    notes = [f"The value is the {part}; {others} are in the details."]
     unused = [name for name, column in zip(table.factor_names, matrix.T, strict=True) if not column.any()]
     if unused:
         notes.append(f"No latent helps to predict {', '.join(unused)}: these count for nothing in D and C.")
-    if table.n_factors == 1:
-        notes.append(
-            "With a single factor no latent can serve two: D is 1 for any codes that help to predict it."
-        )
     return [*notes, *table.grid_notes]

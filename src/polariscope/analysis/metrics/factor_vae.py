@@ -13,6 +13,7 @@ from polariscope.analysis.metrics.support.batches import (
     Groups,
     assumptions,
     blocks,
+    check_several,
     halves,
     mean_by,
 )
@@ -50,10 +51,11 @@ def factor_vae(
     accuracy on ``n_test`` further votes (``held-out``), or on the same ones (``in-sample``).
 
     1: every factor has a latent of its own (or several; an unused latent costs nothing). 1/K, with K factors, is
-    chance; a little more when codes know nothing, since each latent's majority is taken; a single factor is right
-    every time, with a note. Latents with a standard deviation below ``threshold`` over all samples are pruned, as is
-    a constant one: their ratio of two small variances is noise. When none is left there is no vote, and the score is
-    0. A factor with one value is refused: nothing stands still with it, so that it would cap the score at (K − 1)/K.
+    chance; a little more when codes know nothing, since each latent's majority is taken; a single factor would be
+    right every time and is refused. Latents with a standard deviation below ``threshold`` over all samples are
+    pruned, as is a constant one: their ratio of two small variances is noise. When none is left there is no vote, and
+    the score is 0. A factor with one value is refused: nothing stands still with it, so it would cap the score at
+    (K − 1)/K.
 
     ``matrix`` holds each factor's share of votes for each latent, ``details`` the pruned latents. The interval
     is the spread of the score over halves of the samples, in-sample on at most 2 000 votes each.
@@ -74,6 +76,7 @@ def factor_vae(
     >>> factor_vae(factors.astype(float), factors).value
     1.0
     """
+    check_several(table)
     groups = Groups(table.classes, table.factor_names)
     kept = (table.codes.std(axis=0, ddof=1) >= threshold) & ~table.constant
     notes = assumptions(table, groups)

@@ -21,6 +21,14 @@ from polariscope.core.errors import InputError
 BLOCK_BYTES = 2**24  # of gathered codes at a time; larger blocks leave the processor's cache
 
 
+def check_several(table: Table) -> None:
+    """Refuse a single factor: there is no other to take it for."""
+    if table.n_factors < 2:
+        raise InputError(
+            "it asks which factor was held fixed, and there is a single one: any codes would score 1."
+        )
+
+
 class Groups:
     """The rows of a table by the value of each factor; values seen once are left out."""
 
@@ -101,10 +109,6 @@ def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
         f"Batches are drawn from these {table.n_samples} samples: a value is fixed as often as it occurs, and the "
         "other factors vary as they do among the samples that have it."
     ]
-    if table.n_factors == 1:
-        notes.append(
-            "With a single factor there is no other to take it for: right every time, whatever the codes."
-        )
     for name, values in zip(groups.names, groups.seen_once, strict=True):
         if values:
             notes.append(
