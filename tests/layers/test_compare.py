@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from polariscope.analysis.representation import Representation
 from polariscope.analysis.similarity import similarity
 from polariscope.analysis.similarity.cka import cka
 from polariscope.core.errors import InputError, PolariscopeError
@@ -323,12 +324,12 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare(mixed), r"trained on sprites \(image_size=16.*and c on sprites \(image_size=32"),
         (lambda: compare(mixed, DATA, n_samples=50), r"c takes observations of shape \(1, 32, 32\)"),
         (lambda: compare([]), "at least one"),
-        (lambda: compare([3]), "must be models, run folders or mappings.*got int"),
+        (lambda: compare([3]), "must be models, run folders, representations or mappings.*got int"),
         (lambda: compare([np.ones((50, 2))] * 2), r"got ndarray of shape \(50, 2\)\.$"),
         (lambda: compare(np.ones((50, 2))), r"got ndarray of shape \(50, 2\)\.$"),
         (lambda: compare([{}]), "got a mapping without any layer"),
         (lambda: compare(arrays()), "put the layers of one model in a list"),
-        (lambda: compare([runs["a"], arrays()]), "all models or all mappings"),
+        (lambda: compare([runs["a"], arrays()]), "all models or all arrays"),
         (lambda: compare([arrays()], DATA), "data must be left out"),
         (lambda: compare([arrays(), arrays(99)]), "got 100 rows first and 99 in layer one of model 2"),
         (lambda: compare([{"x": np.full((50, 2), np.nan)}]), "layer x of model 1 cannot be compared.*finite"),
@@ -437,3 +438,24 @@ def test_progress_is_told_of_each_model() -> None:
         "model 2: 2 layers, model 2 of 2",
         "scoring 4 layers, each with each",
     ]
+
+
+def test_representations_are_compared_by_their_layers_and_refused_when_their_samples_differ() -> None:
+    draw = np.random.default_rng(0)
+    mean, variance = draw.normal(size=(60, 3)), draw.uniform(0.1, 1, size=(60, 3))
+    ids = np.array([f"row {number}" for number in range(60)])
+    rep = Representation(mean, variance, mean + draw.normal(size=(60, 3)), ids=ids)
+    turned = dataclasses.replace(rep, mean=-mean[:, ::-1].copy())
+    found = compare([rep, turned])
+    assert found.models == ("representation 1", "representation 2")
+    assert found.layers == ("mean", "variance", "sampled")
+    assert found.average().matching()["mean"][0] == pytest.approx(1)
+    alone = compare([{"mean": rep.mean, "variance": rep.variance, "sampled": rep.sampled}])
+    np.testing.assert_array_equal(compare(rep).matrix, alone.matrix)
+    assert compare([rep, {"mean": mean}]).layers == ("mean",)  # nothing is known of the mapping's samples
+    other = dataclasses.replace(rep, ids=np.roll(ids, 1))
+    with pytest.raises(
+        InputError,
+        match=r"representation 1 and representation 2 .* 60 of 60 ids differ, first in row 0: row 0 and row 59",
+    ):
+        compare([rep, other])

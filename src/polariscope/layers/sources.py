@@ -33,6 +33,8 @@ class Source:
     run: Path | None
     checkpoint: tuple[int, int] | None = None
     """Of a checkpoint, which of the runs it belongs to, from 0, and its step."""
+    ids: Shaped[np.ndarray, " sample"] | None = None
+    """What identifies the samples of given activations, where it is known."""
 
 
 def encode_layers(

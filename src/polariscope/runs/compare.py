@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from polariscope.analysis.representation import Representation, check_same_samples
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
@@ -50,9 +51,10 @@ def compare(
 
     Reference: bonheme2023 §7.3, with 5 000 observations.
 
-    :param models: models, runs, run folders, or mappings from layer names to arrays ``(sample, feature)`` of
-        activations from any library; one or a list of them, or a mapping from a group's name to its members (the seeds
-        of one setting): ``compare({"β = 1": [run, run], "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9.
+    :param models: models, runs, run folders, representations (whose layers are mean, variance and sampled), or mappings
+        from layer names to arrays ``(sample, feature)`` of activations from any library; one or a list of them, or a
+        mapping from a group's name to its members (the seeds of one setting): ``compare({"β = 1": [run, run],
+        "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9. Samples whose ids differ are refused.
     :param data: (default: the runs' own) a dataset or an array.
     :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
     :param n_samples: (default 5,000) observations; None for all.
@@ -69,8 +71,10 @@ def compare(
     given = [source for source in sources if source.layers is not None]
     if given and len(given) < len(sources):
         raise InputError(
-            "models must be all models or all mappings of arrays: which observations arrays hold is not known."
+            "models must be all models or all arrays: representations and mappings of layers are of samples that were "
+            "encoded before."
         )
+    check_same_samples({source.label: source.ids for source in given})
     if given and data is not None:
         raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
     dataset = None if given else find_data(sources, data)
@@ -84,7 +88,7 @@ def find_sources(models: Any, checkpoints: Any, step: int | None = None) -> list
     wanted = _wanted(checkpoints)
     if wanted is not False and step is not None:
         raise InputError("step and checkpoints both say which models of a run are meant; give one of them.")
-    if isinstance(models, (str, Path, Run, Model, np.ndarray)):
+    if isinstance(models, (str, Path, Run, Model, Representation, np.ndarray)):
         models = [models]
     groups = dict(models) if isinstance(models, Mapping) else None
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
@@ -102,7 +106,7 @@ def find_sources(models: Any, checkpoints: Any, step: int | None = None) -> list
 
 
 def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:
-    single = (str, Path, Run, Model, Mapping)
+    single = (str, Path, Run, Model, Representation, Mapping)
     return [
         (str(name), item)
         for name, items in groups.items()
@@ -118,6 +122,10 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
     if isinstance(item, AbstractModel):
         label = item.folder.resolve().name if item.folder else f"model {number}"
         return Source(label, group or label, lambda: item, None, item.folder)
+    if isinstance(item, Representation):
+        label = f"representation {number}"
+        layers = {"mean": item.mean, "variance": item.variance, "sampled": item.sampled}
+        return Source(label, group or label, None, layers, None, ids=item.ids)
     if isinstance(item, Mapping) and item:
         label = f"model {number}"
         layers = {str(name): np.asarray(array) for name, array in item.items()}
@@ -128,7 +136,8 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""
         what = f"{type(item).__name__}{shape}"
     raise InputError(
-        "models must be models, run folders or mappings from layer names to arrays, as in [{'layer': array}], "
+        "models must be models, run folders, representations or mappings from layer names to arrays, as in "
+        "[{'layer': array}], "
         f"got {what}."
     )
 

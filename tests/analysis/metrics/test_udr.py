@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -9,6 +11,7 @@ from sklearn.linear_model import Lasso
 
 from analysis.metrics.known import grid, noise, rotated, standardised
 from polariscope.analysis.metrics.udr import udr
+from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 
 
@@ -145,3 +148,23 @@ def test_correlated_latents_cost_equal_models_their_correlation() -> None:
     r = abs(spearmanr(codes[:, 0], codes[:, 1])[0])
     # Rows of R are (1, r) and (r, 1): max²/sum = 1/(1 + r).
     assert udr([codes, codes]).value == pytest.approx(1 / (1 + r), abs=1e-12)
+
+
+def test_representations_bring_their_variances_and_must_be_of_the_same_samples() -> None:
+    means = [noise(60, 3), noise(60, 2, seed=1)]
+    variances = [np.full(mean.shape, 0.1) for mean in means]
+    ids = np.arange(60)
+    reps = [Representation(m, v, m, ids=ids) for m, v in zip(means, variances, strict=True)]
+    assert udr(reps).to_dict() == udr(means, variance=variances).to_dict()
+    other = dataclasses.replace(reps[1], ids=np.where(ids < 50, ids, ids + 1))
+    with pytest.raises(
+        InputError, match=r"model 0 and model 1 .* 10 of 60 ids differ, first in row 50: 50 and 51"
+    ):
+        udr([reps[0], other])
+    few = Representation(means[1][:50], variances[1][:50], means[1][:50], ids=ids[:50])
+    with pytest.raises(InputError, match="of the same samples, got 60 and 50"):
+        udr([reps[0], few])
+    with pytest.raises(InputError, match="all representations or all arrays"):
+        udr([reps[0], means[1]])
+    with pytest.raises(InputError, match="variance must be left out"):
+        udr(reps, variance=variances)

@@ -9,19 +9,23 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.metrics.support.checks import check_codes, check_variance
+from polariscope.analysis.representation import Representation, check_same_samples
 from polariscope.core.errors import InputError
 
 
 class Models:
     """The codes of several models, and their posterior variances where they are known.
 
-    :param models: mean codes ``(sample, latent)`` of each model, of the same samples.
+    :param models: mean codes ``(sample, latent)`` of each model, of the same samples; or representations, which have
+        their variances, and whose ids must be the same.
     :param variance: (default None) posterior variances σ² of each model, shaped like its codes.
     :param seed: (default 0) seed of every random choice.
     """
 
     def __init__(self, models: Sequence[Any], variance: Sequence[Any] | None = None, seed: int = 0) -> None:
         self.seed = seed
+        if any(isinstance(model, Representation) for model in models):
+            models, variance = _unpack(models, variance)
         if len(models) < 2:
             raise InputError(f"models must be at least 2, since they are compared, got {len(models)}.")
         self.codes: list[Float[np.ndarray, "sample _"]] = [
@@ -40,3 +44,13 @@ class Models:
                 )
             pairs = zip(variance, self.codes, strict=True)
             self.variance = [check_variance(given, codes) for given, codes in pairs]
+
+
+def _unpack(models: Sequence[Any], variance: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+    """Means and variances of representations of the same samples."""
+    if not all(isinstance(model, Representation) for model in models):
+        raise InputError("models must be all representations or all arrays, got some of each.")
+    if variance is not None:
+        raise InputError("variance must be left out with representations, which have their own.")
+    check_same_samples({f"model {number}": model.ids for number, model in enumerate(models)})
+    return [model.mean for model in models], [model.variance for model in models]
