@@ -279,3 +279,22 @@ def test_with_a_single_factor_what_is_trivial_does_not_apply_and_the_rest_does(f
     assert "choose the part completeness" in found.not_applicable["dci"]
     for name in ("beta-vae", "factor-vae"):
         assert "any codes would score 1" in found.not_applicable[name]
+
+
+def test_options_of_each_metric_are_used_checked_and_recorded(representation: Representation) -> None:
+    found = score(representation, "mig,mig:rebinned,tc", options={"mig": {"n_bins": 5}})
+    names = {"factor_names": ("shape", "scale")}
+    alone = family["mig"](representation.mean, representation.factors, n_bins=5, **names)
+    assert found["mig"].to_dict() == alone.to_dict()
+    assert found["mig"].options == found["mig:rebinned"].options == {"n_bins": 5}
+    assert found["tc"].options == {}
+    assert "mig (locatello, n_bins 5)" in str(found)
+    assert score(representation, "mig", options={"mig": {"n_bins": 20}})["mig"].options == {}  # the default
+    assert Scores.from_dict(found.to_dict())["mig"].options == {"n_bins": 5}
+    for options, words in [
+        ({"migg": {}}, "no metric named 'migg'.*Did you mean 'mig'"),
+        ({"mig": {"binz": 3}}, "no option of metric 'mig' named 'binz'"),
+        ({"dci": {"n_trees": 5}}, "options of 'dci' were given, but the metrics are mig"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            score(representation, "mig", options=options)

@@ -46,6 +46,15 @@ def test_another_measure_and_one_run_with_itself(call, runs, elsewhere):
     assert len(contents(elsewhere / "run0", "comparison")) == 1
 
 
+def test_options_of_the_measure_are_set_and_kept(call, runs, elsewhere):
+    words = "compare run0 --measure cka-rbf --samples 150"
+    plain, other = call(words), call(f"{words} --set cka-rbf.bandwidth=0.4")
+    assert plain.code == other.code == 0
+    assert plain.out != other.out
+    options = [stored["options"] for stored in contents(elsewhere / "run0", "comparison")]
+    assert options == [{}, {"bandwidth": 0.4}]
+
+
 def test_more_runs_are_averaged_over_their_pairs(call, runs):
     printed = call("compare run0 run1 run0 --samples 150")
     assert "cka: 3 models, layers with each other, mean of 6 pairs of models" in printed.out
@@ -104,6 +113,18 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
     [
         ("compare missing", "there is no run at missing"),
         ("compare .", "not a run folder"),
+        (
+            "compare run0 --set cka-rbf.bandwidth=0.4",
+            "--set cka-rbf.… is for the measure cka-rbf, and --measure is cka",
+        ),
+        (
+            "compare run0 --measure cka-rbf --set cka-rbf.width=1",
+            "no option of similarity 'cka-rbf' named 'width'; there are bandwidth. Did you mean 'bandwidth'",
+        ),
+        (
+            "compare run0 --measure cka-rbf --set cka-rbf.bandwidth=0",
+            "option bandwidth of similarity 'cka-rbf' must be a number, above 0, got '0'",
+        ),
         ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
         ("compare run0 --samples 1", "Invalid value for '--samples'"),
         ("compare run0 --out run0/settings.json", "--out must be a folder"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import polariscope as ps
@@ -56,3 +58,22 @@ def test_options_of_functions_are_listed_as_arguments_not_as_flags(call):
     # of svcca it is a number, which is a setting
     rows = [line.split() for line in call("list similarity").out.splitlines()]
     assert ["variance", "0.99"] in [row[:2] for row in rows]
+
+
+def test_a_member_is_explained_with_every_option(call):
+    printed = call("list metrics mig")
+    assert printed.code == 0
+    assert "How much more the best latent knows of each factor than the second best." in printed.out
+    assert ":param" not in printed.out
+    rows = {
+        cells[0]: cells[1:]
+        for line in printed.out.splitlines()
+        if (cells := re.split(r" {2,}", line.strip()))
+    }
+    assert rows["n_bins"] == ["an integer, at least 2", "20", "Equal-width bins of each code."]
+    assert rows["variant"][:2] == ["one of locatello, rebinned, chen", "locatello"]
+    assert "--beta" in call("list objectives beta").out
+    assert "It has no options." in call("list similarity cka").out
+    refused = call("list metrics migg")
+    assert refused.code == 2
+    assert "Did you mean 'mig'?" in refused.err

@@ -180,6 +180,20 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score lean.npz --source sampled", "--source sampled needs 'sampled' in lean.npz"),
         ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3,\)"),
         ("score empty", "is not a run folder"),
+        (
+            "score codes.npz --set mig.n_binz=3",
+            "no option of metric 'mig' named 'n_binz'.*Did you mean 'n_bins'",
+        ),
+        ("score codes.npz --set migg.n_bins=3", "no metric named 'migg'.*Did you mean 'mig'"),
+        (
+            "score codes.npz --set mig.n_bins=1",
+            "option n_bins of metric 'mig' must be an integer, at least 2, got '1'",
+        ),
+        ("score codes.npz --set n_bins=3", "--set must be NAME.OPTION=VALUE, got 'n_bins=3'"),
+        (
+            "score codes.npz --metrics tc --set mig.n_bins=3",
+            "options of 'mig' were given, but the metrics are tc",
+        ),
     ],
 )
 def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
@@ -193,3 +207,35 @@ def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
     assert re.search(message, refused.err)
     assert refused.out == ""
     assert sorted(codes.parent.rglob("*")) == before
+
+
+def test_options_of_metrics_are_set_shown_and_stored(call, codes):
+    plain = rows(call("score codes.npz --metrics mig,tc").out)
+    printed = call(
+        "score codes.npz --metrics mig,tc --set mig.n_bins=5 --set mig.n_samples=50 --json set.json"
+    )
+    assert rows(printed.out)["mig"][0] == "locatello, n_bins 5, n_samples 50"
+    assert rows(printed.out)["mig"][1] != plain["mig"][1]
+    assert rows(printed.out)["tc"] == plain["tc"]
+    stored = json.loads((codes.parent / "set.json").read_text())["scores"]
+    assert stored["mig"]["options"] == {"n_bins": 5, "n_samples": 50}
+    assert stored["tc"]["options"] == {}
+
+
+def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    call("score run --samples 300 --metrics mi,tc")
+    printed = call("score run --samples 300 --metrics mi --set mi.n_bins=5")
+    assert printed.err == "1/1 mi\n"
+    assert call("score run --samples 300 --metrics mi --set mi.n_bins=5").err == ""
+    assert call("score run --samples 300 --metrics mi --set mi.n_bins=20").err == ""  # the default
+    plain, other = (Scores.from_dict(stored) for stored in contents(run, "scores"))
+    assert plain["mi"].options == {}
+    assert other["mi"].options == {"n_bins": 5}
+    assert other["mi"].value != plain["mi"].value
+    assert [one.key.settings.get("options") for one in artefacts(run, "scores")] == [
+        None,
+        {"mi": {"n_bins": 5}},
+    ]
+    call("report run --samples 200")
+    assert "averaged, n_bins 5" in (run / "report.html").read_text()

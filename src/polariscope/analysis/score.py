@@ -17,7 +17,7 @@ from polariscope.analysis.regime.types import moments, types_of
 from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_options
+from polariscope.core.options import check_options, non_default
 from polariscope.core.records import from_plain, not_stored, to_plain
 
 ALPHA = 0.1  # of the rule that names variable types
@@ -132,6 +132,7 @@ def score(
     metrics: str | Sequence[str] = "all",
     seed: int = 0,
     *,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     source: str = "mean",
     factors: Any = None,
     factor_names: Sequence[str] = (),
@@ -144,8 +145,9 @@ def score(
     only what looks at posteriors needs their variances, which a Representation has.
 
     ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
-    the default is meant: ``"mig,dci:lasso"``. ``source`` says whether the mean or the sampled codes are scored, or
-    which of them an array holds. Kinds of factors are the representation's, unless ``factor_kinds`` says
+    the default is meant: ``"mig,dci:lasso"``; ``options`` are those of each, ``{"mig": {"n_bins": 10}}``, which
+    its score records. ``source`` says whether the mean or the sampled codes are scored, or which of them an array
+    holds. Kinds of factors are the representation's, unless ``factor_kinds`` says
     otherwise; a measured factor of an array must be declared there. Factors with a
     single value are left out, with a note: nothing can be learnt about them; factors that are wrong, of another number
     of samples or undeclared, are refused, unless a Representation has them and no metric asks for them. A metric that
@@ -163,7 +165,7 @@ def score(
     """
     if source not in get_args(Source):
         raise InputError(unknown("source", source, get_args(Source)))
-    plan = _plan(metrics)
+    plan = _plan(metrics, options)
     arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
     made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
     found: dict[str, Score] = {}
@@ -189,6 +191,22 @@ def score(
     )
 
 
+def options_of_words(
+    metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, dict[str, Any]]:
+    """The options of the metrics asked for that are not the defaults, each checked; variants are in the words.
+
+    >>> options_of_words("mig,tc", {"mig": {"n_bins": "10", "n_samples": 2000}})
+    {'mig': {'n_bins': 10}}
+    """
+    _plan(metrics, options)
+    checked = {
+        name: non_default(family[name], check_options(f"metric {name!r}", family[name], given))
+        for name, given in (options or {}).items()
+    }
+    return {name: changed for name, changed in sorted(checked.items()) if changed}
+
+
 def words_of(metrics: str | Sequence[str]) -> list[str]:
     """The metrics asked for, each checked, a variant behind a colon; "all" are all there are.
 
@@ -198,17 +216,26 @@ def words_of(metrics: str | Sequence[str]) -> list[str]:
     return list(_plan(metrics))
 
 
-def _plan(metrics: str | Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+def _plan(
+    metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, tuple[str, dict[str, Any]]]:
     """The metric and options behind each word; every word is checked before anything is computed."""
     words = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
     words = [name for word in words if word for name in (family if word == "all" else [word])]
     plan = {}
     for word in words:
         name, colon, variant = word.partition(":")
-        given = {"variant": variant} if colon else {}
+        given = {**(options or {}).get(name, {}), **({"variant": variant} if colon else {})}
         plan[word] = name, check_options(f"metric {name!r}", family[name], given)
     if not plan:
         raise InputError("metrics must name at least one metric, or be 'all', got none.")
+    scored = {name for name, _ in plan.values()}
+    for name in options or {}:
+        if name not in scored:
+            family[name]  # refuses unknown names
+            raise InputError(
+                f"options of {name!r} were given, but the metrics are {', '.join(sorted(scored))}."
+            )
     return plan
 
 

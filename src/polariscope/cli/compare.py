@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Finished runs on the same data.")],
     measure: Annotated[str, typer.Option(help="One of 'polariscope list similarity'.")] = "cka",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="An option of the measure, as cka-rbf.bandwidth=0.4; may be repeated. "
+            "See 'polariscope list similarity NAME'.",
+            metavar="NAME.OPTION=VALUE",
+        ),
+    ] = None,
     samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
     seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled layers.")] = 0,
     step: Step = None,
@@ -39,6 +48,8 @@ def compare(
     from rich.text import Text
 
     from polariscope.cli.console import printer, quoted, say, say_next
+    from polariscope.cli.families import open_family
+    from polariscope.cli.flags import read_settings
     from polariscope.layers.printing import has_matching, matching_as_text, thinned
     from polariscope.runs.run import Run
 
@@ -53,10 +64,21 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
+    options = read_settings(open_family("similarity"), settings or ())
+    for name in options:
+        if name != measure:
+            raise InputError(f"--set {name}.… is for the measure {name}, and --measure is {measure}.")
     first, others = Run(runs[0]), runs[1:]
     try:
         comparison = first.comparison(
-            others, measure, samples, seed, checkpoints=checkpoints, step=step, progress=news
+            others,
+            measure,
+            samples,
+            seed,
+            checkpoints=checkpoints,
+            step=step,
+            progress=news,
+            **options.get(measure, {}),
         )
     except InputError as error:
         raise InputError(_as_typed(str(error))) from None

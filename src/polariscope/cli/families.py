@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,9 +30,9 @@ FAMILIES = (
 
 IN_PYTHON = {
     "metrics": 'In Python: polariscope.metrics["dci"](codes, factors, n_trees=50). polariscope score takes a variant '
-    "after a colon, dci:lasso, and --seed.",
-    "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes the '
-    "defaults.",
+    "after a colon, dci:lasso, and other options as --set dci.n_trees=50.",
+    "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes '
+    "options as --set cka-rbf.bandwidth=0.4.",
     "dimension": 'In Python: polariscope.dimension["mle"](x, k=20).',
 }
 """Families whose options are arguments of functions, not flags."""
@@ -42,20 +43,25 @@ def list_family(
         str | None,
         typer.Argument(help=f"One of {', '.join(FAMILIES)}; none: the names of all.", metavar="[FAMILY]"),
     ] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A member, to be explained with its options.", metavar="[NAME]")
+    ] = None,
 ) -> None:
-    """List what there is to choose from, with options."""
+    """List what there is to choose from, with options; of one member, all there is to know."""
     from polariscope.cli.console import printer, say, table
 
     if family is None:
         overview = table("family", "members", prose=("members",))
-        for name in FAMILIES:
-            overview.add_row(name, ", ".join(open_family(name)) or "nothing yet")
+        for each in FAMILIES:
+            overview.add_row(each, ", ".join(open_family(each)) or "nothing yet")
         printer().print(overview)
         return
     if family not in FAMILIES:
         raise InputError(unknown("family", family, FAMILIES))
     members = open_family(family)
-    if len(members):
+    if name is not None:
+        explain_member(members, name, flags=family not in IN_PYTHON)
+    elif len(members):
         printer().print(table_of(members, flags=family not in IN_PYTHON))
         if family in IN_PYTHON:
             say(IN_PYTHON[family])
@@ -80,3 +86,26 @@ def table_of(members: Family, flags: bool = True) -> Table:
             name = show_flag(option) if flags else option.name
             shown.add_row("", name, show_default(option), explain(option))
     return shown
+
+
+def explain_member(members: Family, name: str, flags: bool) -> None:
+    """The docstring of a member, and each of its options with type, default and what it is for."""
+    import inspect
+
+    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.flags import show_default, show_flag
+    from polariscope.core.options import describe, options_of
+
+    text = inspect.getdoc(members[name]) or ""
+    say(f"{members.noun} {name}\n")
+    say(re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip())
+    options = options_of(members[name])
+    if not options:
+        say("\nIt has no options.")
+        return
+    shown = table("option", "type", "default", "what it is", prose=("type", "what it is"))
+    for option in options.values():
+        spelled = show_flag(option) if flags else option.name
+        shown.add_row(spelled, describe(option.annotation), show_default(option), option.help)
+    say("")
+    printer().print(shown)

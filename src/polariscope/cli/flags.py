@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Option, options_of
+from polariscope.core.options import Option, check_options, options_of, show
 from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"
@@ -74,14 +74,7 @@ def is_switch(option: Option) -> bool:
 
 def show_default(option: Option) -> str:
     """A default as it would be typed."""
-    value = option.default
-    if option.required:
-        return "required"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, tuple):
-        return ",".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value)
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "required" if option.required else show(option.default)
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:
@@ -214,6 +207,27 @@ def _refusal(flag: str, chosen: list[Group], every: Iterable[Group], own: Iterab
     return f"no option {flag}; " + (
         f"did you mean {nearest[0]}?" if nearest else "--help lists those there are."
     )
+
+
+def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The options of members given as ``NAME.OPTION=VALUE``, checked, by member.
+
+    >>> from polariscope.analysis.metrics import family as metrics
+    >>> read_settings(metrics, ["mig.n_bins=10", "dci.n_trees=50", "mig.n_samples=500"])
+    {'mig': {'n_bins': 10, 'n_samples': 500}, 'dci': {'n_trees': 50}}
+    """
+    given: dict[str, dict[str, Any]] = {}
+    for word in words:
+        place, equals, value = word.partition("=")
+        name, dot, option = place.strip().partition(".")
+        if not (equals and dot and option):
+            raise InputError(f"--set must be NAME.OPTION=VALUE, got {word!r}.")
+        family[name]  # refuses unknown names
+        given.setdefault(name, {})[option.replace("-", "_")] = value.strip()
+    return {
+        name: check_options(f"{family.noun} {name!r}", family[name], options)
+        for name, options in given.items()
+    }
 
 
 def in_flag_spelling(message: str, names: Iterable[str]) -> str:

@@ -27,6 +27,14 @@ def score(
     metrics: Annotated[
         str, typer.Option(help="all, or names joined by commas; a variant follows a colon: mig,dci:lasso.")
     ] = "all",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="An option of a metric, as mig.n_bins=10; may be repeated. See 'polariscope list metrics NAME'.",
+            metavar="NAME.OPTION=VALUE",
+        ),
+    ] = None,
     samples: Annotated[
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
     ] = None,
@@ -46,14 +54,17 @@ def score(
     factors, (sample, factor); names in factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import quoted, say, say_next
+    from polariscope.cli.families import open_family
+    from polariscope.cli.flags import read_settings
     from polariscope.core import files
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
+    options = read_settings(open_family("metrics"), settings or ())
     run = open_target(target, samples, step)
     try:
-        scores = measure(run or target, metrics, samples, source, names, seed, step)
+        scores = measure(run or target, metrics, options, samples, source, names, seed, step)
     except InputError as error:
         raise InputError(_as_typed(str(error), target)) from None
     reasons = {word: _as_typed(reason, target) for word, reason in scores.not_applicable.items()}
@@ -72,6 +83,7 @@ def score(
 def measure(
     target: Path | Run,
     metrics: str,
+    options: dict[str, dict[str, Any]],
     samples: int | None,
     source: str,
     continuous: list[str],
@@ -88,11 +100,11 @@ def measure(
         if continuous:
             raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
         where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
-        return target.scores(metrics, source, progress=progress, **where)
+        return target.scores(metrics, source, options=options, progress=progress, **where)
     from polariscope.analysis.score import score as score_codes
 
     codes, known = _open_file(target, continuous, source, seed)
-    return score_codes(codes, metrics, seed, source=source, progress=progress, **known)
+    return score_codes(codes, metrics, seed, options=options, source=source, progress=progress, **known)
 
 
 def _as_typed(message: str, target: Path) -> str:
@@ -155,7 +167,7 @@ def print_scores(scores: Scores) -> None:
     headers = ("metric", "variant", "value", "95 %", "chance", "better", "range")
     shown = table(*headers, numbers=("value", "95 %", "chance"))
     for word, found in scores.scores.items():
-        shown.add_row(word.partition(":")[0], found.variant, *_cells(found))
+        shown.add_row(word.partition(":")[0], found.way, *_cells(found))
     if scores.scores:
         printer().print(shown)
     for words, note in scores.grouped_notes():

@@ -98,7 +98,7 @@ def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
         r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", inspect.getdoc(concept) or "", flags=re.MULTILINE
     )
     texts = {name: re.sub(r"^\(default[^)]*\) ", "", " ".join(text.split())) for name, text in lines}
-    return {name: f"{text[:1].upper()}{text[1:]}" for name, text in texts.items()}
+    return {name: f"{text[:1].upper()}{text[1:]}".replace("``", "") for name, text in texts.items()}
 
 
 def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,6 +139,28 @@ def _check_finite(owner: str, option: Option, value: Any) -> None:
         return
     elif not math.isfinite(value) and value != option.default:
         raise InputError(f"option {option.name} of {owner} must be finite, got {value}; give a number.")
+
+
+def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not the defaults, in the order of the signature."""
+    return {
+        name: options[name]
+        for name, option in options_of(concept).items()
+        if name in options and options[name] != option.default
+    }
+
+
+def show(value: Any) -> str:
+    """The value of an option as it would be typed.
+
+    >>> show(True), show((1, 0.5)), show(None), show(1e-3)
+    ('on', '1,0.5', 'none', '0.001')
+    """
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple | list):
+        return ",".join(map(show, value))
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _split(value: Any, annotation: Any) -> Any:

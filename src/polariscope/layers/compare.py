@@ -68,10 +68,11 @@ def compare_layers(
         scores, parts = bank.scores()
         n = bank.n_samples
         notes += bank.notes
-    if widest > n and measure in ("cka", "procrustes", "svcca"):
+    if widest > n and similarity.traits(measure)["too_high_when_wide"]:
+        others = [name for name in similarity if not similarity.traits(name)["too_high_when_wide"]]
         notes.append(
             f"The widest layer has {widest} features for {n} samples; {measure} is too high for such layers. "
-            "Compare changes, not levels, or use measure 'cka-debiased'."
+            f"Compare changes, not levels, or use another measure ({', '.join(others)})."
         )
     return Comparison(
         measure=measure,

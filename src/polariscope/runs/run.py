@@ -266,6 +266,7 @@ class Run:
         metrics: str | Sequence[str] = "all",
         source: str = "mean",
         *,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
         n_samples: Any = 10_000,
         seed: int = 0,
         part: Any = "all",
@@ -278,14 +279,17 @@ class Run:
 
         :param metrics: (default "all") names joined by commas or in a list; a variant follows a colon.
         :param source: (default "mean") which codes: "mean" or "sampled".
+        :param options: (default none) options of metrics by name: ``{"mig": {"n_bins": 10}}``. Scores with other
+            options are kept apart.
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
-        from polariscope.analysis.score import Scores, score, words_of
+        from polariscope.analysis.score import Scores, options_of_words, score, words_of
 
-        words = words_of(metrics)
+        words, options = words_of(metrics), options_of_words(metrics, options)
         kinds = list(self.data().factor_kinds)
         settings = {**self._chosen(n_samples, seed, part), "source": source, "factor_kinds": kinds}
+        settings |= {"options": options} if options else {}
         key = self._key("scores", step, part, settings)
         self.used.add(self.folder.artefacts.file(key))
         stored = self.folder.artefacts.read(key)
@@ -295,7 +299,9 @@ class Run:
             self.folder.artefacts.ask(self.folder.artefacts.file(key))
             return earlier.only(words)
         rep = self.representation(n_samples, seed, part, step)
-        found = score(rep, missing, seed, source=source, progress=progress)
+        asked = {word.partition(":")[0] for word in missing}
+        given = {name: options[name] for name in options if name in asked}
+        found = score(rep, missing, seed, options=given, source=source, progress=progress)
 
         def join(one: Any, other: Any) -> Any:
             return Scores.from_dict(other).joined(Scores.from_dict(one)).to_dict()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Ge, Gt, Lt
 from jaxtyping import Float
 
 from polariscope.analysis.dimension import SHAPE_ONLY, Curve, Dimension, estimator
@@ -27,10 +30,10 @@ from polariscope.numerics.neighbours import Samples, table_of
 def gride(
     x: Samples,
     *,
-    k: int = 64,
-    scale: int | None = None,
-    level: float = 0.95,
-    n_bootstrap: int = N_BOOTSTRAP,
+    k: Annotated[int, Ge(4)] = 64,
+    scale: Annotated[int, Ge(1)] | None = None,
+    level: Annotated[float, Gt(0), Lt(1)] = 0.95,
+    n_bootstrap: Annotated[int, Ge(20)] = N_BOOTSTRAP,
     seed: int = 0,
 ) -> Dimension:
     r"""Dimension from the ratio of the distances to the 2s-th and the s-th neighbour, at scales s = 1, 2, 4, ….
@@ -51,6 +54,12 @@ def gride(
 
     Reference: Denti et al., The generalized ratios intrinsic dimension estimator, 2022,
     https://doi.org/10.1038/s41598-022-20991-1. Ours: the likelihood itself, no ratio is left out as an outlier.
+
+    :param k: (default 64) neighbours; the largest scale is half as many.
+    :param scale: (default: the largest of the smallest stable range) the scale s whose estimate is the value.
+    :param level: (default 0.95) probability that the interval is meant to have.
+    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param seed: (default 0) seed of the resamples.
 
     >>> x = np.random.default_rng(0).random((500, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
     >>> gride(x, k=16).curve.k

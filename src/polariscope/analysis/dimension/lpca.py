@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Gt, Lt
 from jaxtyping import Float
 
 from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
@@ -26,11 +27,11 @@ Criterion = Literal["fo", "participation", "kaiser", "broken-stick", "variance"]
 def lpca(
     x: Samples,
     *,
-    k: int = 100,
+    k: Annotated[int, Ge(3)] = 100,
     criterion: Criterion = "fo",
-    threshold: float | None = None,
-    level: float = 0.95,
-    n_bootstrap: int = N_BOOTSTRAP,
+    threshold: Annotated[float, Gt(0), Lt(1)] | None = None,
+    level: Annotated[float, Gt(0), Lt(1)] = 0.95,
+    n_bootstrap: Annotated[int, Ge(20)] = N_BOOTSTRAP,
     seed: int = 0,
 ) -> Dimension:
     r"""Number of large eigenvalues of the covariance of a point's k neighbours, averaged over points.
@@ -51,6 +52,13 @@ def lpca(
 
     Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data, 1971; Jackson,
     Stopping Rules in Principal Components Analysis, 1993, for kaiser and broken-stick.
+
+    :param k: (default 100) neighbours around each point.
+    :param criterion: (default "fo") which eigenvalues count.
+    :param threshold: (default: 0.05 for fo, 0.95 for variance) what an eigenvalue is compared with.
+    :param level: (default 0.95) probability that the interval is meant to have.
+    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param seed: (default 0) seed of the resamples.
 
     >>> plane = np.random.default_rng(0).random((300, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
     >>> lpca(plane, k=30).value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
 from jaxtyping import Float
 
 from polariscope.analysis.dimension import SHAPE_ONLY, Curve, Dimension, estimator
@@ -36,13 +37,13 @@ Average = Literal["arithmetic", "harmonic"]
 def mle(
     x: Samples,
     *,
-    k: int | Literal["auto"] = 20,
-    normaliser: str = "k-2",
-    average: str = "harmonic",
-    anchor: float = 1.0,
-    n_runs: int = 1,
-    level: float = 0.95,
-    n_bootstrap: int = N_BOOTSTRAP,
+    k: Annotated[int, Ge(LEAST_K)] | Literal["auto"] = 20,
+    normaliser: Normaliser = "k-2",
+    average: Average = "harmonic",
+    anchor: Annotated[float, Gt(0), Le(1)] = 1.0,
+    n_runs: Annotated[int, Ge(1)] = 1,
+    level: Annotated[float, Gt(0), Lt(1)] = 0.95,
+    n_bootstrap: Annotated[int, Ge(20)] = N_BOOTSTRAP,
     seed: int = 0,
 ) -> Dimension:
     r"""Dimension under which the distances to the k nearest neighbours are the most likely.
@@ -77,6 +78,15 @@ def mle(
 
     Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension, 2004, Eqs 8–9; MacKay and
     Ghahramani, Comments on it, 2005; bonheme2023 Eqs 8.2–8.3.
+
+    :param k: (default 20) neighbours around each point, or "auto".
+    :param normaliser: (default "k-2") what the sum of logarithms is divided by, c.
+    :param average: (default "harmonic") how the estimates of all points are averaged.
+    :param anchor: (default 1) share of the points around which the dimension is taken.
+    :param n_runs: (default 1) repetitions with other anchors.
+    :param level: (default 0.95) probability that the interval is meant to have.
+    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param seed: (default 0) seed of the anchors and the resamples.
 
     >>> circle = np.array([(np.cos(t), np.sin(t)) for t in np.linspace(0, 2 * np.pi, 200, endpoint=False)])
     >>> mle(circle, k=19, normaliser="k-1").rounded

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
 from jaxtyping import Float
 
 from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
@@ -29,10 +30,10 @@ NOTED_TIES, MOST_TIES = 0.01, 0.5
 def twonn(
     x: Samples,
     *,
-    fit: str = "line",
-    share: float = 0.9,
-    level: float = 0.95,
-    n_bootstrap: int = N_BOOTSTRAP,
+    fit: Fit = "line",
+    share: Annotated[float, Gt(0), Le(1)] = 0.9,
+    level: Annotated[float, Gt(0), Lt(1)] = 0.95,
+    n_bootstrap: Annotated[int, Ge(20)] = N_BOOTSTRAP,
     seed: int = 0,
 ) -> Dimension:
     r"""Dimension from how much farther the second neighbour is than the first.
@@ -53,6 +54,12 @@ def twonn(
     Reference: Facco et al., Estimating the intrinsic dimension of datasets by a minimal neighborhood information,
     2017; Denti et al., The generalized ratios intrinsic dimension estimator, 2022, for the likelihood;
     bonheme2023 Eqs 8.5–8.6.
+
+    :param fit: (default "line") how the dimension is fitted to the ratios.
+    :param share: (default 0.9) share of the ratios that is used, the lowest; below 1 for ``line``.
+    :param level: (default 0.95) probability that the interval is meant to have.
+    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param seed: (default 0) seed of the resamples.
 
     >>> x = np.random.default_rng(0).random((500, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
     >>> twonn(x).rounded

@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.metrics.support.arguments import Metric, take_arrays
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.options import show
 from polariscope.core.records import from_plain, not_stored, to_plain
 from polariscope.core.registry import open_family
 
@@ -55,6 +56,8 @@ class Score:
     """What was assumed, and where the number should be read with care."""
     metric: str = ""
     """Name of the metric."""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Options that were not the defaults, beside the variant."""
 
     @classmethod
     def of(
@@ -99,8 +102,13 @@ class Score:
             raise not_stored(cls, unknown("metric", score.metric, family).rstrip("."), SCORE_AGAIN)
         return score
 
+    @property
+    def way(self) -> str:
+        """The variant, and the options that were not the defaults, in words."""
+        return ", ".join([self.variant, *(f"{name} {show(value)}" for name, value in self.options.items())])
+
     def __str__(self) -> str:
-        words = f"{self.metric} ({self.variant})".strip() if self.metric else self.variant
+        words = f"{self.metric} ({self.way})".strip() if self.metric else self.way
         line = f"{words}: {self.value:.4g}"
         if self.interval is not None:
             line += f" ({self.interval[0]:.4g} to {self.interval[1]:.4g})"

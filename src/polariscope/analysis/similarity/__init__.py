@@ -15,5 +15,7 @@ features, a factor common to all, a constant added to each, an invertible linear
 samples in both."""
 
 similarity = family = open_family(
-    __name__, "similarity", traits=("symmetric", "bounds", "invariant_to", "varies_with", "form")
+    __name__,
+    "similarity",
+    traits=("symmetric", "bounds", "invariant_to", "varies_with", "form", "too_high_when_wide"),
 )

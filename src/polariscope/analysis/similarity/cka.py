@@ -33,6 +33,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=VectorForm(compress),
+    too_high_when_wide=True,
 )
 def cka(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
     r"""Linear centred kernel alignment: share of structure common to two representations of the same samples.

@@ -38,6 +38,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=VectorForm(compress),
+    too_high_when_wide=False,
 )
 def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
     r"""Linear centred kernel alignment from unbiased estimates, so that independent noise scores 0 on average.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Gt
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
@@ -14,7 +16,9 @@ from polariscope.core.errors import InputError
 from polariscope.numerics.distances import squared_distances
 
 
-def compress(x: Float[np.ndarray, "sample p"], *, bandwidth: float = 0.8) -> Float[np.ndarray, " pair"]:
+def compress(
+    x: Float[np.ndarray, "sample p"], *, bandwidth: Annotated[float, Gt(0)] = 0.8
+) -> Float[np.ndarray, " pair"]:
     """The centred kernel matrix as a vector of length 1: entries off the diagonal count twice."""
     if not 0 < bandwidth < math.inf:
         raise InputError(f"bandwidth must be positive, got {bandwidth}; 0.2 to 0.8 is usual.")
@@ -47,9 +51,13 @@ FORM = VectorForm(compress)
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=FORM,
+    too_high_when_wide=False,
 )
 def cka_rbf(
-    x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], *, bandwidth: float = 0.8
+    x: Float[np.ndarray, "sample p"],
+    y: Float[np.ndarray, "same q"],
+    *,
+    bandwidth: Annotated[float, Gt(0)] = 0.8,
 ) -> float:
     r"""Centred kernel alignment with a Gaussian kernel: structure common to both among near samples.
 
@@ -62,6 +70,10 @@ def cka_rbf(
 
     Reference: Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
     https://arxiv.org/abs/1905.00414.
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+    :param bandwidth: (default 0.8) width of the kernel, in median distances between samples.
 
     >>> x = np.array([[0.0], [1.0], [2.0], [5.0], [3.0]])
     >>> round(cka_rbf(x, 1 - 3 * x), 6)

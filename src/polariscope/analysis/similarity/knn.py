@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Int
 
 from polariscope.analysis.similarity import similarity
@@ -12,7 +15,9 @@ from polariscope.core.errors import InputError
 from polariscope.numerics.distances import squared_distances
 
 
-def compress(x: Float[np.ndarray, "sample p"], *, neighbours: int = 10) -> Int[np.ndarray, "sample k"]:
+def compress(
+    x: Float[np.ndarray, "sample p"], *, neighbours: Annotated[int, Ge(1)] = 10
+) -> Int[np.ndarray, "sample k"]:
     """For each sample, which others are nearest."""
     x = check(x)
     if not 1 <= neighbours < len(x) - 1:
@@ -35,8 +40,14 @@ FORM = NeighbourForm(compress)
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=FORM,
+    too_high_when_wide=False,
 )
-def knn(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], *, neighbours: int = 10) -> float:
+def knn(
+    x: Float[np.ndarray, "sample p"],
+    y: Float[np.ndarray, "same q"],
+    *,
+    neighbours: Annotated[int, Ge(1)] = 10,
+) -> float:
     r"""Share of a sample's nearest neighbours in one representation that are so in the other too.
 
     .. math:: \frac{1}{nk} \sum_i |N_k^X(i) \cap N_k^Y(i)|
@@ -47,6 +58,10 @@ def knn(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], *, nei
 
     Reference: Huh et al., The Platonic Representation Hypothesis, 2024, https://arxiv.org/abs/2405.07987 (mutual
     k-nearest-neighbour metric, there on normalised features and with an inner product; ours: distances).
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+    :param neighbours: (default 10) how many neighbours of each sample are compared.
 
     >>> x = np.array([[0.0], [1.0], [2.1], [5.0], [5.5]])
     >>> knn(x, x**2, neighbours=1)

@@ -44,6 +44,7 @@ FORM = FactorForm(compress)
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=FORM,
+    too_high_when_wide=True,
 )
 def procrustes(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
     r"""Procrustes similarity: how well one representation can be rotated onto the other.

@@ -45,6 +45,7 @@ FORM = VectorForm(compress)
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=FORM,
+    too_high_when_wide=False,
 )
 def rsa(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
     r"""Rank correlation of the distances between samples in one representation and in the other.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Gt, Le
 from jaxtyping import Float
 
 from polariscope.analysis.similarity import similarity
@@ -14,7 +17,9 @@ from polariscope.numerics.distances import centred, gram
 SMALLEST = 1e-12  # of the largest variance: below, a direction is rounding
 
 
-def compress(x: Float[np.ndarray, "sample p"], *, variance: float = 0.99) -> Float[np.ndarray, "sample rank"]:
+def compress(
+    x: Float[np.ndarray, "sample p"], *, variance: Annotated[float, Gt(0), Le(1)] = 0.99
+) -> Float[np.ndarray, "sample rank"]:
     """An orthonormal basis of the principal components that hold ``variance`` of the variance."""
     if not 0 < variance <= 1:
         raise InputError(f"variance must be a share between 0 and 1, got {variance}; 0.99 is usual.")
@@ -40,9 +45,13 @@ FORM = FactorForm(compress, of_smaller=True)
     invariant_to={"rotation", "scale", "shift", "sample_order"},
     varies_with={"linear_map"},
     form=FORM,
+    too_high_when_wide=True,
 )
 def svcca(
-    x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], *, variance: float = 0.99
+    x: Float[np.ndarray, "sample p"],
+    y: Float[np.ndarray, "same q"],
+    *,
+    variance: Annotated[float, Gt(0), Le(1)] = 0.99,
 ) -> float:
     r"""Mean canonical correlation of the principal components that matter.
 
@@ -55,6 +64,10 @@ def svcca(
     kept. With r + s components on n samples noise alone gives about √(max(r, s)/n), and 1 when r or s reaches n − 1.
 
     Reference: Raghu et al., SVCCA, 2017, https://arxiv.org/abs/1706.05806.
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+    :param variance: (default 0.99) share of the variance that the principal components hold.
 
     >>> round(svcca(np.eye(4)[:, :2], np.eye(4)[:, :2] @ np.array([[2.0, 1.0], [0.0, 1.0]]), variance=1.0), 6)
     1.0

@@ -13,6 +13,7 @@ share.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import re
@@ -25,7 +26,7 @@ from polariscope.analysis.metrics.support.models import Models
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.options import check_options
+from polariscope.core.options import check_options, non_default
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
     "codes": (ArrayLike, "``(sample, latent)``, the representation to score."),
@@ -103,7 +104,9 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
     def measure(prepared: Any, options: dict[str, Any]) -> Any:
         if not is_of_models:
             _check_posterior(prepared, options.get("variant", default_variant), traits)
-        return function(prepared, **options)
+        changed = non_default(function, options)
+        score = function(prepared, **options)
+        return dataclasses.replace(score, options={k: v for k, v in changed.items() if k != "variant"})
 
     hints = get_type_hints(function, include_extras=True)
     own = [
