@@ -79,7 +79,8 @@ def test_the_second_array_may_be_a_variance_or_a_standard_deviation():
     expected = ps.encode(KINDS["pair"], ROWS)
     for second, power in (("variance", 1.0), ("std", 0.5)):
         encoder = lambda x, power=power: (mean_of(x), torch.exp(power * log_variance_of(x)))  # noqa: E731
-        rep = ps.encode(ps.wrap(encoder, second=second), ROWS)
+        rep = ps.encode(encoder, ROWS, second=second)
+        np.testing.assert_array_equal(rep.mean, ps.encode(ps.wrap(encoder, second=second), ROWS).mean)
         np.testing.assert_allclose(rep.variance, expected.variance, rtol=1e-5)
         with pytest.raises(InputError, match=rf"{second} must not be negative.*looks like a log-variance"):
             ps.encode(ps.wrap(KINDS["pair"], second=second), ROWS)

@@ -40,7 +40,8 @@ class Commands(TyperGroup):
     """Commands in the order a newcomer needs them. Ctrl-C passes through, whatever typer makes of it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.commands)
+        order = list(COMMANDS)  # typer puts groups of commands last
+        return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 
     def invoke(self, ctx: Any) -> Any:
         try:

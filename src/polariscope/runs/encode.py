@@ -21,17 +21,21 @@ def encode(
     *,
     part: Any = "all",
     step: int | None = None,
+    second: str = "log_variance",
 ) -> Representation:
     """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
 
     The representation of a model that belongs to a run is kept beside it, and read when it is asked for again.
 
-    :param model: a model, a run folder, or any function or module that returns ``(mean, log_variance)`` for a batch.
+    :param model: a model, a run folder, or any function or module that returns a posterior for a batch, in any of the
+        customary forms (:func:`polariscope.wrap`).
     :param data: a dataset or an array of observations; by default the run's own.
     :param n_samples: (default 10,000) how many observations, at most all of them; None for all, in their order.
     :param seed: (default 0) seed of the choice of observations and of the draws.
     :param part: (default "all") or the part of the run's split: "train", "validation" or "test".
     :param step: of a run folder, the checkpoint of this step instead of the finished model.
+    :param second: (default "log_variance") what the second array of a pair that a function returns is; or "variance",
+        "std".
     """
     if isinstance(model, (str, Path)):
         return Run(model, data).representation(n_samples, seed, part, step)
@@ -46,4 +50,8 @@ def encode(
     if data is None:
         raise InputError("data must be given for a model that does not belong to a run.")
     dataset = as_dataset(data)
+    if not isinstance(model, AbstractModel):
+        from polariscope.models.adapters.wrapped import WrappedModel
+
+        model = WrappedModel(model, second=second)
     return represent(model, dataset, choose_samples(len(dataset), n_samples, seed, part, None), seed)

@@ -287,8 +287,8 @@ class Run:
         from polariscope.analysis.score import Scores, options_of_words, score, words_of
 
         words, options = words_of(metrics), options_of_words(metrics, options)
-        kinds = list(self.data().factor_kinds)
-        settings = {**self._chosen(n_samples, seed, part), "source": source, "factor_kinds": kinds}
+        # The kinds of the factors are part of the data's fingerprint.
+        settings: dict[str, Any] = {**self._chosen(n_samples, seed, part), "source": source}
         settings |= {"options": options} if options else {}
         key = self._key("scores", step, part, settings)
         self.used.add(self.folder.artefacts.file(key))

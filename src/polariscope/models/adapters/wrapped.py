@@ -30,7 +30,23 @@ SECONDS = ("log_variance", "variance", "std")
 
 
 class WrappedModel(AbstractModel):
-    """What analyses need, from an encoder and perhaps a decoder; arguments as in :func:`wrap`."""
+    """Make a model of an encoder and a decoder from any library, which all analyses take like one of ours.
+
+    :param encoder: a module or function from a batch of observations to a posterior, in any of the customary forms:
+        ``(mean, log_variance)``, also with a draw behind; a mapping or object that names its parts (mean, mu,
+        embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
+        Codes of several axes are flattened.
+    :param decoder: (default None) a module or function from a batch of latents to observations.
+    :param likelihood: (default "auto") what the decoder returns: "bernoulli" probabilities, "bernoulli-logits",
+        "gaussian" means; auto: probabilities where all are in [0, 1], else means.
+    :param variance: (default 1) variance of every value, for "gaussian".
+    :param shape: (default: that of the first batch) shape of one observation, without the batch. With it the model is
+        tried at once on a batch of zeros.
+    :param second: (default "log_variance") what the second array of a pair is; or "variance", "std".
+    :param prior: (default "isotropic") name of a prior, or a mapping with its options.
+    :param layers: (default: every module without parts) names of the modules that ``compare`` looks at.
+    :param name: (default "wrapped") what reports call it.
+    """
 
     def __init__(
         self,
@@ -243,46 +259,7 @@ class WrappedModel(AbstractModel):
         return f"<{self.name}: {'; '.join([*parts, *shape, *latents])}>"
 
 
-def wrap(
-    encoder: Callable[..., Any],
-    decoder: Callable[..., Any] | None = None,
-    *,
-    likelihood: str = "auto",
-    variance: float = 1.0,
-    shape: Sequence[int] | None = None,
-    second: str = "log_variance",
-    prior: Any = "isotropic",
-    layers: Sequence[str] | None = None,
-    name: str = "wrapped",
-) -> WrappedModel:
-    """Make a model of an encoder and a decoder from any library, which all analyses take like one of ours.
-
-    :param encoder: a module or function from a batch of observations to a posterior, in any of the customary forms:
-        ``(mean, log_variance)``, also with a draw behind; a mapping or object that names its parts (mean, mu,
-        embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
-        Codes of several axes are flattened.
-    :param decoder: (default None) a module or function from a batch of latents to observations.
-    :param likelihood: (default "auto") what the decoder returns: "bernoulli" probabilities, "bernoulli-logits",
-        "gaussian" means; auto: probabilities where all are in [0, 1], else means.
-    :param variance: (default 1) variance of every value, for "gaussian".
-    :param shape: (default: that of the first batch) shape of one observation, without the batch. With it the model is
-        tried at once on a batch of zeros.
-    :param second: (default "log_variance") what the second array of a pair is; or "variance", "std".
-    :param prior: (default "isotropic") name of a prior, or a mapping with its options.
-    :param layers: (default: every module without parts) names of the modules that ``compare`` looks at.
-    :param name: (default "wrapped") what reports call it.
-    """
-    return WrappedModel(
-        encoder,
-        decoder,
-        likelihood=likelihood,
-        variance=variance,
-        shape=shape,
-        second=second,
-        prior=prior,
-        layers=layers,
-        name=name,
-    )
+wrap = WrappedModel
 
 
 def _source(part: Any) -> str:
