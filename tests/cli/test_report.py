@@ -25,7 +25,7 @@ def test_report_says_where_it_is_and_how_large(call, trained, elsewhere):
 def test_report_of_nothing_is_refused(call, elsewhere):
     refused = call("report missing")
     assert refused.code == 2
-    assert "missing is not a run folder" in refused.err
+    assert "there is no run and no file at missing" in refused.err
     assert not list(elsewhere.iterdir())
 
 

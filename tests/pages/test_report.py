@@ -154,7 +154,7 @@ def text_of(run: Path) -> str:
 
 def test_a_model_without_a_decoder_says_so_and_shows_no_images(headless_run: Path) -> None:
     page = text_of(headless_run)
-    assert "This model has no decoder: its objective trains an encoder only" in page
+    assert "This model has no decoder, so there are no traversals" in page
     assert "Samples from the prior" not in page
     assert not any(tag == "img" for tag, _ in Checker(page).tags)
     assert "R²" not in page
