@@ -132,7 +132,7 @@ def test_a_diverged_run_names_the_term_and_keeps_the_last_good_checkpoint(tmp_pa
 
 def test_divergence_of_the_gradient_alone_is_found_and_the_checkpoint_named(tmp_path):
     with pytest.raises(
-        DivergedError, match=r"The last good checkpoint is step \d+ in .*Try a lower learning_rate"
+        DivergedError, match=r"The last good checkpoint is step \d+ in .*Try a lower learning rate"
     ):
         train(
             gaussian_data(300), "beta", "mlp", 3, beta=1.0, steps=400, optimiser="sgd", learning_rate=1e4,

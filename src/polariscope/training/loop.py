@@ -214,7 +214,7 @@ def explain_divergence(
         )
     rate = settings.learning_rate_at(state.step)
     remedy = (
-        f"Try a lower learning_rate (it is {rate:g}), a warm-up, or clip_gradient; check the data for extreme "
+        f"Try a lower learning rate (it is {rate:g}), a warm-up, or clipping the gradient; check the data for extreme "
         "values."
     )
     if state.step == 0:  # no weight has moved yet
