@@ -12,6 +12,7 @@ from torch import nn
 
 import polariscope as ps
 from polariscope.core.errors import InputError
+from polariscope.estimators.evidence import log_evidence
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.training.plan import plan
@@ -200,3 +201,103 @@ def test_a_wrapped_model_says_what_it_is_and_its_digest_follows_its_weights(wrap
         weight += 1
         assert wrapped.digest != before
         weight -= 1
+
+
+class Noisy(nn.Module):
+    """Dropout and batch normalisation, which differ between training and evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.drop = nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.norm(self.first(x))).chunk(2, dim=1)
+
+    def encode(self, x):
+        return self(x)
+
+
+@pytest.mark.parametrize("mode", ["eval", "train", "frozen"])
+@pytest.mark.parametrize("how", ["module", "method", "wrapped"])
+def test_modules_are_looked_at_in_evaluation_and_left_as_they_were(mode, how):
+    torch.manual_seed(0)
+    module = Noisy().train(mode != "eval")
+    if mode == "frozen":
+        module.norm.eval()
+    before = [part.training for part in module.modules()]
+    weights = {name: value.clone() for name, value in module.state_dict().items()}
+    given = {"module": module, "method": module.encode, "wrapped": ps.wrap(module)}[how]
+    first, again = (ps.encode(given, ROWS).mean for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert [part.training for part in module.modules()] == before
+    assert all(torch.equal(value, weights[name]) for name, value in module.state_dict().items())
+
+
+def test_a_method_of_a_model_in_double_precision_gets_its_own_type():
+    module = Noisy().double()
+    assert ps.encode(module.encode, ROWS).mean.shape == (300, 4)
+
+
+def test_the_evidence_of_a_noisy_model_is_that_of_its_evaluation():
+    torch.manual_seed(0)
+    decoder = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5)).double()
+    model = ps.wrap(Noisy().double(), decoder, likelihood="gaussian")
+    x = torch.from_numpy(ROWS[:20])
+    whole, again = (log_evidence(model, x, 5, 0) for _ in range(2))
+    torch.testing.assert_close(whole, again, rtol=0, atol=0)
+    torch.testing.assert_close(log_evidence(model, x[:1], 5, 0), whole[:1])
+
+
+def test_layers_are_those_before_an_activation_that_writes_in_place():
+    def build(inplace):
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Linear(6, 8), nn.ReLU(inplace=inplace), nn.Linear(8, 8), nn.Unflatten(1, (2, 4))
+        )
+
+    nets = [ps.wrap(_Split(build(flag))) for flag in (False, True)]
+    found = ps.compare(nets, ROWS, n_samples=100)
+    scores = {name: score[0] for name, score in found.average().matching().items() if name != "sampled"}
+    assert scores == pytest.approx(dict.fromkeys(scores, 1.0), abs=1e-6)
+
+
+class _Split(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x).unbind(1)
+
+
+def test_auto_goes_over_to_a_gaussian_when_an_output_is_no_probability():
+    model = ps.wrap(KINDS["pair"], lambda z: torch.relu(z @ torch.ones(4, 6)), shape=(6,))
+    assert model.likelihood == "bernoulli"  # at zeros nobody can tell
+    before = model.digest
+    assert model.decode(torch.full((2, 4), 3.0)).mean.max() > 1
+    assert model.likelihood == "gaussian"
+    assert [note for note in model.notes if "likelihood" in note] == [
+        "The decoder's outputs are not all in [0, 1]: the likelihood is gaussian."
+    ]
+    assert model.digest == before
+
+
+@pytest.mark.usefixtures("unannotated")
+@pytest.mark.parametrize("variance", [-1.0, 0.0, float("nan"), float("inf")])
+def test_a_variance_that_is_none_is_refused(variance):
+    with pytest.raises(InputError, match="variance must be positive"):
+        ps.wrap(KINDS["pair"], variance=variance)
+
+
+def test_what_means_nothing_is_refused_not_ignored():
+    model = ps.wrap(KINDS["pair"], lambda z: torch.sigmoid(z @ torch.ones(4, 6)), shape=6)
+    with pytest.raises(InputError, match="second is for functions"):
+        ps.encode(model, ROWS, second="variance")
+    with pytest.raises(InputError, match=r"a Bernoulli likelihood needs observations in \[0, 1\]"):
+        log_evidence(model, torch.from_numpy(ROWS), 5, 0)
+    split_reconstruction(ps.wrap(KINDS["pair"], lambda z: z @ torch.ones(4, 6)), ROWS)  # no shape given
+    module = _Split(nn.Linear(6, 8))
+    with pytest.raises(InputError, match="no layer named 'decoder/net'"):
+        ps.wrap(module, layers=["decoder/net"])
+    with pytest.raises(InputError, match="got _Split; wrap a model of another library"):
+        ps.report(module, ROWS, out="nowhere.html")

@@ -182,6 +182,10 @@ def _rows(representation: Representation, n_samples: int | None, seed: int) -> n
     available = representation.n_samples
     if available < 2:
         raise InputError("one sample has nothing to be told apart from; encode at least 2.")
+    if not isinstance(representation, Representation):
+        raise InputError(
+            f"representation must be a Representation, got {type(representation).__name__}; encode the model first."
+        )
     if n_samples is not None and n_samples < 2:
         raise InputError(f"n_samples must be at least 2, or None for all, got {n_samples}.")
     if n_samples is None or n_samples >= available:

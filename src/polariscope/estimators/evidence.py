@@ -12,6 +12,8 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
+from polariscope.models.inference import evaluating
+from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 from polariscope.models.protocol import AbstractModel
 
 
@@ -56,9 +58,25 @@ def log_evidence(
             f"a conditional prior gives log p(x|u), so auxiliary must hold the {model.n_auxiliary} values of "
             "u for each observation, got None; pass them."
         )
-    generator = torch.Generator(x.device).manual_seed(derive(seed, "evidence"))
-    noise = torch.randn((int(n_draws), model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
+    with evaluating(model):
+        return _weighted(model, model.place(x), int(n_draws), seed, auxiliary)
+
+
+def _weighted(
+    model: AbstractModel,
+    x: Float[Tensor, "sample *shape"],
+    n_draws: int,
+    seed: int,
+    auxiliary: Float[Tensor, "sample auxiliary"] | None,
+) -> Float[Tensor, " sample"]:
     q, prior = model.encode(x, auxiliary), model.prior.given(auxiliary)
+    generator = torch.Generator(x.device).manual_seed(derive(seed, "evidence"))
+    noise = torch.randn((n_draws, model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
+    if isinstance(model.decode(q.mean[:1]), BernoulliDistribution) and not ((x >= 0) & (x <= 1)).all():
+        raise InputError(
+            f"a Bernoulli likelihood needs observations in [0, 1], got {float(x.min()):.3g} to {float(x.max()):.3g}; "
+            "scale them, or wrap the model with a Gaussian likelihood."
+        )
     diagonal = model.is_diagonal
     scale = torch.exp(0.5 * q.log_variance) if diagonal else q.factor
     constant = model.n_latents * math.log(2 * math.pi) + q.log_determinant

@@ -44,9 +44,7 @@ def decoder_function(
         raise InputError(unknown("output", str(output), get_args(Output)))
     if isinstance(model, AbstractModel):
         if not model.has_decoder:
-            raise InputError(
-                "model must have a decoder, and this one has none: its objective trains an encoder only."
-            )
+            raise InputError("model must have a decoder, and this one has none.")
         return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
     if not callable(model):
         raise InputError(f"model must be a model or a function from latents to outputs, got {model!r}.")

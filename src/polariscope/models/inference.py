@@ -73,15 +73,18 @@ def chunks(n_rows: int, size: int) -> Iterator[slice]:
 
 @contextlib.contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Inside, a module is in evaluation mode, where the rows of a batch do not depend on each other."""
-    was_training = isinstance(model, nn.Module) and model.training
-    if was_training:
-        model.eval()
+    """Inside, a module and all in it are in evaluation mode, where the rows of a batch do not depend on each other.
+
+    Afterwards each part is in the mode it was in.
+    """
+    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
+    for part, _ in modes:
+        part.training = False
     try:
         yield
     finally:
-        if was_training:
-            model.train()
+        for part, mode in modes:
+            part.training = mode
 
 
 @contextlib.contextmanager
@@ -291,7 +294,7 @@ def choose_observations(
             f"model must have an encoder and a decoder, got {type(model).__name__}; wrap yours with polariscope.wrap."
         )
     dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
-    if tuple(dataset.shape) != model.shape:
+    if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
             f"the model was trained on observations of shape {model.shape}, got data of shape "
             f"{tuple(dataset.shape)}; use data like those it was trained on."

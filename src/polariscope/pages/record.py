@@ -218,8 +218,9 @@ def record_of_model(
         **_of_data(dataset),
         **_of_codes(representation, regime, has_rate=model.has_density),
         views=views(model, dataset, others, representation, regime, seed),
-        notes=(*getattr(model, "notes", ()), *regime.notes),
+        notes=tuple(dict.fromkeys((*getattr(model, "notes", ()), *regime.notes))),
         geometry=geometry,
+        decomposition=_decomposition(representation, seed) if model.has_density else None,
     )
 
 
@@ -229,11 +230,6 @@ def record_of_codes(
     """Compute the page that codes alone allow: types, distributions, dependence and the parts of the rate."""
     regime = diagnose(representation, alpha=alpha, seed=seed)
     has_rate = bool(np.min(representation.variance) > 0)
-    decomposition = None
-    if has_rate:
-        from polariscope.analysis.decomposition import decompose
-
-        decomposition = decompose(representation, seed=seed)
     factors = representation.factors
     sizes = () if factors is None else tuple(len(np.unique(column)) for column in factors.T)
     names = representation.factor_names or tuple(map(str, range(len(sizes))))
@@ -255,8 +251,14 @@ def record_of_codes(
         **_of_codes(representation, regime, has_rate=has_rate),
         views=None,
         notes=regime.notes,
-        decomposition=decomposition,
+        decomposition=_decomposition(representation, seed) if has_rate else None,
     )
+
+
+def _decomposition(representation: Representation, seed: int) -> Decomposition:
+    from polariscope.analysis.decomposition import decompose
+
+    return decompose(representation, seed=seed)
 
 
 def _of_data(dataset: AbstractDataset) -> dict[str, Any]:

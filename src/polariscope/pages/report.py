@@ -335,6 +335,11 @@ def _of_something_else(
         if data is None or out is None:
             raise InputError("the page of a model needs data to look at and a place to be written to (out).")
         return record_of_model(subject, data, **given), Path(out)
+    if not isinstance(subject, (str, Path, Representation)):
+        raise InputError(
+            f"report takes a run folder, a model, a Representation or a file of codes, got {type(subject).__name__}; "
+            "wrap a model of another library with polariscope.wrap."
+        )
     if "n_samples" in given or data is not None:
         raise InputError("of codes every row is used; leave data and n_samples out.")
     if isinstance(subject, (str, Path)):

@@ -37,6 +37,10 @@ def encode(
     :param second: (default "log_variance") what the second array of a pair that a function returns is; or "variance",
         "std".
     """
+    if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
+        raise InputError(
+            "second is for functions and modules of other libraries; a model knows what it returns."
+        )
     if isinstance(model, (str, Path)):
         return Run(model, data).representation(n_samples, seed, part, step)
     if step is not None:

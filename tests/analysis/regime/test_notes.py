@@ -133,7 +133,7 @@ def test_fewer_latents_in_use_than_factors_is_over_pruned():
     factors[:, 3] = 1  # does not vary
     noted = " ".join(diagnose(Representation(**polarised(), factors=factors)).notes)
     assert "Over-pruned: 2 latents" in noted
-    assert "3 factors that vary" in noted
+    assert "3 varying factors" in noted
     assert diagnose(Representation(**polarised(), factors=factors[:, 2:])).notes == ()
 
 

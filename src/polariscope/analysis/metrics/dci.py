@@ -135,7 +135,7 @@ def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
     if not names:
         return []
     return [
-        f"No better than a constant is the prediction of {', '.join(names)}: noise table among the latents."
+        f"No better than a constant is the prediction of {', '.join(names)}: noise shared among the latents."
     ]
 
 

@@ -156,7 +156,7 @@ def _about_pruning(representation: Representation, posterior: RelativePosterior)
     if n_in_use < n_factors:
         yield (
             f"Over-pruned: {n_in_use} latents with a mean posterior variance below 0.8 of the prior's, for "
-            f"{n_factors} factors that vary (zietlow2022 §4.3.4 discards such runs)."
+            f"{n_factors} varying factor{'s' if n_factors > 1 else ''} (zietlow2022 §4.3.4 discards such runs)."
         )
 
 

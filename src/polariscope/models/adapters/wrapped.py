@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ class WrappedModel(AbstractModel):
         *,
         likelihood: str = "auto",
         variance: float = 1.0,
-        shape: Sequence[int] | None = None,
+        shape: Sequence[int] | int | None = None,
         second: str = "log_variance",
         prior: Any = "isotropic",
         layers: Sequence[str] | None = None,
@@ -67,12 +68,22 @@ class WrappedModel(AbstractModel):
         for part, given in (("encoder", encoder), ("decoder", decoder)):
             if given is not None and not callable(given):
                 raise InputError(f"{part} must be a module or a function, got {type(given).__name__}.")
+        if not (variance > 0 and math.isfinite(variance)):
+            raise InputError(f"variance must be positive, got {variance}.")
         self.encoder, self.decoder = encoder, decoder
+        # A method belongs to a module, whose device, type and mode count as if it had been given.
+        self.owners = nn.ModuleList(
+            owner
+            for part in (encoder, decoder)
+            if isinstance(owner := getattr(part, "__self__", None), nn.Module)
+        )
         self.likelihood, self.variance, self.second = likelihood, float(variance), second
+        self._asked = likelihood
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self.notes: list[str] = []
-        self._shape: tuple[int, ...] = () if shape is None else tuple(int(size) for size in shape)
+        sizes = () if shape is None else (shape,) if isinstance(shape, int) else shape
+        self._shape: tuple[int, ...] = tuple(int(size) for size in sizes)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
         self._prior: AbstractPriorModule | None = None
@@ -116,7 +127,7 @@ class WrappedModel(AbstractModel):
     @property
     def digest(self) -> str:
         """Hash of the weights and of what is known of the functions: their source or, without one, their name."""
-        settings = [self.likelihood, self.variance, self.second, list(self._shape), str(self._recipe)]
+        settings = [self._asked, self.variance, self.second, str(self._recipe)]
         sources = [_source(part) for part in (self.encoder, self.decoder)]
         return files.digest([settings, sources, files.digest_tensors(self.state_dict())])
 
@@ -157,13 +168,8 @@ class WrappedModel(AbstractModel):
         return self._distribution(outputs)
 
     def _distribution(self, outputs: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
-        if self.likelihood == "auto":
-            in_unit_interval = bool((outputs >= 0).all() and (outputs <= 1).all())
-            self.likelihood = "bernoulli" if in_unit_interval else "gaussian"
-            what = (
-                "in [0, 1], so they are taken as probabilities" if in_unit_interval else "not all in [0, 1]"
-            )
-            self.notes.append(f"The decoder's outputs are {what}: the likelihood is {self.likelihood}.")
+        if self._asked == "auto":
+            self._choose_likelihood(bool((outputs >= 0).all() and (outputs <= 1).all()))
         if self.likelihood == "gaussian":
             return GaussianDistribution(outputs, torch.log(torch.full_like(outputs[:1], self.variance)).max())
         if self.likelihood == "bernoulli-logits":
@@ -175,6 +181,17 @@ class WrappedModel(AbstractModel):
                 "else 'gaussian'."
             )
         return BernoulliDistribution(to_logits(outputs))
+
+    def _choose_likelihood(self, in_unit_interval: bool) -> None:
+        """Probabilities until an output says otherwise; what was chosen is noted."""
+        chosen = "bernoulli" if in_unit_interval and self.likelihood != "gaussian" else "gaussian"
+        if chosen != self.likelihood:
+            self.likelihood = chosen
+            what = (
+                "in [0, 1], so they are taken as probabilities" if in_unit_interval else "not all in [0, 1]"
+            )
+            kept = [note for note in self.notes if not note.startswith("The decoder's outputs")]
+            self.notes = [*kept, f"The decoder's outputs are {what}: the likelihood is {chosen}."]
 
     def activations(
         self,
@@ -215,17 +232,16 @@ class WrappedModel(AbstractModel):
         }
 
     def _check_layers(self) -> None:
-        known = [
-            name
+        full = [
+            f"{part}/{name}"
             for part in ("encoder", "decoder")
             if isinstance(module := getattr(self, part), nn.Module)
             for name, _ in module.named_modules()
             if name
         ]
         for name in self.layers or ():
-            check_word(
-                "layer", name.partition("/")[2] if name.startswith(("encoder/", "decoder/")) else name, known
-            )
+            is_full = name.startswith(("encoder/", "decoder/"))
+            check_word("layer", name, full if is_full else {known.partition("/")[2] for known in full})
 
     @contextlib.contextmanager
     def _listening(self, part: str) -> Iterator[list[tuple[str, Tensor]]]:
@@ -239,7 +255,7 @@ class WrappedModel(AbstractModel):
             if isinstance(output, Tensor) and output.ndim > 1:
                 counts[name] = counts.get(name, 0) + 1
                 label = name if counts[name] == 1 else f"{name} ({counts[name]})"
-                heard.append((f"{part}/{label}", output))
+                heard.append((f"{part}/{label}", output.clone()))  # the next layer may write into it
 
         hooks = [
             module.register_forward_hook(lambda _, __, output, name=name: listen(name, output))
@@ -266,8 +282,10 @@ def _source(part: Any) -> str:
     """What is known of a function without running it."""
     if part is None or isinstance(part, nn.Module):
         return repr(part)
+    cells = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
+    plain = repr([value for value in cells if isinstance(value, int | float | str)])
     try:
-        return hashlib.sha256(inspect.getsource(part).encode()).hexdigest()
+        return hashlib.sha256((inspect.getsource(part) + plain).encode()).hexdigest()
     except (OSError, TypeError):
         return getattr(part, "__qualname__", type(part).__name__)
 
