@@ -18,6 +18,7 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.storage.documents import DamagedError, read_settings
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.storage.inspection import inspect_folder
+from polariscope.storage.search import SearchFolder
 
 SETTINGS = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
 TRAIN = """
@@ -210,7 +211,8 @@ def test_an_unreadable_model_is_named_alone_and_the_checkpoints_can_still_be_use
     assert damaged == [file]
     run = ps.open_run(copy)
     assert run.steps == [15, 20]
-    assert "15" in repr(run) or run.regime(n_samples=50, step=15).n_samples == 50
+    assert run.regime(n_samples=50, step=15).n_samples == 50
+    assert "20 steps (20 done)" in repr(run)
     with pytest.raises(PolariscopeError, match=r"model\.safetensors is damaged"):
         run.model()
 
@@ -250,3 +252,38 @@ def test_another_process_that_trains_is_named(copy: Path) -> None:
         ps.open_run(copy).model()
     with pytest.raises(PolariscopeError, match="the run was interrupted"):
         ps.open_run(copy).model()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting needs root")
+def test_a_damaged_artefact_on_a_read_only_disk_is_computed_again_and_shown(
+    copy: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = ps.open_run(copy).regime(n_samples=100)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        run = shutil.copytree(copy, disk / "run")
+        (regime,) = run.glob("regime-*.json")
+        regime.write_text(regime.read_text().replace('"alpha": 0.1', '"alpha": 0.3'))
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        opened = ps.open_run(run)
+        assert opened.regime(n_samples=100) == expected
+        assert "is damaged" in caplog.text
+        assert "kept as" not in caplog.text  # it could not be set aside
+        assert "could not be kept beside the run" in caplog.text
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_leftovers_among_the_models_of_a_search_are_named(tmp_path: Path) -> None:
+    seed = SearchFolder(tmp_path).seed(0)
+    seed.check_recipe({"data": "d"})
+    left = seed.path / f".n-005.abc{files.PART}"
+    left.mkdir()
+    states = {finding.path: finding.state for finding in inspect_folder(tmp_path)}
+    assert states[left] == "leftover"
