@@ -8,6 +8,9 @@ import jaxtyping
 import pytest
 import torch
 
+from polariscope.cli.flags import Flags
+from polariscope.core.errors import PYTHON, InputError
+
 
 @pytest.fixture
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +25,30 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+class _EveryFlag(frozenset):  # type: ignore[type-arg]
+    """Flags of a command that has them all."""
+
+    def __contains__(self, flag: object) -> bool:
+        return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def errors_in_both_spellings() -> Iterator[None]:
+    """Every error that any test meets is worded for Python and for the command line."""
+    typed = Flags(())
+    typed.flags = typed.advised = _EveryFlag()
+    init = InputError.__init__
+
+    def checked(self: InputError, *args: object, **parts: object) -> None:
+        init(self, *args, **parts)  # type: ignore[arg-type, misc]
+        for message in (self.worded(PYTHON), self.worded(typed)):
+            assert message.endswith((".", "?", "!")), message
+            assert not any(
+                piece in message for piece in ("Argument(", "Either(", "Call object", "; ;", "..")
+            ), message
+
+    InputError.__init__ = checked  # type: ignore[method-assign, assignment]
+    yield
+    InputError.__init__ = init  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ class Part:
 
     def __post_init__(self) -> None:
         if self.name == "refused":
-            raise InputError("name must not be 'refused'.")
+            raise InputError("name", "not be 'refused'")
 
 
 @dataclasses.dataclass(frozen=True)

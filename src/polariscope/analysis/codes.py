@@ -33,13 +33,16 @@ def codes_from_arrays(
     known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names", "factor_kinds", "ids"}
     if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
         found = ", ".join(sorted(arrays)) or "nothing"
-        raise InputError(f"{where} must hold 'mean' and 'variance' (or 'log_variance'), got {found}.")
+        raise InputError(where, "hold 'mean' and 'variance' (or 'log_variance')", got=found)
     if {"variance", "log_variance"} <= set(arrays):
-        raise InputError(f"{where} hold both 'variance' and 'log_variance'; keep one of them.")
+        raise InputError(
+            problem=f"{where} hold both 'variance' and 'log_variance'", remedy="keep one of them"
+        )
     unknown_names = sorted(set(arrays) - known)
     if unknown_names:
         raise InputError(
-            f"{where} hold {unknown_names[0]!r}, which is not read; known are {', '.join(sorted(known))}."
+            problem=f"{where} hold {unknown_names[0]!r}, which is not read",
+            remedy=f"known are {', '.join(sorted(known))}",
         )
     fields: dict[str, Any] = {}
     numbers = (
@@ -55,20 +58,22 @@ def codes_from_arrays(
     for name in numbers:
         if name in arrays:
             if not np.issubdtype(arrays[name].dtype, np.number) or np.iscomplexobj(arrays[name]):
-                raise InputError(f"{name} must be numbers, got {arrays[name].dtype}.")
+                raise InputError(name, "be numbers", got=arrays[name].dtype)
             fields[name] = arrays[name].astype(np.result_type(arrays[name].dtype, np.float32), copy=False)
     if "log_variance" in fields:
         log_variance = fields.pop("log_variance")
         if log_variance.size and np.max(log_variance) > 60:
             raise InputError(
-                f"log_variance reaches {np.max(log_variance):.3g}, a variance beyond all scale; was it a variance?"
+                problem=f"the log-variance reaches {np.max(log_variance):.3g}, a variance beyond all scale",
+                remedy="was it a variance?",
             )
         fields["variance"] = np.exp(log_variance)
     probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
     if "sampled" not in fields:
         if "covariance" in fields:
             raise InputError(
-                f"{where} hold 'covariance' without 'sampled'; draw z ~ N(mean, covariance) and add it."
+                problem=f"{where} hold 'covariance' without 'sampled'",
+                remedy="draw z ~ N(mean, covariance) and add it",
             )
         fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)
         fields["sampled_was_drawn"] = True

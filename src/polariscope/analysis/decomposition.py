@@ -129,8 +129,12 @@ def decompose(
     )
     if variance.min() <= 0:
         raise InputError(
-            "variance must be positive: a posterior that is a point has no density, and its mutual information is "
-            "log N whatever it encodes; decompose a model whose posterior is 'diagonal' or 'full'."
+            "variance",
+            (
+                "be positive: a posterior that is a point has no density, and its mutual information "
+                "is log N whatever it encodes"
+            ),
+            remedy="decompose a model whose posterior is 'diagonal' or 'full'",
         )
     centre = mean.mean(axis=0)
     mean, z = mean - centre, z - centre  # the products below lose the digits that a common offset takes
@@ -181,13 +185,16 @@ def decompose(
 def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:
     available = representation.n_samples
     if available < 2:
-        raise InputError("one sample has nothing to be told apart from; encode at least 2.")
+        raise InputError(problem="one sample has nothing to be told apart from", remedy="encode at least 2")
     if not isinstance(representation, Representation):
         raise InputError(
-            f"representation must be a Representation, got {type(representation).__name__}; encode the model first."
+            "representation",
+            "be a Representation",
+            got=type(representation).__name__,
+            remedy="encode the model first",
         )
     if n_samples is not None and n_samples < 2:
-        raise InputError(f"n_samples must be at least 2, or None for all, got {n_samples}.")
+        raise InputError("n_samples", "be at least 2, or None for all", got=n_samples)
     if n_samples is None or n_samples >= available:
         return np.arange(available)
     return np.sort(generator(seed, "decompose").choice(available, size=n_samples, replace=False))
@@ -203,8 +210,9 @@ def _factor(
         return np.linalg.cholesky(representation.covariance[chosen].astype(np.float64))
     except np.linalg.LinAlgError:
         raise InputError(
-            "covariance must be positive definite for every sample, which rounding may spoil where a variance is "
-            "tiny; encode the model in float64."
+            "covariance",
+            ("be positive definite for every sample, which rounding may spoil where a variance is tiny"),
+            remedy="encode the model in float64",
         ) from None
 
 

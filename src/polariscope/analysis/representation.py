@@ -66,67 +66,84 @@ class Representation:
             refuse_masked(getattr(self, name), name)
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
-            raise InputError(f"mean must have shape (sample, latent) with at least one of each, got {shape}.")
+            raise InputError("mean", "have shape (sample, latent) with at least one of each", got=shape)
         for name in ("variance", "sampled", "rate"):
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
                 raise InputError(
-                    f"mean and {name} must have the same shape, got {shape} and {np.shape(array)}; "
-                    "encode both with the same model."
+                    f"mean and {name}",
+                    "have the same shape",
+                    got=f"{shape} and {np.shape(array)}",
+                    remedy="encode both with the same model",
                 )
         if self.covariance is not None and np.shape(self.covariance) != (*shape, shape[1]):
             raise InputError(
-                f"covariance must have shape (sample, latent, latent), that is {(*shape, shape[1])}, "
-                f"got {np.shape(self.covariance)}."
+                "covariance",
+                f"have shape (sample, latent, latent), that is {(*shape, shape[1])}",
+                got=np.shape(self.covariance),
             )
         for name in ("prior_mean", "prior_variance"):
             array = getattr(self, name)
             if array is not None and np.shape(array) not in (shape, shape[1:]):
                 raise InputError(
-                    f"{name} must have shape (latent,) or (sample, latent), that is {shape[1:]} or {shape}, "
-                    f"got {np.shape(array)}."
+                    name,
+                    f"have shape (latent,) or (sample, latent), that is {shape[1:]} or {shape}",
+                    got=np.shape(array),
                 )
         for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate", "covariance"):
             array = getattr(self, name)
             if array is not None and not np.isfinite(array).all():
                 count = int(np.size(array) - np.isfinite(array).sum())
                 raise InputError(
-                    f"{name} must be finite, got {count} NaN or infinite of {np.size(array)} values; "
-                    "the model may have diverged."
+                    name,
+                    "be finite",
+                    got=f"{count} NaN or infinite of {np.size(array)} values",
+                    remedy="the model may have diverged",
                 )
         if self.covariance is not None and not np.allclose(
             np.diagonal(self.covariance, axis1=1, axis2=2), self.variance, rtol=1e-3, atol=0
         ):
-            raise InputError("variance must be the diagonal of covariance; encode both with the same model.")
+            raise InputError(
+                "variance", "be the diagonal of covariance", remedy="encode both with the same model"
+            )
         if self.variance.min() < 0:
             raise InputError(
-                f"variance must not be negative, got a minimum of {self.variance.min():.3g}; "
-                "this looks like a log-variance: pass np.exp(log_variance)."
+                "variance",
+                "not be negative",
+                got=f"a minimum of {self.variance.min():.3g}",
+                remedy="this looks like a log-variance: pass np.exp(log_variance)",
             )
         if self.prior_variance is not None and np.min(self.prior_variance) <= 0:
             raise InputError(
-                f"prior_variance must be positive, got a minimum of {np.min(self.prior_variance):.3g}."
+                "prior_variance", "be positive", got=f"a minimum of {np.min(self.prior_variance):.3g}"
             )
         if self.factors is not None and len(self.factors) != shape[0]:
             raise InputError(
-                f"factors must have a row for each of the {shape[0]} samples, got {len(self.factors)}."
+                "factors", f"have a row for each of the {shape[0]} samples", got=len(self.factors)
             )
         if self.factors is not None and self.factor_names and self.factors.shape[1] != len(self.factor_names):
             raise InputError(
-                f"factor_names must have a name for each of the {self.factors.shape[1]} factors, "
-                f"got {len(self.factor_names)}."
+                "factor_names",
+                f"have a name for each of the {self.factors.shape[1]} factors",
+                got=len(self.factor_names),
             )
         if self.factor_kinds and (self.factors is None or self.factors.shape[1] != len(self.factor_kinds)):
             raise InputError(
-                f"factor_kinds must have a kind for each factor, got {len(self.factor_kinds)} kinds for "
-                f"{0 if self.factors is None else self.factors.shape[1]} factors."
+                "factor_kinds",
+                "have a kind for each factor",
+                got=(
+                    f"{len(self.factor_kinds)} kinds for "
+                    f"{(0 if self.factors is None else self.factors.shape[1])} factors"
+                ),
             )
         for kind in self.factor_kinds:
             if kind not in get_args(FactorKind):
-                raise InputError(unknown("kind of factor", str(kind), get_args(FactorKind)))
+                raise unknown("kind of factor", str(kind), get_args(FactorKind))
         if self.ids is not None and np.shape(self.ids) != shape[:1]:
             raise InputError(
-                f"ids must identify each of the {shape[0]} samples, got an array of shape {np.shape(self.ids)}."
+                "ids",
+                f"identify each of the {shape[0]} samples",
+                got=f"an array of shape {np.shape(self.ids)}",
             )
 
     @property
@@ -166,14 +183,21 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
         remedy = "encode the same samples, in the same order, with each model."
         if len(array) != len(first):
             raise InputError(
-                f"{first_name} and {name} must be of the same samples, got {len(first)} and {len(array)}; {remedy}"
+                f"{first_name} and {name}",
+                "be of the same samples",
+                got=f"{len(first)} and {len(array)}",
+                remedy=f"{remedy}",
             )
         differs = np.array([one != other for one, other in zip(first.tolist(), array.tolist(), strict=True)])
         if differs.any():
             row = int(differs.argmax())
             raise InputError(
-                f"{first_name} and {name} must be of the same samples, but {int(differs.sum())} of {len(first)} ids "
-                f"differ, first in row {row}: {first[row]} and {array[row]}; {remedy}"
+                f"{first_name} and {name}",
+                (
+                    f"be of the same samples, but {int(differs.sum())} of {len(first)} ids differ, first "
+                    f"in row {row}: {first[row]} and {array[row]}"
+                ),
+                remedy=f"{remedy}",
             )
 
 

@@ -49,9 +49,9 @@ class Scores:
 
     def __getitem__(self, name: str) -> Score:
         if name in self.not_applicable:
-            raise InputError(f"metric {name!r} does not apply here: {self.not_applicable[name]}")
+            raise InputError(problem=f"metric {name!r} does not apply here: {self.not_applicable[name]}")
         if name not in self.scores:
-            raise InputError(unknown("score", name, self.scores))
+            raise unknown("score", name, self.scores)
         return self.scores[name]
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Scores:
         """These scores and those of an earlier call with the same settings, which has to be so."""
         changed = self.differences(earlier)
         if changed:
-            raise InputError(f"earlier must have the same settings, but differs: {'; '.join(changed)}.")
+            raise InputError("earlier", f"have the same settings, but differs: {'; '.join(changed)}")
         refused = {**earlier.not_applicable, **self.not_applicable}
         scores = {**earlier.scores, **self.scores}
         return dataclasses.replace(
@@ -164,7 +164,7 @@ def score(
     dict_keys(['mig:chen'])
     """
     if source not in get_args(Source):
-        raise InputError(unknown("source", source, get_args(Source)))
+        raise unknown("source", source, get_args(Source))
     plan = _plan(metrics, options)
     arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
     made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
@@ -228,13 +228,13 @@ def _plan(
         given = {**(options or {}).get(name, {}), **({"variant": variant} if colon else {})}
         plan[word] = name, check_options(f"metric {name!r}", family[name], given)
     if not plan:
-        raise InputError("metrics must name at least one metric, or be 'all', got none.")
+        raise InputError("metrics", "name at least one metric, or be 'all'", got="none")
     scored = {name for name, _ in plan.values()}
     for name in options or {}:
         if name not in scored:
             family[name]  # refuses unknown names
             raise InputError(
-                f"options of {name!r} were given, but the metrics are {', '.join(sorted(scored))}."
+                problem=f"options of {name!r} were given, but the metrics are {', '.join(sorted(scored))}"
             )
     return plan
 
@@ -258,12 +258,16 @@ def _arrays(
     if not isinstance(given, Representation):
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__array__"):
             raise InputError(
-                f"representation must be a Representation or an array (sample, latent), got {type(given).__name__}; "
-                "encode a run with polariscope.encode(run)."
+                "representation",
+                "be a Representation or an array (sample, latent)",
+                got=type(given).__name__,
+                remedy="encode a run with polariscope.encode(run)",
             )
         return _Arrays(given, None, factors, tuple(factor_names), factor_kinds, None)
     if factors is not None or factor_names:
-        raise InputError("factors must be left out with a Representation, which has its own; set them there.")
+        raise InputError(
+            "factors", "be left out with a Representation, which has its own", remedy="set them there"
+        )
     codes = given.mean if source == "mean" else given.sampled
     kinds = factor_kinds if factor_kinds is not None else given.factor_kinds or None
     return _Arrays(codes, given.variance, given.factors, given.factor_names, kinds, given)
@@ -297,7 +301,7 @@ class _Pass:
         except InputError as error:
             if needs_factors or arrays.representation is None:  # the caller gave them
                 raise
-            self.with_factors, self.reason = None, str(error)
+            self.with_factors, self.refusal = None, error
 
     @property
     def fingerprint(self) -> str:
@@ -320,7 +324,7 @@ class _Pass:
         names = named(self.arrays.factor_names, factors.shape[1])
         if len(names) != factors.shape[1]:
             raise InputError(
-                f"factor_names must name each of the {factors.shape[1]} factors, got {len(names)} names."
+                "factor_names", f"name each of the {factors.shape[1]} factors", got=f"{len(names)} names"
             )
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
@@ -329,7 +333,7 @@ class _Pass:
         if kinds is not None:
             if len(kinds) != len(names):
                 raise InputError(
-                    f"factor_kinds must name a kind for each of the {len(names)} factors, got {len(kinds)}."
+                    "factor_kinds", f"name a kind for each of the {len(names)} factors", got=len(kinds)
                 )
             kinds = [kind for kind, kept in zip(kinds, varies, strict=True) if kept]
         self.names = tuple(name for name, kept in zip(names, varies, strict=True) if kept)
@@ -343,13 +347,13 @@ class _Pass:
         needs = family.traits(name)["needs"]
         if "models" in needs:
             raise InputError(
-                f"it compares several models, and this is one; in Python, polariscope.metrics[{name!r}] takes a list "
-                "of the codes of each."
+                problem="it compares several models, and this is one",
+                remedy=f"in Python, polariscope.metrics[{name!r}] takes a list of the codes of each",
             )
         if "factors" not in needs:
             return family[name].of(self.without_factors, **options)
         if self.with_factors is None:
-            raise InputError(self.reason)
+            raise self.refusal
         return family[name].of(self.with_factors, **options)
 
 

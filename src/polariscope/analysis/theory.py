@@ -116,33 +116,40 @@ def linear_vae(
 
 def _check(n_latents: int, values: Float[np.ndarray, " feature"], beta: float, gamma: float | None) -> None:
     if n_latents < 1:
-        raise InputError(f"n_latents must be at least 1, got {n_latents}.")
+        raise InputError("n_latents", "be at least 1", got=n_latents)
     if len(values) == 0 or not np.isfinite(values).all() or values[-1] < 0:
         raise InputError(
-            f"eigenvalues must be finite and not negative, one for each feature, got {values.tolist()}; they are "
-            "the eigenvalues of a covariance: np.linalg.eigvalsh(np.cov(x.T))."
+            "eigenvalues",
+            "be finite and not negative, one for each feature",
+            got=values.tolist(),
+            remedy="they are the eigenvalues of a covariance: np.linalg.eigvalsh(np.cov(x.T))",
         )
     _check_noise(beta, gamma)
 
 
 def _check_noise(beta: float, gamma: float | None) -> None:
     if not (beta > 0 and math.isfinite(beta)):
-        raise InputError(f"beta must be positive, got {beta}; 1 is the VAE.")
+        raise InputError("beta", "be positive", got=beta, remedy="1 is the VAE")
     if gamma is None:
         if beta != 1:
             raise InputError(
-                f"gamma is learned in closed form for beta = 1 only, got beta = {beta}; give gamma."
+                problem="gamma is learned in closed form for beta = 1 only",
+                got=f"beta = {beta}",
+                remedy="give gamma",
             )
     elif not (gamma > 0 and math.isfinite(gamma)):
-        raise InputError(f"gamma must be positive, got {gamma}; it is the variance of the decoder.")
+        raise InputError("gamma", "be positive", got=gamma, remedy="it is the variance of the decoder")
 
 
 def _learned(values: Float[np.ndarray, " feature"], rest: Float[np.ndarray, " rest"]) -> float:
     if len(rest) == 0 or rest.sum() == 0:
         raise InputError(
-            f"a learned gamma goes to 0 when nothing that varies is discarded, got {len(values)} eigenvalues, of "
-            f"which {int((values > 0).sum())} are positive, and {len(values) - len(rest)} kept; give gamma or fewer "
-            "latents."
+            problem="a learned gamma goes to 0 when nothing that varies is discarded",
+            got=(
+                f"{len(values)} eigenvalues, of which {int((values > 0).sum())} are positive, and "
+                f"{len(values) - len(rest)} kept"
+            ),
+            remedy="give gamma or fewer latents",
         )
     return float(rest.mean())
 
@@ -193,17 +200,19 @@ def linear_posterior(
     array([0.0244, 0.0909])
     """
     if W.ndim != 2 or 0 in W.shape:
-        raise InputError(f"W must have shape (feature, latent) with at least one of each, got {W.shape}.")
+        raise InputError("W", "have shape (feature, latent) with at least one of each", got=W.shape)
     _check_noise(beta, gamma)
     W = W.astype(np.float64)
     n_latents = W.shape[1]
     prior = np.ones(n_latents) if prior_variance is None else prior_variance.astype(np.float64)
     if prior.shape != (n_latents,) or not (np.isfinite(prior).all() and prior.min() > 0):
         raise InputError(
-            f"prior_variance must be positive, one number for each of the {n_latents} latents, got {prior.tolist()}."
+            "prior_variance",
+            f"be positive, one number for each of the {n_latents} latents",
+            got=prior.tolist(),
         )
     if covariance not in ("diagonal", "full"):
-        raise InputError(f"covariance must be 'diagonal' or 'full', got {covariance!r}.")
+        raise InputError("covariance", "be 'diagonal' or 'full'", got=f"{covariance!r}")
     used = W.T @ W / (beta * gamma)
     precision = used + np.diag(1 / prior)
     return LinearPosterior(
@@ -234,8 +243,9 @@ def conditional_prior(
     """
     if not len(mean) == len(variance) == len(auxiliary) or mean.shape != variance.shape:
         raise InputError(
-            "mean, variance and auxiliary must describe the same samples, got shapes "
-            f"{mean.shape}, {variance.shape} and {auxiliary.shape}."
+            "mean, variance and auxiliary",
+            "describe the same samples",
+            got=f"shapes {mean.shape}, {variance.shape} and {auxiliary.shape}",
         )
     _, group, counts = np.unique(auxiliary, axis=0, return_inverse=True, return_counts=True)
     group = group.ravel()

@@ -57,6 +57,10 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _in_words(error: Exception, words: list[str]) -> str:
+    if isinstance(error, InputError):
+        from polariscope.cli.app import spelling_of
+
+        return error.worded(spelling_of(words))
     if isinstance(error, PolariscopeError | OSError):
         return str(error)
     again = _command(["--debug", *words])

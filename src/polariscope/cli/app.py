@@ -12,9 +12,10 @@ from typer.core import TyperGroup
 
 from polariscope import __version__
 from polariscope.cli import StoppedError
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
+    from polariscope.cli.flags import Flags
     from polariscope.runs.run import Run
 
 
@@ -72,6 +73,23 @@ def make_app(words: Sequence[str]) -> typer.Typer:
     return app
 
 
+def spelling_of(words: Sequence[str]) -> Flags:
+    """How arguments are written by who typed these words: the flags of the command that was called."""
+    from polariscope.cli.flags import Flags
+
+    return Flags(_flags(words), advised=_flags(["train"]))
+
+
+def _flags(words: Sequence[str]) -> set[str]:
+    """The flags of the command that is called, those of concepts included."""
+    command: Any = typer.main.get_command(make_app(words))
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    own = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
+    groups = command.groups() if hasattr(command, "groups") else ()
+    return own | {"--help"} | {flag for group in groups for flag in group.flags}
+
+
 def _group(data: Any) -> typer.Typer:
     """The commands about datasets."""
     group = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
@@ -114,21 +132,25 @@ Step = Annotated[
 
 def open_target(target: Path, samples: int | None, step: int | None) -> Run | None:
     """The run in a folder; None for a file, of which options that mean nothing to it are refused."""
-    from polariscope.cli.console import quoted
-
     if target.is_dir():
         from polariscope.runs.run import Run
 
         return Run(target)
     if not target.exists():
         raise InputError(
-            f"there is no run and no file at {target}; "
-            f"train a model with 'polariscope train DATA --out {quoted(target)}'."
+            problem=f"there is no run and no file at {target}",
+            remedy=("train a model with ", Call("train", "data", out=str(target))),
         )
     if samples is not None:
-        raise InputError(f"--samples is for runs; of a file like {target} every row is used. Leave it out.")
+        raise InputError(
+            problem=(Argument("samples"), " is for runs"),
+            remedy=f"of a file like {target} every row is used. Leave it out",
+        )
     if step is not None:
-        raise InputError(f"--step is for runs; a file like {target} has no checkpoints. Leave it out.")
+        raise InputError(
+            problem=(Argument("step"), " is for runs"),
+            remedy=f"a file like {target} has no checkpoints. Leave it out",
+        )
     return None
 
 

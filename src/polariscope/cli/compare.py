@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polariscope.cli.app import Step, say_kept
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -54,11 +54,12 @@ def compare(
     from polariscope.runs.run import Run
 
     if out is not None and out.exists() and not out.is_dir():
-        raise InputError(f"--out must be a folder, got the file {out}.")
+        raise InputError("out", "be a folder", got=f"the file {out}")
     missing = [run for run in runs if not run.exists()]
     if missing:
         raise InputError(
-            f"there is no run at {missing[0]}; train one with 'polariscope train DATA --out RUN'."
+            problem=f"there is no run at {missing[0]}",
+            remedy=("train one with ", Call("train", "data", out=str(missing[0]))),
         )
 
     def news(message: str) -> None:
@@ -67,21 +68,25 @@ def compare(
     options = read_settings(open_family("similarity"), settings or ())
     for name in options:
         if name != measure:
-            raise InputError(f"--set {name}.… is for the measure {name}, and --measure is {measure}.")
+            raise InputError(
+                problem=(
+                    Argument("set", f"{name}.…"),
+                    f" is for the measure {name}, and ",
+                    Argument("measure"),
+                    f" is {measure}",
+                )
+            )
     first, others = Run(runs[0]), runs[1:]
-    try:
-        comparison = first.comparison(
-            others,
-            measure,
-            samples,
-            seed,
-            checkpoints=checkpoints,
-            step=step,
-            progress=news,
-            **options.get(measure, {}),
-        )
-    except InputError as error:
-        raise InputError(_as_typed(str(error))) from None
+    comparison = first.comparison(
+        others,
+        measure,
+        samples,
+        seed,
+        checkpoints=checkpoints,
+        step=step,
+        progress=news,
+        **options.get(measure, {}),
+    )
     maps = comparison.maps()
     for number, found in enumerate(maps):
         printer().print(Text("\n" if number else "") + coloured(thinned(found)), soft_wrap=True)
@@ -94,15 +99,6 @@ def compare(
         say(f"Written: {record}, {picture}")
     say_kept(first)
     say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
-
-
-def _as_typed(message: str) -> str:
-    """A message whose remedy can be typed, not given to a function."""
-    from polariscope.runs.compare import GIVE_DATA, KEEP_ALL
-
-    return message.replace(KEEP_ALL, "--keep-checkpoints all").replace(
-        GIVE_DATA, "compare runs of the same data"
-    )
 
 
 def coloured(found: HeatMap) -> Text:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, in_flag_spelling, share_out
-from polariscope.core.errors import InputError
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -36,10 +36,7 @@ def open_source(source: str, options: dict[str, Any]) -> AbstractDataset:
     """The dataset that a source names, with options as the command line has them."""
     from polariscope.data.sources import parse_source
 
-    try:
-        return parse_source(source, options)
-    except InputError as error:
-        raise InputError(in_flag_spelling(str(error), dataset_group(source).options)) from None
+    return parse_source(source, options)
 
 
 def _open(context: typer.Context, source: str, own: tuple[str, ...] = ()) -> AbstractDataset:
@@ -109,7 +106,8 @@ def preview(
         say(f"{plural(drawn, 'image')} of {data.name} in {target}")
     elif out is not None:
         raise InputError(
-            f"--out is for images, and {data.name} holds flat rows; leave it out to see a table."
+            problem=(Argument("out"), f" is for images, and {data.name} holds flat rows"),
+            remedy="leave it out to see a table",
         )
     else:
         printer().print(statistics_table(data, samples, seed))

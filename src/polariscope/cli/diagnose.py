@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
-from polariscope.cli.flags import in_flag_spelling
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,12 +43,9 @@ def diagnose(
     from polariscope.core import files
 
     if json is not None and json.is_dir():
-        raise InputError(f"--json must be a file, got the folder {json}.")
+        raise InputError("json", "be a file", got=f"the folder {json}")
     run = open_target(target, samples, step)
-    try:
-        regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose)
-    except InputError as error:
-        raise InputError(in_flag_spelling(str(error), ("alpha",))) from None
+    regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose)
     print_regime(regime)
     parts: dict[str, Any] = {}
     if decomposition is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def list_family(
         printer().print(overview)
         return
     if family not in FAMILIES:
-        raise InputError(unknown("family", family, FAMILIES))
+        raise unknown("family", family, FAMILIES)
     members = open_family(family)
     if name is not None:
         explain_member(members, name, flags=family not in IN_PYTHON)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
 from polariscope.core.options import Option, check_options, options_of, show
 from polariscope.core.registry import Family
 
@@ -56,6 +56,57 @@ def spelling(name: str) -> str:
     ('--learning-rate', '--latents')
     """
     return "--latents" if name == "n_latents" else "--" + name.replace("_", "-")
+
+
+class Flags(Spelling):
+    """How the command line writes arguments: ``--net mlp``.
+
+    An argument that the called command has no flag for, as an array in a file, is spelled as it is.
+
+    :param flags: The flags of the command that was called.
+    :param advised: Flags of other commands that advice may speak of: "train with ``--keep-checkpoints all``".
+    """
+
+    def __init__(self, flags: Iterable[str], advised: Iterable[str] = ()) -> None:
+        self.flags = frozenset(flags)
+        self.advised = self.flags | frozenset(advised)
+
+    def name(self, name: str) -> str:
+        """The flag, where there is one.
+
+        >>> Flags(["--alpha"]).name("alpha"), Flags(["--alpha"]).name("variance")
+        ('--alpha', 'variance')
+        """
+        return next((flag for flag in _forms(name) if flag in self.flags), name)
+
+    def setting(self, name: str, value: object) -> str:
+        """The flag with its value.
+
+        >>> Flags(["--net", "--samples", "--quiet"]).setting("net", "mlp")
+        '--net mlp'
+        >>> Flags(["--standardise"]).setting("standardise", False)
+        '--no-standardise'
+        """
+        flag = next((flag for flag in _forms(name) if flag in self.advised), None)
+        if flag is None:
+            return f"{name} {show(value)}"
+        if isinstance(value, bool):
+            return flag if value else f"--no-{flag[2:]}"
+        return f"{flag} {show(value)}"
+
+    def call(self, call: Call) -> str:
+        """The command of that name."""
+        settings = (f"{spelling(name)} {shlex.quote(str(value))}" for name, value in call.settings.items())
+        return f"'{' '.join(['polariscope', call.name, *map(str.upper, call.places), *settings])}'"
+
+    def either(self, advice: Either) -> Text:
+        """What a command can do about it."""
+        return advice.command
+
+
+def _forms(name: str) -> tuple[str, str]:
+    """The flag of a name, and the one of a number of things: ``--samples`` for n_samples."""
+    return spelling(name), spelling(name.removeprefix("n_"))
 
 
 def groups_of(part: str, family: Family) -> list[Group]:
@@ -183,29 +234,33 @@ def share_out(
         if {part for part, _ in matches} == {"training", "data"}:
             matches = [match for match in matches if match[0] == "training"]
         if not matches:
-            raise InputError(_refusal(flag, chosen, every, own))
+            raise _refusal(flag, chosen, every, own)
         if len(matches) > 1:
             forms = " or ".join(f"--{part}{spelling(name)[1:]}" for part, name in matches)
-            raise InputError(f"{flag} belongs to more than one part; say {forms}.")
+            raise InputError(problem=f"{flag} belongs to more than one part", remedy=f"say {forms}")
         part, name = matches[0]
         if value is NO_VALUE:
-            raise InputError(f"{flag} needs a value: {flag} VALUE.")
+            raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
         shared[part][name] = value
     return shared
 
 
-def _refusal(flag: str, chosen: list[Group], every: Iterable[Group], own: Iterable[str]) -> str:
+def _refusal(flag: str, chosen: list[Group], every: Iterable[Group], own: Iterable[str]) -> InputError:
     elsewhere = [group for group in every if flag in group.flags]
     if elsewhere:
         homes = " and ".join(group.title for group in elsewhere)
         here = ", ".join(group.title for group in chosen if group.name)
-        flags = [f"--{group.part} {group.name}" for group in elsewhere if group.part != "data"]
-        remedy = f" Add {' or '.join(flags)}, or leave {flag} out." if flags else f" Leave {flag} out."
-        return f"no option {flag} here: it belongs to {homes}, and the parts chosen are {here}.{remedy}"
+        parts = [Argument(group.part, group.name) for group in elsewhere if group.part != "data"]
+        add: list[Piece] = [piece for part in parts for piece in (" or ", part)]
+        return InputError(
+            problem=f"no option {flag} here: it belongs to {homes}, and the parts chosen are {here}",
+            remedy=("add ", *add[1:], f", or leave {flag} out") if parts else f"leave {flag} out",
+        )
     choices = [*own, *(known for group in chosen for known in group.flags)]
     nearest = difflib.get_close_matches(flag, choices, n=1)
-    return f"no option {flag}; " + (
-        f"did you mean {nearest[0]}?" if nearest else "--help lists those there are."
+    return InputError(
+        problem=f"no option {flag}",
+        remedy=f"did you mean {nearest[0]}?" if nearest else (Argument("help"), " lists those there are"),
     )
 
 
@@ -221,28 +276,12 @@ def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, A
         place, equals, value = word.partition("=")
         name, dot, option = place.strip().partition(".")
         if not (equals and dot and option):
-            raise InputError(f"--set must be NAME.OPTION=VALUE, got {word!r}.")
+            raise InputError(
+                "set", "be a member's name, a dot, its option, an equals sign and the value", got=f"{word!r}"
+            )
         family[name]  # refuses unknown names
         given.setdefault(name, {})[option.replace("-", "_")] = value.strip()
     return {
         name: check_options(f"{family.noun} {name!r}", family[name], options)
         for name, options in given.items()
     }
-
-
-def in_flag_spelling(message: str, names: Iterable[str]) -> str:
-    """A message of the package, which speaks of arguments, in the words of the command line.
-
-    >>> in_flag_spelling("beta must not be negative; 1 is the VAE (objective 'beta').", ["beta"])
-    "--beta must not be negative; 1 is the VAE (objective 'beta')."
-    >>> in_flag_spelling("option learning_rate of training must be a number", ["learning_rate"])
-    'option --learning-rate of training must be a number'
-    >>> in_flag_spelling("use likelihood='gaussian'.", ["likelihood"])
-    'use --likelihood gaussian.'
-    """
-    for name in names:
-        # A single word may be prose or a concept's name further on; with an underscore it is an argument.
-        place = r"(?<![\w'-])()" if "_" in name else r"^(option |)"
-        message = re.sub(rf"\b{name}='([^']*)'", rf"{spelling(name)} \1", message)
-        message = re.sub(rf"{place}{name}(?![\w'])", rf"\g<1>{spelling(name)}", message)
-    return message

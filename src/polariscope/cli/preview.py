@@ -34,15 +34,17 @@ def draw(data: AbstractDataset, n_samples: int, seed: int) -> Int[np.ndarray, " 
 def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed: int) -> int:
     """Write a PNG with ``n_samples`` random images in a square; returns how many there are."""
     if file.suffix.lower() != ".png":
-        raise InputError(f"--out must end in .png, got {file}.")
+        raise InputError("out", "end in .png", got=file)
     if file.is_dir():
-        raise InputError(f"--out must be a file, got the folder {file}.")
+        raise InputError("out", "be a file", got=f"the folder {file}")
     indices = draw(data, n_samples, seed)
     side = math.ceil(math.sqrt(len(indices))) * (max(data.shape[1:]) + GAP)
     if side > LARGEST:
         raise InputError(
-            f"--samples must give a sheet of at most {LARGEST} pixels a side, got {n_samples}, "
-            f"which makes {side}; draw fewer."
+            "samples",
+            f"give a sheet of at most {LARGEST} pixels a side",
+            got=f"{n_samples}, which makes {side}",
+            remedy="draw fewer",
         )
     with files.atomic(file) as part:
         contact_sheet(data.images(indices)).save(part, format="PNG")
@@ -55,7 +57,7 @@ def contact_sheet(images: UInt8[np.ndarray, "sample channel height width"]) -> I
 
     count, channels, height, width = images.shape
     if channels not in (1, 3):
-        raise InputError(f"a picture needs images of 1 or 3 channels, got {channels}.")
+        raise InputError(problem="a picture needs images of 1 or 3 channels", got=channels)
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     sheet = np.full(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score
@@ -59,16 +58,11 @@ def score(
     from polariscope.core import files
 
     if json is not None and json.is_dir():
-        raise InputError(f"--json must be a file, got the folder {json}.")
+        raise InputError("json", "be a file", got=f"the folder {json}")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     options = read_settings(open_family("metrics"), settings or ())
     run = open_target(target, samples, step)
-    try:
-        scores = measure(run or target, metrics, options, samples, source, names, seed, step)
-    except InputError as error:
-        raise InputError(_as_typed(str(error), target)) from None
-    reasons = {word: _as_typed(reason, target) for word, reason in scores.not_applicable.items()}
-    scores = dataclasses.replace(scores, not_applicable=reasons)
+    scores = measure(run or target, metrics, options, samples, source, names, seed, step)
     print_scores(scores)
     if json is not None:
         files.write_json(json, scores.to_dict())
@@ -98,29 +92,16 @@ def measure(
 
     if not isinstance(target, Path):
         if continuous:
-            raise InputError("--continuous is for files; a run's dataset says which factors are measured.")
+            raise InputError(
+                problem=(Argument("continuous"), " is for files"),
+                remedy="a run's dataset says which factors are measured",
+            )
         where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
         return target.scores(metrics, source, options=options, progress=progress, **where)
     from polariscope.analysis.score import score as score_codes
 
     codes, known = _open_file(target, continuous, source, seed)
     return score_codes(codes, metrics, seed, options=options, source=source, progress=progress, **known)
-
-
-def _as_typed(message: str, target: Path) -> str:
-    """A message whose remedy is what can be typed or put in the file, not an argument of a function."""
-    from polariscope.analysis.metrics.support.checks import DECLARE, DRAW_MORE, GIVE_VARIANCE
-
-    everywhere = {"metrics must name": "--metrics must name"}
-    of_run = {DRAW_MORE: "encode more with --samples", "draw more samples": "encode more with --samples"}
-    of_file = {
-        DECLARE: "name it in --continuous",
-        GIVE_VARIANCE: f"add variance or log_variance to {target}",
-        "encode a dataset with known factors": f"add factors to {target}",
-    }
-    for ours, theirs in {**everywhere, **(of_run if target.is_dir() else of_file)}.items():
-        message = message.replace(ours, theirs)
-    return message
 
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
@@ -135,7 +116,12 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
     known: dict[str, Any] = {"factor_kinds": _kinds(factors, names, kinds, measured)}
     if "mean" in arrays and set(arrays) <= WITHOUT_VARIANCE:
         if source in ("mean", "sampled") and source not in arrays:
-            raise InputError(f"--source {source} needs {source!r} in {target}, or variance to draw it from.")
+            raise InputError(
+                problem=(
+                    Argument("source", source),
+                    f" needs {source!r} in {target}, or variance to draw it from",
+                )
+            )
         return arrays.get(source), {**known, "factors": factors, "factor_names": names}
     return codes_from_arrays(arrays, seed, where=str(target)), known
 
@@ -152,7 +138,7 @@ def _kinds(
     columns = named(names, factors.shape[1] if factors is not None and factors.ndim == 2 else 0)
     for name in measured:
         if name not in columns:
-            raise InputError(unknown("factor", name, columns))
+            raise unknown("factor", name, columns)
     known = kinds if len(kinds) == len(columns) else ("categorical",) * len(columns)
     return ["continuous" if name in measured else kind for name, kind in zip(columns, known, strict=True)]
 

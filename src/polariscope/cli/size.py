@@ -12,9 +12,9 @@ import typer
 
 from polariscope.cli import INTERRUPTED
 from polariscope.cli.data import SOURCE_HELP
-from polariscope.cli.flags import KEY, Group, in_flag_spelling
+from polariscope.cli.flags import KEY, Group
 from polariscope.cli.train import TrainCommand, take_flags
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 
 OURS = ("steps", "epochs", "learning_rate", "schedule", "seed", "log_every", "probe_samples")
 """Options of the training that mean something of their own here, or are the search's to choose."""
@@ -87,7 +87,7 @@ def size(
     front: --data-seed.
     """
     if out is not None and out.is_file():
-        raise InputError(f"--out must be a folder, got the file {out}.")
+        raise InputError("out", "be a folder", got=f"the file {out}")
     methods = check_methods(method, compare, target)
     chosen = objective or ("beta" if target == "beta" else "vae")
     concepts = {
@@ -107,9 +107,6 @@ def size(
         goal |= {"learning_rate": learning_rate, "out": out, "device": device, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, context.meta[KEY])
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
-    except InputError as error:
-        names = {name for group in every for name in group.options}
-        raise InputError(in_flag_spelling(str(error), {*names, *context.params})) from None
     except KeyboardInterrupt:
         if out is not None:
             raise
@@ -120,12 +117,21 @@ def size(
 def check_methods(method: str | None, compare: bool, target: str) -> list[str] | None:
     """The methods asked for by name, None for the usual ones."""
     if target not in TARGETS:
-        raise InputError(f"--target must be {' or '.join(TARGETS)}, got {target!r}.")
+        raise InputError("target", f"be {' or '.join(TARGETS)}", got=f"{target!r}")
     if compare and target != "latents":
-        raise InputError(f"--compare is for --target latents, got {target}; leave one of them out.")
+        raise InputError(
+            problem=(Argument("compare"), " is for ", Argument("target", "latents")),
+            got=target,
+            remedy="leave one of them out",
+        )
     names = None if method is None else [name.strip() for name in method.split(",")]
     if names is not None and len(names) > 1 and not compare:
-        raise InputError(f"--method must be one name, got {method!r}; add --compare to ask several.")
+        raise InputError(
+            "method",
+            "be one name",
+            got=f"{method!r}",
+            remedy=("add ", Argument("compare"), " to ask several"),
+        )
     return names
 
 

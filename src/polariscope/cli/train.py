@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.data import SOURCE_HELP, dataset_group, open_source
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, in_flag_spelling, share_out
-from polariscope.core.errors import InputError
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -85,21 +85,20 @@ def train(
     own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
     if size is not None:
         if n_latents is not None:
-            raise InputError("--size and --latents both say how many latents; give one of them.")
+            raise InputError(
+                problem=(Argument("size"), " and ", Argument("n_latents"), " both say how many latents"),
+                remedy="give one of them",
+            )
         n_latents = latents_of(size)
     data, options = take_flags(source, concepts, context.meta[KEY], every, own)
     settings = {**concepts, "initialisation": initialisation, **options}
     settings["n_latents"] = 10 if n_latents is None else n_latents
-    try:
-        run = out or default_run(data, settings)
-        train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
-        if size is not None:
-            from polariscope.sizing.support.size import keep_size
+    run = out or default_run(data, settings)
+    train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
+    if size is not None:
+        from polariscope.sizing.support.size import keep_size
 
-            keep_size(size, run)
-    except InputError as error:
-        names = {name for group in every for name in group.options}
-        raise InputError(in_flag_spelling(str(error), {*names, *context.params})) from None
+        keep_size(size, run)
     if not quiet:
         say_next(
             (f"polariscope diagnose {quoted(run)}", "which latents are active, mixed, passive"),
@@ -115,19 +114,35 @@ def latents_of(folder: Path) -> int:
     search = SearchFolder(folder)
     if search.methods and not search.has_answer:
         methods = ", ".join(map(str, search.methods))
-        raise InputError(f"{folder} holds the answers of several methods; give --size one of {methods}.")
+        raise InputError(
+            problem=f"{folder} holds the answers of several methods",
+            remedy=("give ", Argument("size"), f" one of {methods}"),
+        )
     if not search.has_answer:
         raise InputError(
-            f"--size must be a folder that 'polariscope size DATA --out FOLDER' made, but {folder} has no answer in it."
+            "size",
+            (
+                "be a folder that ",
+                Call("size", "data", out="FOLDER"),
+                f" made, but {folder} has no answer in it",
+            ),
         )
     found = read_size(folder)
     if found.target == "beta":
         raise InputError(
-            f"--size must hold a number of latents, and {folder} holds a β; use --latents {found.n_latents} "
-            f"--objective beta --beta {found.value:.3g}."
+            "size",
+            f"hold a number of latents, and {folder} holds a β",
+            remedy=(
+                "use ",
+                Argument("n_latents", found.n_latents),
+                " ",
+                Argument("objective", "beta"),
+                " ",
+                Argument("beta", float(f"{found.value:.3g}")),
+            ),
         )
     if not found.value:
-        raise InputError(f"--size must hold a number of latents, but the search in {folder} found none.")
+        raise InputError("size", f"hold a number of latents, but the search in {folder} found none")
     return found.n_latents
 
 

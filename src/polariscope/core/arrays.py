@@ -21,11 +21,13 @@ def real_numbers(value: Any, name: str) -> Shaped[np.ndarray, "*_"]:
         array = np.asarray(value)
     except Exception as error:  # whatever another library's __array__ raises
         raise InputError(
-            f"{name} must be an array of numbers, got {type(value).__name__} ({error}); "
-            "for a tensor pass tensor.detach().cpu().numpy()."
+            name,
+            "be an array of numbers",
+            got=f"{type(value).__name__} ({error})",
+            remedy="for a tensor pass tensor.detach().cpu().numpy()",
         ) from None
     if array.dtype.kind not in "iubf":
-        raise InputError(f"{name} must be an array of real numbers, got an array of {array.dtype}.")
+        raise InputError(name, "be an array of real numbers", got=f"an array of {array.dtype}")
     return array
 
 
@@ -36,7 +38,11 @@ def refuse_masked(value: Any, name: str) -> None:
     if masked:
         count = sum(int(np.ma.count_masked(part)) for part in masked)
         raise InputError(
-            f"{name} must be an ordinary array, got a masked one with {count} of {sum(part.size for part in masked)} "
-            "values masked, which would be used as if they were not; drop these samples, e.g. with "
-            "np.ma.compress_rows, or fill them in with filled()."
+            name,
+            "be an ordinary array",
+            got=(
+                f"a masked one with {count} of {sum(part.size for part in masked)} values masked, "
+                "which would be used as if they were not"
+            ),
+            remedy="drop these samples, e.g. with np.ma.compress_rows, or fill them in with filled()",
         )

@@ -247,7 +247,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     import numpy as np
 
     if not path.is_file():
-        raise InputError(f"there is no file {path}; give the path of an .npz file.")
+        raise InputError(problem=f"there is no file {path}", remedy="give the path of an .npz file")
     try:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -259,7 +259,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except (ValueError, OSError, EOFError, zipfile.BadZipFile):
         # NumPy's own words would advise to load it unsafely.
         raise InputError(
-            f"{path} must be an npz file of plain arrays; write it with numpy.savez and no object arrays."
+            str(path),
+            "be an npz file of plain arrays",
+            remedy="write it with numpy.savez and no object arrays",
         ) from None
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
 
@@ -114,10 +114,10 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
     options = options_of(concept)
     for name in given:
         if name not in options:
-            raise InputError(unknown(f"option of {owner}", name, options))
+            raise unknown(f"option of {owner}", name, options)
     missing = [name for name, option in options.items() if option.required and name not in given]
     if missing:
-        raise InputError(f"{owner} needs {', '.join(missing)}; give a value for each.")
+        raise InputError(problem=f"{owner} needs {', '.join(missing)}", remedy="give a value for each")
     checked = {}
     for name, value in given.items():
         adapter = TypeAdapter(options[name].annotation, config=ConfigDict(arbitrary_types_allowed=True))
@@ -125,7 +125,9 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
         except ValidationError:
             wanted = describe(options[name].annotation)
-            raise InputError(f"option {name} of {owner} must be {wanted}, got {value!r}.") from None
+            raise InputError(
+                ("option ", Argument(name), f" of {owner}"), f"be {wanted}", got=f"{value!r}"
+            ) from None
         _check_finite(owner, options[name], checked[name])
     return checked
 
@@ -138,7 +140,9 @@ def _check_finite(owner: str, option: Option, value: Any) -> None:
     elif isinstance(value, Integral) or not isinstance(value, Real):  # whole numbers may be too large to ask
         return
     elif not math.isfinite(value) and value != option.default:
-        raise InputError(f"option {option.name} of {owner} must be finite, got {value}; give a number.")
+        raise InputError(
+            ("option ", Argument(option.name), f" of {owner}"), "be finite", got=value, remedy="give a number"
+        )
 
 
 def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,7 +224,7 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
     if isinstance(chosen, Mapping):
         given = {**{key: value for key, value in chosen.items() if key != "name"}, **given}
         if "name" not in chosen:
-            raise InputError(f"a {family.noun} given as a mapping needs a 'name', got {sorted(chosen)}.")
+            raise InputError(problem=f"a {family.noun} given as a mapping needs a 'name'", got=sorted(chosen))
         chosen = chosen["name"]
     if isinstance(chosen, str):
         concept = family[chosen]
@@ -232,8 +236,9 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
             _check_finite(owner, option, getattr(chosen, name, None))
     if given:
         raise InputError(
-            f"{family.noun} was given as an object, so it takes no further options, got {', '.join(given)}; "
-            "set them when you make it."
+            problem=f"{family.noun} was given as an object, so it takes no further options",
+            got=", ".join(given),
+            remedy="set them when you make it",
         )
     return chosen
 

@@ -43,19 +43,20 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def __call__(self, name: str, **traits: Any) -> Callable[[Concept], Concept]:
         if not re.fullmatch(NAME, name):
-            raise InputError(f"a {self.noun}'s name must be lower-case words joined by '-', got {name!r}.")
+            raise InputError(f"a {self.noun}'s name", "be lower-case words joined by '-'", got=f"{name!r}")
         missing = [trait for trait in self.required_traits if trait not in traits]
         if missing:
             raise InputError(
-                f"{self.noun} {name!r} must declare {', '.join(missing)} in its decorator; "
-                "the contract tests check what is declared."
+                f"{self.noun} {name!r}",
+                f"declare {', '.join(missing)} in its decorator",
+                remedy="the contract tests check what is declared",
             )
 
         def register(concept: Concept) -> Concept:
             known = self._members.get(name)
             if known is not None and _home(known) != _home(concept):
                 raise InputError(
-                    f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}."
+                    problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
             self._members[name] = concept
             self._traits[name] = traits
@@ -86,7 +87,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def __getitem__(self, name: str) -> Any:
         if not self._find(name):
-            raise InputError(unknown(self.noun, name, self._members))
+            raise unknown(self.noun, name, self._members)
         return self._members[name]
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +97,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                 return sys.modules[f"{folder}.{SUPPORT}"]
         if name.startswith("_") or not self._find(name.replace("_", "-")):
             raise AttributeError(
-                f"{unknown(self.noun, name, (member.replace('-', '_') for member in self._members))}"
+                str(unknown(self.noun, name, (member.replace("-", "_") for member in self._members)))
             )
         return self._members[name.replace("_", "-")]
 
@@ -126,7 +127,8 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
             if member is kind:
                 return name
         raise InputError(
-            f"{kind.__module__}.{kind.__qualname__} is not a registered {self.noun}; there are {', '.join(self)}."
+            problem=f"{kind.__module__}.{kind.__qualname__} is not a registered {self.noun}",
+            remedy=f"there are {', '.join(self)}",
         )
 
     def summary(self, name: str) -> str:

@@ -43,7 +43,8 @@ class AbstractDataset(abc.ABC):
         """Images as bytes 0–255. Flat data have none."""
         if len(self.shape) != 3:
             raise InputError(
-                f"{self.name} holds flat rows of {self.shape[0]} features, no images; use values()."
+                problem=f"{self.name} holds flat rows of {self.shape[0]} features, no images",
+                remedy="use values()",
             )
         return np.round(self.values(indices) * 255).astype(np.uint8)
 
@@ -53,11 +54,16 @@ class AbstractDataset(abc.ABC):
 
     def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
         """Ground-truth factors: integers, or floats when a factor is continuous."""
-        raise InputError(f"{self.name} has no known factors; pass factors= when you make it.")
+        raise InputError(
+            problem=f"{self.name} has no known factors",
+            remedy="give it factors when you make it",
+        )
 
     def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
         """Where observations with these factor values are."""
-        raise InputError(f"{self.name} is not a full grid of factors, so factors do not give an index.")
+        raise InputError(
+            problem=f"{self.name} is not a full grid of factors, so factors do not give an index"
+        )
 
     def ids(self, indices: Any) -> Shaped[np.ndarray, " sample"]:
         """What identifies each of these observations: its number, or the name of its row or file."""
@@ -70,11 +76,11 @@ class AbstractDataset(abc.ABC):
             return np.zeros(0, dtype=np.int64)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise InputError(
-                f"indices must be a flat list of integers, got {array.dtype} of shape {array.shape}."
+                "indices", "be a flat list of integers", got=f"{array.dtype} of shape {array.shape}"
             )
         if array.min() < 0 or array.max() >= len(self):
             raise InputError(
-                f"indices must lie in 0 … {len(self) - 1} for {self.name}, got {array.min()} … {array.max()}."
+                "indices", f"lie in 0 … {len(self) - 1} for {self.name}", got=f"{array.min()} … {array.max()}"
             )
         return array.astype(np.int64, copy=False)
 
@@ -121,14 +127,19 @@ class AbstractGridDataset(AbstractDataset):
             or not np.issubdtype(array.dtype, np.integer)
         ):
             raise InputError(
-                f"factors must be integers of shape (sample, {len(self.factor_sizes)}) for "
-                f"{', '.join(self.factor_names)}, got {array.dtype} of shape {array.shape}."
+                "factors",
+                (
+                    f"be integers of shape (sample, {len(self.factor_sizes)}) for "
+                    f"{', '.join(self.factor_names)}"
+                ),
+                got=f"{array.dtype} of shape {array.shape}",
             )
         for column, (name, size) in enumerate(zip(self.factor_names, self.factor_sizes, strict=True)):
             if array.size and (array[:, column].min() < 0 or array[:, column].max() >= size):
                 raise InputError(
-                    f"factor {name!r} must lie in 0 … {size - 1}, "
-                    f"got {array[:, column].min()} … {array[:, column].max()}."
+                    f"factor {name!r}",
+                    f"lie in 0 … {size - 1}",
+                    got=f"{array[:, column].min()} … {array[:, column].max()}",
                 )
         return np.ravel_multi_index(tuple(array.T), self.factor_sizes).astype(np.int64)
 

@@ -11,6 +11,7 @@ def discrete_factors(data: AbstractDataset) -> dict[str, int]:
     found = {name: size for name, size in zip(data.factor_names, data.factor_sizes, strict=True) if size > 0}
     if not found:
         raise InputError(
-            f"{data.name} has no discrete factors or labels to classify; pass whole-number factors= when you make it."
+            problem=f"{data.name} has no discrete factors or labels to classify",
+            remedy="give it factors in whole numbers when you make it",
         )
     return found

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
 
 TransitionKind = Literal["laplace", "uniform", "share"]
@@ -47,7 +47,7 @@ class Transition:
     def __post_init__(self) -> None:
         if not (self.rate > 0 and math.isfinite(self.rate)):
             raise InputError(
-                f"transition rate must be positive, got {self.rate}; larger means smaller steps."
+                "transition rate", "be positive", got=self.rate, remedy="larger means smaller steps"
             )
 
     @staticmethod
@@ -66,7 +66,8 @@ class Transition:
                 reason = "does not find observations by their factors"
         if reason is not None:
             raise InputError(
-                f"pairs need a dataset whose discrete factors form a full grid, such as sprites; {data.name} {reason}."
+                problem="pairs need a dataset whose discrete factors form a full grid, such as sprites",
+                remedy=f"{data.name} {reason}",
             )
 
     def check_moves(self, data: AbstractDataset) -> None:
@@ -74,12 +75,18 @@ class Transition:
         n_varying = sum(size > 1 for size in data.factor_sizes)
         if self.kind == "laplace" and not any(self._moving(data)):
             raise InputError(
-                f"a laplace transition moves ordinal and cyclic factors, and {data.name} has none with two values or "
-                "more; use transition_kind='uniform'."
+                problem=(
+                    f"a laplace transition moves ordinal and cyclic factors, and {data.name} has none "
+                    "with two values or more"
+                ),
+                remedy=("use ", Argument("transition_kind", "uniform")),
             )
         if self.kind != "laplace" and n_varying < 2:
             raise InputError(
-                f"a {self.kind} transition needs at least two factors that vary, and {data.name} has {n_varying}."
+                problem=(
+                    f"a {self.kind} transition needs at least two factors that vary, and {data.name} has "
+                    f"{n_varying}"
+                )
             )
 
     def draw(

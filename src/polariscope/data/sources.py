@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
@@ -30,20 +30,28 @@ def parse_source(source: str, options: Mapping[str, Any] | None = None) -> Abstr
     name, colon, path = source.partition(":")
     if name not in family and ("/" in source or "." in source):
         raise InputError(
-            f"data must be a dataset's name, got the path {source!r}; write arrays:FILE or images:FOLDER."
+            "data",
+            "be a dataset's name",
+            got=f"the path {source!r}",
+            remedy="write arrays:FILE or images:FOLDER",
         )
     takes_path = "path" in options_of(family[name])
     if colon and not takes_path:
-        raise InputError(f"dataset {name!r} reads no file, so write {name!r} without a path, got {source!r}.")
+        raise InputError(
+            problem=f"dataset {name!r} reads no file, so write {name!r} without a path", got=f"{source!r}"
+        )
     given = dict(options or {})
     if takes_path:
         if path and "path" in given:
             raise InputError(
-                f"path was given twice, in {source!r} and as an option {given['path']!r}; give it once."
+                problem=f"path was given twice, in {source!r} and as an option {given['path']!r}",
+                remedy="give it once",
             )
         given = {**given, "path": path} if path else given
         if "path" not in given:
-            raise InputError(f"dataset {name!r} reads files; say where they are: {name}:PATH.")
+            raise InputError(
+                problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH"
+            )
     return load_dataset(name, **given)
 
 
@@ -56,13 +64,17 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     """
     if "name" not in record:
         raise InputError(
-            f"a dataset's record needs a 'name', got {sorted(record)}; use what describe() returns."
+            problem="a dataset's record needs a 'name'",
+            got=sorted(record),
+            remedy="use what describe() returns",
         )
     if "path" in record and record["path"] is None:
         shape = tuple(record.get("shape", ()))
         raise InputError(
-            f"the dataset was made from arrays in memory, of shape {shape}, and cannot be loaded again; "
-            "pass data= with the same arrays."
+            problem=(
+                f"the dataset was made from arrays in memory, of shape {shape}, and cannot be loaded again"
+            ),
+            remedy=("pass ", Argument("data"), " with the same arrays"),
         )
     options = {key: value for key, value in record.items() if key not in ("name", "shape", "fingerprint")}
     data = load_dataset(record["name"], **options)
@@ -77,7 +89,9 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
 def as_dataset(data: Any) -> AbstractDataset:
     """The dataset given, or an array of observations as one; a name is refused, since options may belong to it."""
     if isinstance(data, str):
-        raise InputError(f"data must be a dataset or an array, got {data!r}; use load_dataset({data!r}).")
+        raise InputError(
+            "data", "be a dataset or an array", got=f"{data!r}", remedy=f"use load_dataset({data!r})"
+        )
     if isinstance(data, AbstractDataset):
         return data
     from polariscope.data.own.arrays import from_arrays

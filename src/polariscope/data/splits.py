@@ -32,14 +32,12 @@ def split(n: int, fractions: tuple[float, float, float] = (0.9, 0.05, 0.05), see
     """
     if n < 3:
         raise InputError(
-            f"n must be at least 3 to have train, validation and test samples, got {n}; add samples."
+            "n", "be at least 3 to have train, validation and test samples", got=n, remedy="add samples"
         )
     if len(fractions) != 3 or not all(math.isfinite(part) and part > 0 for part in fractions):
-        raise InputError(
-            f"fractions must be three positive numbers (train, validation, test), got {fractions}."
-        )
+        raise InputError("fractions", "be three positive numbers (train, validation, test)", got=fractions)
     if not math.isclose(sum(fractions), 1, abs_tol=1e-6):
-        raise InputError(f"fractions must add up to 1, got {fractions} with sum {sum(fractions):g}.")
+        raise InputError("fractions", "add up to 1", got=f"{fractions} with sum {sum(fractions):g}")
     n_validation = min(max(1, round(fractions[1] * n)), n - 2)
     n_test = min(max(1, round(fractions[2] * n)), n - n_validation - 1)
     order = generator(seed, "split").permutation(n)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import derive
 from polariscope.models.inference import evaluating
 from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
@@ -48,15 +48,20 @@ def log_evidence(
     Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
-        raise InputError(f"n_draws must be an integer from 1, got {n_draws!r}; a hundred or more are usual.")
+        raise InputError(
+            "n_draws", "be an integer from 1", got=f"{n_draws!r}", remedy="a hundred or more are usual"
+        )
     if not model.has_density:
         raise InputError(
-            "a deterministic encoder has no density, so there is nothing to weight; use posterior='diagonal'."
+            problem="a deterministic encoder has no density, so there is nothing to weight",
+            remedy=("use ", Argument("posterior", "diagonal")),
         )
     if model.n_auxiliary and auxiliary is None:
         raise InputError(
-            f"a conditional prior gives log p(x|u), so auxiliary must hold the {model.n_auxiliary} values of "
-            "u for each observation, got None; pass them."
+            "auxiliary",
+            f"hold the {model.n_auxiliary} values of u for each observation: a conditional prior gives log p(x|u)",
+            got=None,
+            remedy="pass them",
         )
     with evaluating(model):
         return _weighted(model, model.place(x), int(n_draws), seed, auxiliary)
@@ -74,8 +79,9 @@ def _weighted(
     noise = torch.randn((n_draws, model.n_latents), generator=generator, dtype=x.dtype, device=x.device)
     if isinstance(model.decode(q.mean[:1]), BernoulliDistribution) and not ((x >= 0) & (x <= 1)).all():
         raise InputError(
-            f"a Bernoulli likelihood needs observations in [0, 1], got {float(x.min()):.3g} to {float(x.max()):.3g}; "
-            "scale them, or wrap the model with a Gaussian likelihood."
+            problem="a Bernoulli likelihood needs observations in [0, 1]",
+            got=f"{float(x.min()):.3g} to {float(x.max()):.3g}",
+            remedy="scale them, or wrap the model with a Gaussian likelihood",
         )
     diagonal = model.is_diagonal
     scale = torch.exp(0.5 * q.log_variance) if diagonal else q.factor

@@ -37,7 +37,7 @@ def save(vae: VAE, folder: Path) -> None:
         not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, ESTIMATOR}
     ):
         raise InputError(
-            f"folder must be a new folder or an earlier estimator's, got {folder}, which holds other things."
+            "folder", "be a new folder or an earlier estimator's", got=f"{folder}, which holds other things"
         )
     units = vae.units_
     record = {
@@ -73,7 +73,10 @@ def load(folder: Path, device: str) -> VAE:
             folder.parent
         )  # puts back one that was being replaced when its writer was killed
     if not (folder / ESTIMATOR).exists():
-        raise InputError(f"{folder} is not a saved estimator: it has no {ESTIMATOR}; make one with VAE.save.")
+        raise InputError(
+            problem=f"{folder} is not a saved estimator: it has no {ESTIMATOR}",
+            remedy="make one with VAE.save",
+        )
     tensors, record = files.read_tensors(folder / ESTIMATOR)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise PolariscopeError(

@@ -52,7 +52,10 @@ class Units:
         if standardise:
             what = "rows in [0, 1] for a Bernoulli likelihood" if X.ndim == 2 else "images"
             raise InputError(
-                f"standardise must be False for {what}, got True; they are used as they are, in [0, 1]."
+                "standardise",
+                f"be False for {what}",
+                got="True",
+                remedy="they are used as they are, in [0, 1]",
             )
         kind: Kind = "rows" if X.ndim == 2 else "grey"
         if X.ndim == 4:
@@ -102,7 +105,7 @@ class Units:
     def check(self, X: Shaped[np.ndarray, "sample ..."]) -> None:
         if tuple(X.shape[1:]) != self.shape:
             wanted, got = (", ".join(map(str, ("sample", *shape))) for shape in (self.shape, X.shape[1:]))
-            raise InputError(f"X must have shape ({wanted}) as in fit, got ({got}).")
+            raise InputError("X", f"have shape ({wanted}) as in fit", got=f"({got})")
 
     def _scaled(self, X: Shaped[np.ndarray, "sample feature"]) -> Float[np.ndarray, "sample feature"]:
         return X if self.scale is None else ((X - self.offset) / self.scale).astype(X.dtype)

@@ -167,10 +167,10 @@ class VAE(TransformerMixin, BaseEstimator):
         """Choose the number of latents, train, and name each latent's type; ``y`` is not used."""
         X = self._checked(X, reset=True)
         if not isinstance(self.standardise, bool | np.bool_):
-            raise InputError(f"standardise must be True or False, got {self.standardise!r}.")
+            raise InputError("standardise", "be True or False", got=f"{self.standardise!r}")
         if self.layout is not None and self.layout not in get_args(Layout):
             raise InputError(
-                f"layout must be None or one of {', '.join(get_args(Layout))}, got {self.layout!r}."
+                "layout", f"be None or one of {', '.join(get_args(Layout))}", got=f"{self.layout!r}"
             )
         seed = _seed(self.random_state)
         units = Units.learn(
@@ -235,8 +235,9 @@ class VAE(TransformerMixin, BaseEstimator):
         Z = check_array(Z, dtype=FLOATS, input_name="Z")
         if Z.shape[1] != len(self.kept_):
             raise InputError(
-                f"Z must have a column for each of the {len(self.kept_)} latents that transform keeps, "
-                f"got {Z.shape[1]}."
+                "Z",
+                f"have a column for each of the {len(self.kept_)} latents that transform keeps",
+                got=Z.shape[1],
             )
         model = self._model(Z.dtype)
         latents = np.tile(model.prior.passive_shape()[0].detach().cpu().numpy(), (len(Z), 1))
@@ -249,7 +250,7 @@ class VAE(TransformerMixin, BaseEstimator):
         """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False."""
         check_is_fitted(self)
         if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise InputError(f"n_samples must be an integer from 1, got {n_samples!r}.")
+            raise InputError("n_samples", "be an integer from 1", got=f"{n_samples!r}")
         generator = torch.Generator(self.model_.device).manual_seed(derive(seed, "draw"))
         with torch.inference_mode():
             z = self.model_.prior.given(None).sample(int(n_samples), generator)
@@ -311,14 +312,16 @@ class VAE(TransformerMixin, BaseEstimator):
     def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
         if isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1:
-            raise InputError(f"steps must be an integer from 1, got {self.steps!r}.")
+            raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
-            raise InputError(f"options must be a mapping of names to values, got {self.options!r}.")
+            raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
         for name in OWN:
             if name in options:
                 own = "random_state" if name == "seed" else name
-                raise InputError(f"options must not hold {name!r}; set the parameter {own} of VAE instead.")
+                raise InputError(
+                    "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
+                )
         chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
         if _is_auto(self.likelihood) and chosen["likelihood"] == "gaussian":
             chosen["likelihood"] = LIKELIHOOD
@@ -327,8 +330,11 @@ class VAE(TransformerMixin, BaseEstimator):
             or concept_of("prior", chosen["prior"]).is_conditional
         ):
             raise InputError(
-                f"objective {self.objective!r} needs factors, labels or pairs beside X, which a transformer is not "
-                "given; use polariscope.train."
+                problem=(
+                    f"objective {self.objective!r} needs factors, labels or pairs beside X, which a "
+                    "transformer is not given"
+                ),
+                remedy="use polariscope.train",
             )
         return {
             **chosen,
@@ -424,7 +430,7 @@ def _train(
 def kept_latents(regime: Regime, variables: Any) -> list[int]:
     """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
     if not isinstance(variables, str):
-        raise InputError(f'variables must be "active+mixed", "active" or "all", got {variables!r}.')
+        raise InputError("variables", 'be "active+mixed", "active" or "all"', got=f"{variables!r}")
     kept = regime.select("full" if variables == "all" else variables)
     if kept:
         return kept

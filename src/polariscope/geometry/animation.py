@@ -31,11 +31,13 @@ def write_gif(
     """
     if frames.ndim != 5 or 0 in frames.shape:
         raise InputError(
-            f"frames must have shape (row, frame, channel, height, width), got {frames.shape}; an animation is "
-            "made of images."
+            "frames",
+            "have shape (row, frame, channel, height, width)",
+            got=frames.shape,
+            remedy="an animation is made of images",
         )
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise InputError(f"seconds must be positive, got {seconds}.")
+        raise InputError("seconds", "be positive", got=seconds)
     rows, n_frames = frames.shape[:2]
     pictures = to_pictures(frames.reshape(-1, *frames.shape[2:]), display_range)
     pictures = pictures.reshape(rows, n_frames, *pictures.shape[1:])

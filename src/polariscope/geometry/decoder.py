@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.models.inference import batch_size, chunks, looking
 from polariscope.models.protocol import AbstractModel
 
@@ -41,16 +41,17 @@ def decoder_function(
     returns is taken as the mean.
     """
     if output not in get_args(Output):
-        raise InputError(unknown("output", str(output), get_args(Output)))
+        raise unknown("output", str(output), get_args(Output))
     if isinstance(model, AbstractModel):
         if not model.has_decoder:
-            raise InputError("model must have a decoder, and this one has none.")
+            raise InputError("model", "have a decoder, and this one has none")
         return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
     if not callable(model):
-        raise InputError(f"model must be a model or a function from latents to outputs, got {model!r}.")
+        raise InputError("model", "be a model or a function from latents to outputs", got=f"{model!r}")
     if output != "mean":
         raise InputError(
-            "output='logits' needs a model of ours; wrap your decoder so that it returns logits."
+            problem=(Argument("output", "logits"), " needs a model of ours"),
+            remedy="wrap your decoder so that it returns logits",
         )
     return lambda z: _foreign_outputs(model, z)
 
@@ -63,15 +64,21 @@ def _foreign_outputs(
         outputs = model(z)
     except RuntimeError as error:
         raise InputError(
-            f"the decoder fails for codes of shape {tuple(z.shape)} and type {z.dtype}: {error}. It must take a batch "
-            "of latents; a function gets them in the type of codes, so that one with weights in float32 needs "
-            "codes.astype(np.float32)."
+            "the decoder",
+            "take a batch of latents",
+            got=f"an error for codes of shape {tuple(z.shape)} and type {z.dtype} ({error})",
+            remedy=(
+                "a function gets them in the type of codes, so that one with weights in float32 "
+                "needs codes.astype(np.float32)"
+            ),
         ) from error
     if not isinstance(outputs, Tensor) or outputs.ndim < 2 or len(outputs) != len(z):
         came = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
         raise InputError(
-            f"the decoder must return a tensor with a row of values for each code, got {came} for codes of "
-            f"shape {tuple(z.shape)}; a single value for each needs an axis of its own, outputs[:, None]."
+            "the decoder",
+            "return a tensor with a row of values for each code",
+            got=f"{came} for codes of shape {tuple(z.shape)}",
+            remedy="a single value for each needs an axis of its own, outputs[:, None]",
         )
     return outputs
 
@@ -82,7 +89,9 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
     likelihood = model.decode(z)
     if not isinstance(likelihood, BernoulliDistribution):
         raise InputError(
-            f"output='logits' needs a Bernoulli likelihood, got {type(likelihood).__name__}; use output='mean'."
+            problem=(Argument("output", "logits"), " needs a Bernoulli likelihood"),
+            got=type(likelihood).__name__,
+            remedy=("use ", Argument("output", "mean")),
         )
     return likelihood.logits
 
@@ -92,17 +101,21 @@ def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
     refuse_masked(codes, "codes")
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
-        raise InputError(f"codes must be floats, got {array.dtype}; pass rep.mean.")
+        raise InputError("codes", "be floats", got=array.dtype, remedy="pass rep.mean")
     wanted = model.n_latents if isinstance(model, AbstractModel) else None
     if array.ndim != 2 or 0 in array.shape or (wanted is not None and array.shape[1] != wanted):
         raise InputError(
-            f"codes must have shape (sample, {wanted or 'latent'}) with at least one of each, got {array.shape}; "
-            "encode the data with the same model."
+            "codes",
+            f"have shape (sample, {wanted or 'latent'}) with at least one of each",
+            got=array.shape,
+            remedy="encode the data with the same model",
         )
     if not np.isfinite(array).all():
         raise InputError(
-            f"codes must be finite, got {int((~np.isfinite(array)).sum())} NaN or infinite of {array.size} values; "
-            "the model may have diverged."
+            "codes",
+            "be finite",
+            got=f"{int((~np.isfinite(array)).sum())} NaN or infinite of {array.size} values",
+            remedy="the model may have diverged",
         )
     return array
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.traversals import traverse_code
 from polariscope.models.inference import choose_observations, look, looking
@@ -55,14 +55,17 @@ def eigenfaces(
     face" may mean either centre; ours is the first, since a mean image need not resemble the data.
     """
     if n_faces < 1 or not reach > 0:
-        raise InputError(f"n_faces must be at least 1 and reach positive, got {n_faces} and {reach}.")
+        raise InputError("n_faces", "be at least 1 and reach positive", got=f"{n_faces} and {reach}")
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if not model.has_density:
-        raise InputError("a deterministic encoder has no posterior deviations to sort its latents by.")
+        raise InputError(problem="a deterministic encoder has no posterior deviations to sort its latents by")
     if centre == "code-of-mean" and model.n_auxiliary:
-        raise InputError("centre='code-of-mean' has no auxiliary value to condition on; use 'mean-of-codes'.")
+        raise InputError(
+            problem=(Argument("centre", "code-of-mean"), " has no auxiliary value to condition on"),
+            remedy="use 'mean-of-codes'",
+        )
     if centre not in ("mean-of-codes", "code-of-mean"):
-        raise InputError(f"centre must be 'mean-of-codes' or 'code-of-mean', got {centre!r}.")
+        raise InputError("centre", "be 'mean-of-codes' or 'code-of-mean'", got=f"{centre!r}")
     means, deviations, pixels = [], [], []
     with looking(model):
         for seen in look(model, dataset, indices):

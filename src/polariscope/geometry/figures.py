@@ -61,7 +61,7 @@ def draw_pca_alignment(found: PcaAlignment) -> Figure:
 def draw_loss_split(splits: Mapping[str, LossSplit]) -> Figure:
     """Deterministic and stochastic reconstruction loss of models side by side."""
     if not splits:
-        raise InputError("splits must hold at least one model's loss split, by name.")
+        raise InputError("splits", "hold at least one model's loss split, by name")
     figure, (axes,) = _panels(1, (4.6, 0.9 + 0.45 * len(splits)))
     names = list(splits)
     below = np.array([splits[name].deterministic for name in names])
@@ -77,7 +77,7 @@ def draw_loss_split(splits: Mapping[str, LossSplit]) -> Figure:
 def draw_corruptions(found: Mapping[str, Corrupted]) -> Figure:
     """How much of the codes each corruption leaves, and how much they still spread."""
     if not found:
-        raise InputError("found must hold at least one corruption, by name.")
+        raise InputError("found", "hold at least one corruption, by name")
     figure, (axes,) = _panels(1, (4.6, 2.7))
     places, names = np.arange(len(found)), list(found)
     axes.bar(places - 0.2, [found[name].retained for name in names], 0.38, color=TEAL, label="codes retained")
@@ -145,7 +145,9 @@ def _sheet(
 
     if images.ndim != 5:
         raise InputError(
-            f"this figure is made of images, got observations of shape {images.shape[2:]}; flat data have none."
+            problem="this figure is made of images",
+            got=f"observations of shape {images.shape[2:]}",
+            remedy="flat data have none",
         )
     from polariscope.geometry.pictures import to_pictures
 

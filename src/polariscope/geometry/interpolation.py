@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.geometry.decoder import check_codes, decode
 from polariscope.models.inference import choose_observations, look, looking
 
@@ -83,25 +83,29 @@ def codes_between(
     """
     if first.shape != second.shape or first.ndim != 1 or not len(first):
         raise InputError(
-            f"first and second must be codes of one model, got shapes {first.shape}, {second.shape}."
+            "first and second", "be codes of one model", got=f"shapes {first.shape}, {second.shape}"
         )
     if n_steps < 2:
-        raise InputError(f"n_steps must be at least 2, both ends included, got {n_steps}.")
+        raise InputError("n_steps", "be at least 2, both ends included", got=n_steps)
     t = np.linspace(0, 1, n_steps)[:, None]
     if path == "linear":
         return (1 - t) * first + t * second
     if path != "spherical":
-        raise InputError(f"path must be 'linear' or 'spherical', got {path!r}.")
+        raise InputError("path", "be 'linear' or 'spherical'", got=f"{path!r}")
     lengths = np.linalg.norm(first), np.linalg.norm(second)
     if min(lengths) == 0:
         raise InputError(
-            "a spherical path needs codes that are not 0, which has no direction; use path='linear'."
+            problem="a spherical path needs codes that are not 0, which has no direction",
+            remedy=("use ", Argument("path", "linear")),
         )
     a, b = first / lengths[0], second / lengths[1]
     # The angle from a half-angle tangent: arccos(a·b) loses half the digits of small angles.
     omega = 2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))
     if omega > np.pi - 1e-6:
-        raise InputError("a spherical path needs directions that are not opposite; use path='linear'.")
+        raise InputError(
+            problem="a spherical path needs directions that are not opposite",
+            remedy=("use ", Argument("path", "linear")),
+        )
     if omega < 1e-9:  # one direction: the limit of the ratio of sines
         direction = (1 - t) * a + t * b
     else:

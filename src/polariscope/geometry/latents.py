@@ -77,26 +77,25 @@ def kept_latents(
     """
     if types is not None and keep is not None:
         raise InputError(
-            "give types or keep, not both; types drops the passive latents, keep names the others."
+            problem="give types or keep, not both",
+            remedy="types drops the passive latents, keep names the others",
         )
     if types is not None:
         if len(types) != n_latents:
-            raise InputError(f"types must name each of the {n_latents} latents, got {len(types)} names.")
+            raise InputError("types", f"name each of the {n_latents} latents", got=f"{len(types)} names")
         for name in types:
             if name not in TYPES:
-                raise InputError(unknown("variable type", str(name), TYPES))
+                raise unknown("variable type", str(name), TYPES)
         kept = [j for j, name in enumerate(types) if name != "passive"]
         if not kept:
             raise InputError(
-                f"all {n_latents} latents are passive, so the decoder has no direction to look along; "
-                "train with a smaller beta."
+                problem=f"all {n_latents} latents are passive, so the decoder has no direction to look along",
+                remedy="train with a smaller beta",
             )
         return tuple(kept)
     if keep is None:
         return tuple(range(n_latents))
     kept = [int(j) for j in np.asarray(keep).ravel()]
     if not kept or len(set(kept)) != len(kept) or min(kept) < 0 or max(kept) >= n_latents:
-        raise InputError(
-            f"{name} must name different latents from 0 to {n_latents - 1}, at least one, got {kept}."
-        )
+        raise InputError(name, f"name different latents from 0 to {n_latents - 1}, at least one", got=kept)
     return tuple(kept)

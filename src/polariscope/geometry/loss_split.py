@@ -90,7 +90,7 @@ def split_reconstruction(
     Reference: zietlow2022 Eqs 3.6, 3.8–3.10 (Prop. 4), 3.13. Ours: the interaction.
     """
     if n_draws < 1:
-        raise InputError(f"n_draws must be at least 1, got {n_draws}.")
+        raise InputError("n_draws", "be at least 1", got=n_draws)
     decoder = decoder_function(model)
     dataset, indices = choose_observations(model, data, n_samples, seed)
     parts, codes, covariances = [], [], []

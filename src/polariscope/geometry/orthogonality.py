@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.regime.types import VariableType
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes
 from polariscope.geometry.jacobian import decoder_metric
@@ -59,7 +59,9 @@ def haar_distance(n_latents: int, n_draws: int = N_DRAWS, seed: int = 0) -> Haar
     """
     if n_latents < 1 or n_draws < 2:
         raise InputError(
-            f"n_latents must be at least 1 and n_draws at least 2, got {n_latents} and {n_draws}."
+            "n_latents",
+            ("be at least 1 and ", Argument("n_draws"), " at least 2"),
+            got=f"{n_latents} and {n_draws}",
         )
     if n_latents == 1:
         return HaarDistance(0.0, 0.0, 0.0)
@@ -150,10 +152,12 @@ def distance_to_orthogonality(
     J = np.asarray(jacobians)
     if J.ndim != 3 or 0 in J.shape:
         raise InputError(
-            f"jacobians must have shape (sample, value, latent) with at least one of each, got {J.shape}."
+            "jacobians", "have shape (sample, value, latent) with at least one of each", got=J.shape
         )
     if not np.isfinite(J).all():
-        raise InputError("jacobians must be finite, got NaN or infinite values; the model may have diverged.")
+        raise InputError(
+            "jacobians", "be finite", got="NaN or infinite values", remedy="the model may have diverged"
+        )
     kept = kept_latents(J.shape[2], types, keep)
     J = J[:, :, list(kept)].astype(np.float64)
     return _measure(np.einsum("nvi,nvj->nij", J, J, optimize=True), kept, J.shape[1], seed)
@@ -176,7 +180,7 @@ def decoder_orthogonality(
     """
     codes = check_codes(model, codes)
     if n_points < 1:
-        raise InputError(f"n_points must be at least 1, got {n_points}.")
+        raise InputError("n_points", "be at least 1", got=n_points)
     kept = kept_latents(codes.shape[1], types, keep)
     if len(codes) > n_points:
         codes = codes[generator(seed, "orthogonality", "points").choice(len(codes), n_points, replace=False)]
@@ -194,8 +198,10 @@ def _measure(
     alive = lengths.sum(axis=1) > 0
     if not alive.any():
         raise InputError(
-            f"the decoder does not move with any of the {len(kept)} latents at these codes: all are passive, and "
-            "there is no direction to compare."
+            problem=(
+                f"the decoder does not move with any of the {len(kept)} latents at these codes: all "
+                "are passive, and there is no direction to compare"
+            )
         )
     n_dead = int((~alive).sum())
     metric, lengths = metric[alive], lengths[alive]

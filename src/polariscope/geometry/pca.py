@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.types import VariableType
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.geometry.decoder import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
 from polariscope.geometry.latents import kept_latents
@@ -69,8 +69,11 @@ def pca_alignment(
     d = len(kept)
     if d > len(singular):
         raise InputError(
-            f"{d} latents need as many principal directions, and {x.shape[0]} observations of {x.shape[1]} features "
-            f"have {len(singular)}; remove passive latents with types or keep, or give more observations."
+            problem=(
+                f"{d} latents need as many principal directions, and {x.shape[0]} observations of "
+                f"{x.shape[1]} features have {len(singular)}"
+            ),
+            remedy="remove passive latents with types or keep, or give more observations",
         )
     U, eigenvalues = directions[:d].T, singular**2 / len(x)
     columns = W / np.linalg.norm(W, axis=0)
@@ -111,8 +114,12 @@ def align_with_pca(
     at = decoder_jacobian(model, points)
     if not np.allclose(at, at[:1], rtol=1e-4, atol=1e-6 * np.abs(at).max()):
         raise InputError(
-            "the decoder is not linear: its Jacobian changes from code to code; use decoder_orthogonality, "
-            "or train with net='linear' and a Gaussian likelihood."
+            problem="the decoder is not linear: its Jacobian changes from code to code",
+            remedy=(
+                "use decoder_orthogonality, or train with ",
+                Argument("net", "linear"),
+                " and a Gaussian likelihood",
+            ),
         )
     return pca_alignment(at[0], observations, codes=codes, types=types, keep=keep)
 
@@ -122,18 +129,20 @@ def _check(
 ) -> None:
     if len(W) != x.shape[1]:
         raise InputError(
-            f"weights and observations must have the same features, got {len(W)} and {x.shape[1]}."
+            "weights and observations", "have the same features", got=f"{len(W)} and {x.shape[1]}"
         )
     if len(x) < 2 or not (np.isfinite(W).all() and np.isfinite(x).all()):
         raise InputError(
-            f"weights and observations must be finite, and observations at least two, got {len(x)}; "
-            "the model may have diverged."
+            "weights and observations",
+            "be finite, and observations at least two",
+            got=len(x),
+            remedy="the model may have diverged",
         )
     idle = [j for j, length in zip(kept, np.linalg.norm(W, axis=0), strict=True) if length == 0]
     if idle:
         raise InputError(
-            f"latent {', '.join(map(str, idle))} has a column of zeros, which has no direction; remove passive "
-            "latents with types or keep."
+            problem=f"latent {', '.join(map(str, idle))} has a column of zeros, which has no direction",
+            remedy="remove passive latents with types or keep",
         )
 
 
@@ -141,7 +150,7 @@ def _correlations(
     scores: Float[np.ndarray, "sample component"], codes: Float[np.ndarray, "sample latent"]
 ) -> Float[np.ndarray, "component latent"]:
     if len(scores) != len(codes):
-        raise InputError(f"codes must be those of the {len(scores)} observations, got {len(codes)} rows.")
+        raise InputError("codes", f"be those of the {len(scores)} observations", got=f"{len(codes)} rows")
     a, b = (array - array.mean(axis=0) for array in (scores, codes.astype(np.float64)))
     norms = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
     return np.abs(np.divide(a.T @ b, norms, out=np.zeros(norms.shape), where=norms > 0))

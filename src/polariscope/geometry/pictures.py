@@ -19,11 +19,14 @@ def to_pictures(
     """
     if images.ndim != 4:
         raise InputError(
-            f"pictures are made of images (channel, height, width), got observations of shape {images.shape[1:]}; "
-            "flat data have none."
+            problem="pictures are made of images (channel, height, width)",
+            got=f"observations of shape {images.shape[1:]}",
+            remedy="flat data have none",
         )
     if not np.isfinite(images).all():
-        raise InputError("images must be finite, got NaN or infinite values; the model may have diverged.")
+        raise InputError(
+            "images", "be finite", got="NaN or infinite values", remedy="the model may have diverged"
+        )
     if images.shape[1] not in (1, 3):
         images = images.mean(axis=1, keepdims=True)
     low, high = display_range

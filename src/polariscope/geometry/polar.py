@@ -75,7 +75,7 @@ def polar_test(
     """
     plane, columns = _checked(plane, targets, periods)
     if n_bootstrap < 1:
-        raise InputError(f"n_bootstrap must be at least 1, got {n_bootstrap}; 200 is the default.")
+        raise InputError("n_bootstrap", "be at least 1", got=n_bootstrap, remedy="200 is the default")
     middle = _middle(plane, centre)
     x, y = (plane - middle).T
     radius = np.hypot(x, y)
@@ -112,32 +112,40 @@ def _checked(
 ) -> tuple[Float[np.ndarray, "sample 2"], list[Float[np.ndarray, "sample _"]]]:
     if plane.ndim != 2 or plane.shape[1] != 2 or plane.dtype.kind not in "fiub":
         raise InputError(
-            f"plane must be numbers in two columns, got {plane.dtype} of shape {plane.shape}; choose two latents, as "
-            "in rep.mean[:, [0, 3]]."
+            "plane",
+            "be numbers in two columns",
+            got=f"{plane.dtype} of shape {plane.shape}",
+            remedy="choose two latents, as in rep.mean[:, [0, 3]]",
         )
     if targets.dtype.kind not in "fiub":
-        raise InputError(f"targets must be numbers, got {targets.dtype}; number the categories.")
+        raise InputError("targets", "be numbers", got=targets.dtype, remedy="number the categories")
     if len(plane) != len(targets) or targets.ndim != 2 or targets.shape[1] not in (1, 2):
         raise InputError(
-            f"targets must be one or two columns with a row for each of the {len(plane)} samples, got shape "
-            f"{targets.shape}."
+            "targets",
+            f"be one or two columns with a row for each of the {len(plane)} samples",
+            got=f"shape {targets.shape}",
         )
     if len(plane) < 10 * N_BINS:
-        raise InputError(f"at least {10 * N_BINS} samples are needed for {N_BINS} bins, got {len(plane)}.")
+        raise InputError(
+            problem=f"at least {10 * N_BINS} samples are needed for {N_BINS} bins", got=len(plane)
+        )
     periods = [None] * targets.shape[1] if periods is None else periods
     if len(periods) != targets.shape[1] or any(p is not None and not p > 0 for p in periods):
-        raise InputError(f"periods must be a positive number or None for each target, got {list(periods)}.")
+        raise InputError("periods", "be a positive number or None for each target", got=list(periods))
     plane, numbers = plane.astype(np.float64), targets.astype(np.float64)
     if not (np.isfinite(plane).all() and np.isfinite(numbers).all()):
-        raise InputError("plane and targets must be finite, got NaN or infinite values.")
+        raise InputError("plane and targets", "be finite", got="NaN or infinite values")
     columns = [_on_circle(column, period) for column, period in zip(numbers.T, periods, strict=True)]
     for number, column in enumerate(columns):
         if not np.ptp(column, axis=0).any():
             raise InputError(
-                f"target {number} has a single value in these samples; there is nothing to explain."
+                problem=f"target {number} has a single value in these samples",
+                remedy="there is nothing to explain",
             )
     if (np.ptp(plane, axis=0) == 0).any():
-        raise InputError("an axis of the plane has a single value in these samples; choose latents in use.")
+        raise InputError(
+            problem="an axis of the plane has a single value in these samples", remedy="choose latents in use"
+        )
     return plane, columns
 
 
@@ -146,7 +154,7 @@ def _middle(plane: Float[np.ndarray, "sample 2"], centre: Any) -> Float[np.ndarr
         return plane.mean(axis=0)
     middle = np.asarray(centre)
     if middle.shape != (2,) or middle.dtype.kind not in "fiu" or not np.isfinite(middle).all():
-        raise InputError(f"centre must be 'mean' or two finite numbers, got {centre!r}.")
+        raise InputError("centre", "be 'mean' or two finite numbers", got=f"{centre!r}")
     return middle.astype(np.float64)
 
 

@@ -143,7 +143,7 @@ def traverse_observation(
     """
     if not isinstance(model, AbstractModel) or model.n_auxiliary:
         raise InputError(
-            "model must be a model of ours that encodes observations alone, without auxiliary values."
+            "model", "be a model of ours that encodes observations alone, without auxiliary values"
         )
     refuse_masked(observation, "observation")
     dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
@@ -179,9 +179,9 @@ def traverse_plane(
     [-2.0, 0.0, 2.0]
     """
     if n_steps < 2 or not reach > 0:
-        raise InputError(f"n_steps must be at least 2 and reach positive, got {n_steps} and {reach}.")
+        raise InputError("n_steps", "be at least 2 and reach positive", got=f"{n_steps} and {reach}")
     if len(latents) != 2:
-        raise InputError(f"latents must be two latents, got {len(latents)}.")
+        raise InputError("latents", "be two latents", got=len(latents))
     first, second = kept_latents(len(code), keep=latents, name="latents")
     values = np.linspace(-reach, reach, n_steps)
     places = np.broadcast_to(centre, code.shape) + values[:, None] * np.broadcast_to(deviation, code.shape)

@@ -57,7 +57,8 @@ def compare_layers(
             notes += [_left_out(source, name) for name in found if name not in varying]
             if not varying:
                 raise InputError(
-                    f"no layer of {source.label} varies over these samples; it cannot be compared."
+                    problem=f"no layer of {source.label} varies over these samples",
+                    remedy="it cannot be compared",
                 )
             for name, array in varying.items():
                 bank.add(array, f"layer {name} of {source.label}", seed)
@@ -109,9 +110,7 @@ def _layers_of(
             yield source, None, source.layers
         return
     if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 2):
-        raise InputError(
-            f"n_samples must be an integer from 2, or None for all of the data, got {n_samples}."
-        )
+        raise InputError("n_samples", "be an integer from 2, or None for all of the data", got=n_samples)
     n = len(dataset) if n_samples is None else min(int(n_samples), len(dataset))
     indices = generator(seed, "encode").choice(len(dataset), size=n, replace=False)
     for number, source in enumerate(sources):
@@ -152,8 +151,9 @@ class _Bank:
             self._compressed = [[] for _ in range(1 + len(self._rows))]
         if len(array) != self.n_samples:
             raise InputError(
-                f"layers must have a row for each of the same samples, got {self.n_samples} rows first and "
-                f"{len(array)} in {name}."
+                "layers",
+                "have a row for each of the same samples",
+                got=f"{self.n_samples} rows first and {len(array)} in {name}",
             )
         key = files.digest_array(array)
         if key not in self._known:
@@ -161,7 +161,7 @@ class _Bank:
             try:
                 self._compressed[0].append(self._compress(array))
             except InputError as error:
-                raise InputError(f"{name} cannot be compared: {error}") from None
+                raise InputError(problem=f"{name} cannot be compared: {error}") from None
             self._compress_parts(array, name)
         self.order.append(self._known[key])
 

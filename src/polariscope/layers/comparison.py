@@ -202,7 +202,7 @@ class Comparison:
         """One layer at every step with itself at every other, averaged over runs as in :meth:`course`."""
         steps = self._check_steps(None)
         if layer not in self.layers:
-            raise InputError(unknown("layer of all models", layer, self.layers))
+            raise unknown("layer of all models", layer, self.layers)
         pairs = [[(layer, t, other) for other in steps] for t in steps]
         names = _step_names(steps)
         return self._of_runs(pairs, names, names, "step", f"{layer} of {self._who()}, step against step")
@@ -210,11 +210,11 @@ class Comparison:
     def _check_steps(self, reference: int | None) -> tuple[int, ...]:
         steps = self.steps
         if not steps:
-            raise InputError("only checkpoints have steps in common; compare the checkpoints of runs.")
-        if reference is not None and reference not in steps:
             raise InputError(
-                f"reference must be one of the steps {', '.join(map(str, steps))}, got {reference}."
+                problem="only checkpoints have steps in common", remedy="compare the checkpoints of runs"
             )
+        if reference is not None and reference not in steps:
+            raise InputError("reference", f"be one of the steps {', '.join(map(str, steps))}", got=reference)
         return steps
 
     def _who(self) -> str:
@@ -269,7 +269,7 @@ class Comparison:
         found = [place for place, group in enumerate(self.groups) if group == name]
         found = found or [place for place, model in enumerate(self.models) if model == name]
         if not found:
-            raise InputError(unknown("group or model", name, {*self.groups, *self.models}))
+            raise unknown("group or model", name, {*self.groups, *self.models})
         return found
 
     def _shared(self, models: list[int]) -> tuple[str, ...]:

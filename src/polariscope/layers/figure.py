@@ -32,7 +32,7 @@ def draw_heat_map(found: HeatMap) -> Figure:
     """Scores of layers with layers; bars beside it mark encoder, latent and decoder, white lines part them."""
     n_rows, n_columns = found.values.shape
     if not found.values.size:
-        raise InputError(f"there is no heat map to draw. {NOTHING_SHARED}")
+        raise InputError(problem=f"there is no heat map to draw. {NOTHING_SHARED}")
     with rc_context(STYLE):
         figure = Figure(figsize=(2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows), layout="constrained")
         axes = figure.add_subplot()

@@ -53,8 +53,9 @@ def encode_layers(
     model = source.model()
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"{source.label} takes observations of shape {model.shape}, got data of shape "
-            f"{tuple(dataset.shape)}; compare models of the same data."
+            problem=f"{source.label} takes observations of shape {model.shape}",
+            got=f"data of shape {tuple(dataset.shape)}",
+            remedy="compare models of the same data",
         )
     stream = ("compare", "sampled", number)
 

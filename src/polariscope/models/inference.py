@@ -221,8 +221,9 @@ def check_shape(model: AbstractModel, dataset: AbstractDataset) -> None:
     """Refuse data of another shape than the model takes."""
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"the model was trained on observations of shape {model.shape}, got data of shape "
-            f"{tuple(dataset.shape)}; use the data it was trained on."
+            problem=f"the model was trained on observations of shape {model.shape}",
+            got=f"data of shape {tuple(dataset.shape)}",
+            remedy="use the data it was trained on",
         )
 
 
@@ -278,7 +279,8 @@ def auxiliary_values(
     """
     if not data.factor_names:
         raise InputError(
-            f"{data.name} has no factors or labels to condition on; pass factors= when you make it."
+            problem=f"{data.name} has no factors or labels to condition on",
+            remedy="give it factors when you make it",
         )
     factors = data.factors(indices).astype(np.float32)
     sizes = np.array([max(size - 1, 1) for size in data.factor_sizes], dtype=np.float32)
@@ -291,16 +293,20 @@ def choose_observations(
     """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
     if not isinstance(model, AbstractModel):
         raise InputError(
-            f"model must have an encoder and a decoder, got {type(model).__name__}; wrap yours with polariscope.wrap."
+            "model",
+            "have an encoder and a decoder",
+            got=type(model).__name__,
+            remedy="wrap yours with polariscope.wrap",
         )
     dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
-            f"the model was trained on observations of shape {model.shape}, got data of shape "
-            f"{tuple(dataset.shape)}; use data like those it was trained on."
+            problem=f"the model was trained on observations of shape {model.shape}",
+            got=f"data of shape {tuple(dataset.shape)}",
+            remedy="use data like those it was trained on",
         )
     if n_samples is not None and n_samples < 1:
-        raise InputError(f"n_samples must be at least 1, or None for all of the data, got {n_samples}.")
+        raise InputError("n_samples", "be at least 1, or None for all of the data", got=n_samples)
     if n_samples is None or n_samples >= len(dataset):
         return dataset, np.arange(len(dataset))
     return dataset, generator(seed, "geometry", "observations").choice(

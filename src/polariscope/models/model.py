@@ -44,7 +44,7 @@ class Blueprint:
 
     def __post_init__(self) -> None:
         if self.n_latents < 1:
-            raise InputError(f"n_latents must be at least 1, got {self.n_latents}.")
+            raise InputError("n_latents", "be at least 1", got=self.n_latents)
         self.net.check(self.shape)
         self.prior.check(self.n_latents)
 
@@ -162,18 +162,19 @@ class Model(AbstractModel):
         given = 0 if auxiliary is None else auxiliary.shape[1]
         if given != self.blueprint.n_auxiliary:
             raise InputError(
-                f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample, got {given}."
+                problem=f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample", got=given
             )
         if tuple(x.shape[1:]) != self.blueprint.shape:
             raise InputError(
-                f"the model takes observations of shape {self.blueprint.shape}, got {tuple(x.shape[1:])}."
+                problem=f"the model takes observations of shape {self.blueprint.shape}",
+                got=f"{tuple(x.shape[1:])}",
             )
         return self.encoder(x, auxiliary)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         """p(x|z) for a batch of latents."""
         if self.decoder is None:
-            raise InputError("this model has no decoder: its objective trains an encoder only.")
+            raise InputError(problem="this model has no decoder: its objective trains an encoder only")
         return self.decoder(z)
 
     def settle(self, device: str | torch.device) -> Model:

@@ -25,7 +25,7 @@ def closest_signed_permutation(V: Float[np.ndarray, "*batch d d"]) -> Float[np.n
     square = V.ndim >= 2 and V.shape[-1] == V.shape[-2] and V.size > 0
     if not square or not np.isfinite(V).all() or np.abs(V).max() > 1 + 1e-6:
         raise InputError(
-            f"V must be square with finite entries between -1 and 1, as a rotation has, got shape {V.shape}."
+            "V", "be square with finite entries between -1 and 1, as a rotation has", got=f"shape {V.shape}"
         )
     matrices = V.reshape(-1, *V.shape[-2:])
     P = np.zeros(matrices.shape)

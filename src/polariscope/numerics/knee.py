@@ -177,14 +177,18 @@ def _check(
     x, curves = np.array(x, dtype=np.float64), np.atleast_2d(np.array(y, dtype=np.float64))
     if curves.ndim != 2 or not len(curves) or curves.shape[1] != len(x):
         raise InputError(
-            f"y must be one curve of {len(x)} points, as x has, or a table (seed, point), got the shape {np.shape(y)}."
+            "y",
+            f"be one curve of {len(x)} points, as x has, or a table (seed, point)",
+            got=f"the shape {np.shape(y)}",
         )
     if not (np.isfinite(x).all() and np.isfinite(curves).all()):
-        raise InputError("x and y must be finite, got NaN or infinity; leave failed runs out.")
+        raise InputError("x and y", "be finite", got="NaN or infinity", remedy="leave failed runs out")
     if len(np.unique(x)) < max(LEAST_POINTS, len(x)):
         raise InputError(
-            f"x must hold at least {LEAST_POINTS} different values, each once, got {len(np.unique(x))} in "
-            f"{len(x)}; a knee between fewer points could be anywhere."
+            "x",
+            f"hold at least {LEAST_POINTS} different values, each once",
+            got=f"{len(np.unique(x))} in {len(x)}",
+            remedy="a knee between fewer points could be anywhere",
         )
     order = np.argsort(x)
     return x[order], curves[:, order]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.numerics.neighbour_search import nearest
 from polariscope.numerics.points import points_of
 
@@ -93,7 +93,7 @@ def neighbours(x: Any, k: int = 20) -> NeighbourTable:
     """
     _check_number(k)
     if k < 1:
-        raise InputError(f"k must be at least 1 neighbour, got {k}.")
+        raise InputError("k", "be at least 1 neighbour", got=k)
     return _table(x, k, k)
 
 
@@ -106,17 +106,20 @@ def table_of(x: Samples, k: int, least: int) -> NeighbourTable:
     """The table meant, with at least ``k`` neighbours, where an estimator needs ``least``."""
     _check_number(k)
     if k < least:
-        raise InputError(f"k must be at least {least} neighbours for this estimator, got {k}.")
+        raise InputError("k", f"be at least {least} neighbours for this estimator", got=k)
     if not isinstance(x, NeighbourTable):
         return neighbours(x, k)
     if x.k < k:
-        raise InputError(f"the table has {x.k} neighbours, but k = {k}; make it with neighbours(x, k={k}).")
+        raise InputError(
+            problem=f"the table has {x.k} neighbours, but k = {k}",
+            remedy=("make it with neighbours(x, ", Argument("k", k), ")"),
+        )
     return x
 
 
 def _check_number(k: Any) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InputError(f"k must be a whole number of neighbours, got {k!r}.")
+        raise InputError("k", "be a whole number of neighbours", got=f"{k!r}")
 
 
 def _table(x: Any, most: int, least: int) -> NeighbourTable:
@@ -125,8 +128,9 @@ def _table(x: Any, most: int, least: int) -> NeighbourTable:
     if n_points <= least:
         removed = f" ({points.n_duplicates} duplicates left out)" if points.n_duplicates else ""
         raise InputError(
-            f"k = {least} neighbours need at least {least + 1} different samples, got {n_points}{removed}; "
-            "give more samples or choose a smaller k."
+            problem=f"k = {least} neighbours need at least {least + 1} different samples",
+            got=f"{n_points}{removed}",
+            remedy="give more samples or choose a smaller k",
         )
     distances, indices = nearest(points.values, min(most, n_points - 1))
     return NeighbourTable(

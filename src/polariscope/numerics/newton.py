@@ -106,7 +106,8 @@ def binary_classifiers(
     weights, converged = minimise(np.zeros((n_features, y.shape[1])), evaluate, newton_step)
     if not converged:
         raise InputError(
-            f"a linear classifier did not converge in {MOST_STEPS} Newton steps; are the codes of a sane scale?"
+            problem=f"a linear classifier did not converge in {MOST_STEPS} Newton steps",
+            remedy="are the codes of a sane scale?",
         )
     return weights
 

@@ -51,7 +51,9 @@ def points_of(x: Any) -> Points:
     varying = ~(array == array[0]).all(axis=0)
     if not varying.any():
         raise InputError(
-            f"x must vary, but its {n_samples} samples are all the same; a single point has no dimension."
+            "x",
+            f"vary, but its {n_samples} samples are all the same",
+            remedy="a single point has no dimension",
         )
     array = np.ascontiguousarray(array[:, varying])
     rows = _first_of_its_kind(array)
@@ -64,20 +66,29 @@ def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
     array = real_numbers(x, "x")
     if array.ndim != 2:
         raise InputError(
-            f"x must have two axes, (sample, feature), got shape {array.shape}; "
-            "flatten images with x.reshape(len(x), -1), make a single feature a column with x[:, None]."
+            "x",
+            "have two axes, (sample, feature)",
+            got=f"shape {array.shape}",
+            remedy=(
+                "flatten images with x.reshape(len(x), -1), make a single feature a column with x[:, None]"
+            ),
         )
     if array.shape[0] < 3 or array.shape[1] < 1:
         raise InputError(
-            f"x must have at least 3 samples and a feature, got shape {array.shape}; draw more samples."
+            "x",
+            "have at least 3 samples and a feature",
+            got=f"shape {array.shape}",
+            remedy="draw more samples",
         )
     narrow = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)
     floats = array.astype(np.float32 if narrow else np.float64)
     if not np.isfinite(floats).all():
         bad = ~np.isfinite(floats)
         raise InputError(
-            f"x must be finite, got {bad.sum()} values that are not, the first in row {np.argwhere(bad)[0, 0]}; "
-            "drop these samples or find out where they come from."
+            "x",
+            "be finite",
+            got=f"{bad.sum()} values that are not, the first in row {np.argwhere(bad)[0, 0]}",
+            remedy="drop these samples or find out where they come from",
         )
     return floats
 
@@ -86,7 +97,10 @@ def _exponent(array: Float[np.ndarray, "sample feature"]) -> int:
     largest = float(max(array.max(), -array.min()))
     if largest and not 1 / LARGEST < largest < LARGEST:
         raise InputError(
-            f"the largest value of x must lie between {1 / LARGEST:g} and {LARGEST:g}, got {largest:g}; rescale x."
+            "the largest value of x",
+            f"lie between {1 / LARGEST:g} and {LARGEST:g}",
+            got=f"{largest:g}",
+            remedy="rescale x",
         )
     return int(np.frexp(largest)[1])
 

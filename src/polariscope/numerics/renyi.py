@@ -59,12 +59,14 @@ def normalised_gram(
         deviation = float(rows.std())
         if deviation <= ROUNDING * np.abs(rows).max():
             raise InputError(
-                "x must vary, since the kernel's width is its standard deviation, got the same value everywhere; "
-                "leave constant data out, or give a width."
+                "x",
+                "vary, since the kernel's width is its standard deviation",
+                got="the same value everywhere",
+                remedy="leave constant data out, or give a width",
             )
         width = deviation * n_samples ** (-1 / (4 + n_values))
     if not (width > 0 and math.isfinite(width)):
-        raise InputError(f"width must be positive, got {width}.")
+        raise InputError("width", "be positive", got=width)
     return np.exp(-squared_distances(rows, 1 / width) / 2) / n_samples
 
 
@@ -137,13 +139,16 @@ def information(
     n_samples = len(sampled)
     if not len(inputs) == len(outputs) == n_samples:
         raise InputError(
-            "sampled, inputs and outputs must be of the same samples, got "
-            f"{n_samples}, {len(inputs)} and {len(outputs)}."
+            "sampled, inputs and outputs",
+            "be of the same samples",
+            got=f"{n_samples}, {len(inputs)} and {len(outputs)}",
         )
     if isinstance(batch, bool) or not 2 <= batch <= n_samples:
         raise InputError(
-            f"batch must lie between 2 and the number of samples, {n_samples}, got {batch}; give more samples or a "
-            "smaller batch."
+            "batch",
+            f"lie between 2 and the number of samples, {n_samples}",
+            got=batch,
+            remedy="give more samples or a smaller batch",
         )
     _check_order(alpha)
     found = []
@@ -198,7 +203,7 @@ def spi(inputs: Shaped[np.ndarray, "input *shape"], outputs: Shaped[np.ndarray, 
     before, after = _directions("inputs", inputs), _directions("outputs", outputs)
     if len(before) != len(after):
         raise InputError(
-            f"inputs and outputs must be of the same samples, got {len(before)} and {len(after)}."
+            "inputs and outputs", "be of the same samples", got=f"{len(before)} and {len(after)}"
         )
     total = 0.0
     for start in range(0, len(before), BLOCK):
@@ -211,9 +216,9 @@ def _rows(name: str, values: Shaped[np.ndarray, "sample *shape"]) -> Float[np.nd
     """One row of float64 for each sample; refuses what has no distances."""
     rows = values.reshape(len(values), -1).astype(np.float64)
     if len(rows) < 2 or rows.shape[1] < 1:
-        raise InputError(f"{name} must hold at least 2 samples of at least 1 value, got {values.shape}.")
+        raise InputError(name, "hold at least 2 samples of at least 1 value", got=values.shape)
     if not np.isfinite(rows).all():
-        raise InputError(f"{name} must be finite, got NaN or infinity; leave these samples out.")
+        raise InputError(name, "be finite", got="NaN or infinity", remedy="leave these samples out")
     return rows
 
 
@@ -222,25 +227,29 @@ def _directions(name: str, values: Shaped[np.ndarray, "sample *shape"]) -> Float
     lengths = np.linalg.norm(rows, axis=1)
     if (lengths == 0).any():
         raise InputError(
-            f"{name} must not hold samples that are all zero, which have no direction, got "
-            f"{int((lengths == 0).sum())}; leave them out."
+            name,
+            "not hold samples that are all zero, which have no direction",
+            got=int((lengths == 0).sum()),
+            remedy="leave them out",
         )
     return rows / lengths[:, None]
 
 
 def _check_normalised(name: str, A: Float[np.ndarray, "sample sample"]) -> None:
     if not np.isfinite(A).all():
-        raise InputError(f"{name} must be finite, got NaN or infinity.")
+        raise InputError(name, "be finite", got="NaN or infinity")
     if abs(np.trace(A) - 1) > ROUNDING or np.abs(A - A.T).max() > ROUNDING:
         raise InputError(
-            f"{name} must be a symmetric kernel matrix of trace 1, got trace {np.trace(A):.6g}; make it with "
-            "normalised_gram."
+            name,
+            "be a symmetric kernel matrix of trace 1",
+            got=f"trace {np.trace(A):.6g}",
+            remedy="make it with normalised_gram",
         )
 
 
 def _check_order(alpha: float | int) -> None:
     if not (alpha > 0 and math.isfinite(alpha)):
-        raise InputError(f"alpha must be positive and finite, got {alpha}; 2 is fastest.")
+        raise InputError("alpha", "be positive and finite", got=alpha, remedy="2 is fastest")
 
 
 def _joint(

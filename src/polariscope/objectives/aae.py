@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl
@@ -65,22 +65,27 @@ class AaeObjective(AbstractObjective):
         refuse_negative("0 is the autoencoder", lambda_adversary=self.lambda_adversary)
         refuse_negative("0 is the original, 1 keeps the VAE's rate", keep_rate=self.keep_rate)
         if self.game not in get_args(Game):
-            raise InputError(unknown("game", self.game, get_args(Game)))
+            raise unknown("game", self.game, get_args(Game))
         for name in ("depth", "width"):
             if getattr(self, name) < 1:
                 raise InputError(
-                    f"{name} of the discriminator must be at least 1, got {getattr(self, name)}; "
-                    "2 layers of 1000 are the original."
+                    name,
+                    "be at least 1",
+                    got=getattr(self, name),
+                    remedy="2 layers of 1000 are the original",
                 )
         rate = self.adversary_learning_rate
         if not (rate > 0 and math.isfinite(rate)):
-            raise InputError(f"adversary_learning_rate must be positive, got {rate}; 0.0001 is usual.")
+            raise InputError("adversary_learning_rate", "be positive", got=rate, remedy="0.0001 is usual")
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if self.keep_rate > 0 and not blueprint.posterior.has_density:
             raise InputError(
-                f"keep_rate={self.keep_rate:g} weighs a rate, which a deterministic encoder does not have; "
-                "use posterior='diagonal' or keep_rate=0."
+                problem=(
+                    Argument("keep_rate", self.keep_rate),
+                    " weighs a rate, which a deterministic encoder does not have",
+                ),
+                remedy=("use ", Argument("posterior", "diagonal"), " or ", Argument("keep_rate", 0)),
             )
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> Discriminator:

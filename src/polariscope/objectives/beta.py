@@ -30,7 +30,9 @@ class BetaObjective(AbstractObjective):
 
     def __post_init__(self) -> None:
         if not (self.beta >= 0 and math.isfinite(self.beta)):
-            raise InputError(f"beta must not be negative, got {self.beta}; 1 is the VAE, larger prunes more.")
+            raise InputError(
+                "beta", "not be negative", got=self.beta, remedy="1 is the VAE, larger prunes more"
+            )
 
     def terms(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 from polariscope.objectives.support.options import refuse_negative
@@ -43,8 +43,9 @@ class BetaFullObjective(AbstractObjective):
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if blueprint.posterior.is_diagonal:
             raise InputError(
-                "objective 'beta-full' needs a posterior with a full covariance, got "
-                f"{type(blueprint.posterior).__name__}; leave the posterior out, or use objective='beta'."
+                problem="objective 'beta-full' needs a posterior with a full covariance",
+                got=type(blueprint.posterior).__name__,
+                remedy=("leave the posterior out, or use ", Argument("objective", "beta")),
             )
 
     def terms(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import ESTIMATORS, Estimator, aggregate_log_density
@@ -47,14 +47,19 @@ class BetaTcObjective(AbstractObjective):
     def __post_init__(self) -> None:
         refuse_negative("1 is the VAE, larger asks for independent latents", beta=self.beta)
         if self.estimator not in ESTIMATORS:
-            raise InputError(unknown("estimator", self.estimator, ESTIMATORS))
+            raise unknown("estimator", self.estimator, ESTIMATORS)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "q(z) is estimated from the samples of a batch")
         if self.estimator == "exact" and batch_size < len(data):
             raise InputError(
-                f"estimator 'exact' needs every sample in the batch, and {data.name} has {len(data)}, got batch_size "
-                f"{batch_size}; use batch_size={len(data)}, or another estimator: weighted, stratified, symmetric."
+                problem=f"estimator 'exact' needs every sample in the batch, and {data.name} has {len(data)}",
+                got=Argument("batch_size", batch_size),
+                remedy=(
+                    "use ",
+                    Argument("batch_size", len(data)),
+                    ", or another estimator: weighted, stratified, symmetric",
+                ),
             )
 
     def terms(

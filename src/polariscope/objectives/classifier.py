@@ -70,8 +70,10 @@ class ClassifierObjective(AbstractObjective):
             column = factors[:, data.factor_names.index(name)]
             if column.min() != 0 or column.max() != size - 1:
                 raise InputError(
-                    f"the {size} classes of factor {name!r} must be numbered 0 … {size - 1}, got {column.min():g} … "
-                    f"{column.max():g}; number them, for example with np.unique(…, return_inverse=True)."
+                    f"the {size} classes of factor {name!r}",
+                    f"be numbered 0 … {size - 1}",
+                    got=f"{column.min():g} … {column.max():g}",
+                    remedy="number them from 0, for example with the inverse that np.unique gives",
                 )
 
     def companion(
@@ -91,7 +93,7 @@ class ClassifierObjective(AbstractObjective):
         labels = batch.labels
         if labels is None:
             raise InputError(
-                "objective 'classifier' needs the classes of the factors, and this batch has none."
+                problem="objective 'classifier' needs the classes of the factors, and this batch has none"
             )
         seen = model.encode(batch.x).mean if self.heads == "mean" else model.encoder.trunk(batch.x)
         logits = companion(seen)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution
@@ -62,15 +62,16 @@ class DecompositionObjective(AbstractMmdObjective):
         refuse_negative("0 leaves encodings free to shrink to points", beta=self.beta)
         refuse_negative("0 is the β-VAE, larger brings q(z) to the prior", alpha=self.alpha)
         if self.divergence not in get_args(Divergence):
-            raise InputError(unknown("divergence", self.divergence, get_args(Divergence)))
+            raise unknown("divergence", self.divergence, get_args(Divergence))
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if self.divergence == "mmd":
             super().check(data, blueprint, batch_size)
         elif blueprint.prior.is_conditional:
             raise InputError(
-                "the inclusive KL needs one prior for all samples, got a conditional one; use divergence='mmd', "
-                "which compares draws, or another prior."
+                problem="the inclusive KL needs one prior for all samples",
+                got="a conditional one",
+                remedy=("use ", Argument("divergence", "mmd"), ", which compares draws, or another prior"),
             )
 
     def terms(

@@ -54,7 +54,10 @@ class FactorObjective(AbstractObjective):
         for name, value in (("depth", self.depth), ("width", self.width)):
             if value < 1:
                 raise InputError(
-                    f"{name} of the discriminator must be at least 1, got {value}; 6 layers of 1000 are usual."
+                    name,
+                    "be at least 1",
+                    got=value,
+                    remedy="6 layers of 1000 are usual",
                 )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.models.model import Model
 from polariscope.objectives import Batch, Term, Terms, objective, run_forward
 from polariscope.objectives.support.kernels import AbstractMmdObjective
@@ -63,36 +63,47 @@ class InfoObjective(AbstractMmdObjective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.form not in get_args(Form):
-            raise InputError(unknown("form", self.form, get_args(Form)))
+            raise unknown("form", self.form, get_args(Form))
         own = NUMBERS[self.form]
         for form, names in NUMBERS.items():
             for name in names:
                 value = getattr(self, name)
                 if value is not None and form != self.form:
                     raise InputError(
-                        f"{name} belongs to the form {form!r}, got {value} with form={self.form!r}; "
-                        f"set {own[0]} and {own[1]}, or form={form!r}."
+                        problem=(Argument(name), f" belongs to the form {form!r}"),
+                        got=(f"{value} with ", Argument("form", self.form)),
+                        remedy=(
+                            "set ",
+                            Argument(own[0]),
+                            " and ",
+                            Argument(own[1]),
+                            ", or ",
+                            Argument("form", form),
+                        ),
                     )
                 if value is not None and not math.isfinite(value):
-                    raise InputError(f"{name} must be a finite number, got {value}.")
+                    raise InputError(name, "be a finite number", got=value)
         rate, discrepancy = self.weights
         if rate < 0:
-            limit = (
-                "alpha must be at most 1" if self.form == "original" else "lambda_rate must be at least -1"
-            )
             raise InputError(
-                f"{limit}, got {self._number(own[0])}: the rate's weight would be {rate:g}, a reward for leaving the "
-                "prior without bound; weight 0 drops the rate."
+                own[0],
+                "be at most 1" if self.form == "original" else "be at least -1",
+                got=(
+                    f"{self._number(own[0])}: the rate's weight would be {rate:g}, a reward for leaving "
+                    "the prior without bound"
+                ),
+                remedy="weight 0 drops the rate",
             )
         if discrepancy < 0:
-            limit = (
-                f"lambda_aggregate must be at least 1 - alpha = {1 - self._number('alpha'):g}"
-                if self.form == "original"
-                else "lambda_mmd must not be negative"
-            )
+            least = f"be at least 1 - alpha = {1 - self._number('alpha'):g}"
             raise InputError(
-                f"{limit}, got {self._number(own[1])}: the discrepancy's weight would be {discrepancy:g}, a reward "
-                "for leaving the prior; weight 0 drops it."
+                own[1],
+                least if self.form == "original" else "not be negative",
+                got=(
+                    f"{self._number(own[1])}: the discrepancy's weight would be {discrepancy:g}, a reward "
+                    "for leaving the prior"
+                ),
+                remedy="weight 0 drops it",
             )
 
     def _number(self, name: str) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 
@@ -37,8 +37,13 @@ class IvaeObjective(AbstractObjective):
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if not blueprint.prior.is_conditional:
             raise InputError(
-                "objective 'ivae' needs a prior that depends on the auxiliary variable; with another it is the VAE. "
-                "Use prior='conditional', or objective='vae'."
+                problem="objective 'ivae' needs a prior that depends on the auxiliary variable",
+                remedy=(
+                    "with another it is the VAE. Use ",
+                    Argument("prior", "conditional"),
+                    ", or ",
+                    Argument("objective", "vae"),
+                ),
             )
 
     def terms(

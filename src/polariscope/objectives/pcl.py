@@ -60,7 +60,7 @@ class PclObjective(AbstractObjective):
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise InputError(f"width must be at least 1, got {self.width}; 32 is the default.")
+            raise InputError("width", "be at least 1", got=self.width, remedy="32 is the default")
         _ = self.transition  # which refuses a rate of its own
 
     @property

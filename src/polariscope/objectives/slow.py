@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
@@ -59,7 +59,7 @@ class SlowObjective(AbstractObjective):
     def __post_init__(self) -> None:
         refuse_negative("0 leaves that term out", beta=self.beta, gamma=self.gamma)
         if not (self.rate > 0 and math.isfinite(self.rate)):
-            raise InputError(f"rate must be positive, got {self.rate}; 6 is the published rate.")
+            raise InputError("rate", "be positive", got=self.rate, remedy="6 is the published rate")
         _ = self.transition  # which refuses a rate of its own
 
     @property
@@ -71,8 +71,8 @@ class SlowObjective(AbstractObjective):
         check_pairs("slow", self.transition, data, blueprint)
         if not blueprint.posterior.is_diagonal:
             raise InputError(
-                "objective 'slow' sums entropies latent by latent, so they must be independent given x; "
-                "use posterior='diagonal'."
+                problem="objective 'slow' sums entropies latent by latent, and these are not independent given x",
+                remedy=("use ", Argument("posterior", "diagonal")),
             )
 
     def terms(

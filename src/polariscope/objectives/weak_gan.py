@@ -60,7 +60,7 @@ class WeakGanObjective(AbstractObjective):
     def __post_init__(self) -> None:
         refuse_negative("0 leaves the encoder untrained", inversion=self.inversion)
         if self.width < 1:
-            raise InputError(f"width must be at least 1, got {self.width}; 256 is the default.")
+            raise InputError("width", "be at least 1", got=self.width, remedy="256 is the default")
 
     @property
     def caution(self) -> str:
@@ -75,8 +75,11 @@ class WeakGanObjective(AbstractObjective):
         n_factors = len(data.factor_names)
         if blueprint.n_latents < n_factors:
             raise InputError(
-                f"n_latents must be at least {n_factors}, got {blueprint.n_latents}: objective 'weak-gan' has a latent "
-                f"for each factor of {data.name}."
+                "n_latents",
+                f"be at least {n_factors}",
+                got=(
+                    f"{blueprint.n_latents}: objective 'weak-gan' has a latent for each factor of {data.name}"
+                ),
             )
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> PairDiscriminator:

@@ -320,8 +320,12 @@ def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
         if len(matching) != 1:
             names = ", ".join(one.path.name for one in matching or run.artefacts())
             raise InputError(
-                f"show must name one of the files kept with {run.path}, got {word!r}, which "
-                f"{'none begins with' if not matching else 'several begin with'}: {names}."
+                "show",
+                f"name one of the files kept with {run.path}",
+                got=(
+                    f"{word!r}, which {('none begins with' if not matching else 'several begin with')}: "
+                    f"{names}"
+                ),
             )
         found += matching
     return found

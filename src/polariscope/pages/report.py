@@ -15,7 +15,7 @@ from polariscope.analysis.regime.criteria import POLARISED
 from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import words
 from polariscope.pages.figures import COLOURS, curves, grids
@@ -330,18 +330,26 @@ def _of_something_else(
 ) -> tuple[ReportRecord, Path]:
     """The page of a model or of codes, and where it goes."""
     if step is not None:
-        raise InputError("step is for run folders; a model has the weights it has.")
+        raise InputError(
+            problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
+        )
     if isinstance(subject, AbstractModel):
         if data is None or out is None:
-            raise InputError("the page of a model needs data to look at and a place to be written to (out).")
+            raise InputError(
+                problem="the page of a model needs data to look at and a place to be written to (out)"
+            )
         return record_of_model(subject, data, **given), Path(out)
     if not isinstance(subject, (str, Path, Representation)):
         raise InputError(
-            f"report takes a run folder, a model, a Representation or a file of codes, got {type(subject).__name__}; "
-            "wrap a model of another library with polariscope.wrap."
+            problem="report takes a run folder, a model, a Representation or a file of codes",
+            got=type(subject).__name__,
+            remedy="wrap a model of another library with polariscope.wrap",
         )
     if "n_samples" in given or data is not None:
-        raise InputError("of codes every row is used; leave data and n_samples out.")
+        raise InputError(
+            problem="of codes every row is used",
+            remedy=("leave ", Argument("data"), " and ", Argument("n_samples"), " out"),
+        )
     if isinstance(subject, (str, Path)):
         from polariscope.analysis.codes import load_codes
 
@@ -352,9 +360,10 @@ def _of_something_else(
         )
     if isinstance(subject, Representation):
         if out is None:
-            raise InputError("the page of codes needs a place to be written to (out).")
+            raise InputError(problem="the page of codes needs a place to be written to (out)")
         return record_of_codes(subject, "codes", **given), Path(out)
     raise InputError(
-        f"report takes a run folder, a model, a Representation or a file of codes, got {type(subject).__name__}; "
-        "wrap a model of another library with polariscope.wrap."
+        problem="report takes a run folder, a model, a Representation or a file of codes",
+        got=type(subject).__name__,
+        remedy="wrap a model of another library with polariscope.wrap",
     )

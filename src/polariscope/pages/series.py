@@ -59,7 +59,9 @@ class History:
 def read_history(lines: Sequence[dict[str, Any]]) -> History:
     """The history in the lines of a log; a log without lines is refused."""
     if not lines:
-        raise InputError("the log has no lines, so there is no training to report; train the run again.")
+        raise InputError(
+            problem="the log has no lines, so there is no training to report", remedy="train the run again"
+        )
     validated = [line for line in lines if "validation" in line]
     return History(
         loss=_series(lines, lambda line: line["loss"]),

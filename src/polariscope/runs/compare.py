@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polariscope.analysis.representation import Representation, check_same_samples
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.layers.compare import compare_layers
@@ -21,9 +21,8 @@ from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run
 
-# Remedies in Python's words; the command line puts its own in their place.
-KEEP_ALL = "keep_checkpoints='all'"
-GIVE_DATA = "say on which to compare them with data="
+KEEP_ALL = Argument("keep_checkpoints", "all")
+GIVE_DATA = Either(("say on which to compare them with ", Argument("data")), "compare runs of the same data")
 
 
 def compare(
@@ -71,12 +70,15 @@ def compare(
     given = [source for source in sources if source.layers is not None]
     if given and len(given) < len(sources):
         raise InputError(
-            "models must be all models or all arrays: representations and mappings of layers are of samples that were "
-            "encoded before."
+            "models",
+            (
+                "be all models or all arrays: representations and mappings of layers are of samples "
+                "that were encoded before"
+            ),
         )
     check_same_samples({source.label: source.ids for source in given})
     if given and data is not None:
-        raise InputError("data must be left out with arrays of activations, since nothing is encoded.")
+        raise InputError("data", "be left out with arrays of activations, since nothing is encoded")
     dataset = None if given else find_data(sources, data)
     return compare_layers(
         sources, dataset, measure, n_samples, seed, folder=folder, memory=memory, progress=progress, **options
@@ -87,15 +89,25 @@ def find_sources(models: Any, checkpoints: Any, step: int | None = None) -> list
     """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
     wanted = _wanted(checkpoints)
     if wanted is not False and step is not None:
-        raise InputError("step and checkpoints both say which models of a run are meant; give one of them.")
+        raise InputError(
+            problem=(
+                Argument("step"),
+                " and ",
+                Argument("checkpoints"),
+                " both say which models of a run are meant",
+            ),
+            remedy="give one of them",
+        )
     if isinstance(models, (str, Path, Run, Model, Representation, np.ndarray)):
         models = [models]
     groups = dict(models) if isinstance(models, Mapping) else None
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
-        raise InputError("models must be several; put the layers of one model in a list: [{'layer': array}].")
+        raise InputError(
+            "models", "be several", remedy="put the layers of one model in a list: [{'layer': array}]"
+        )
     members = [(None, item) for item in models] if groups is None else _flatten(groups)
     if not members:
-        raise InputError("models must hold at least one model, run folder or mapping of layers, got none.")
+        raise InputError("models", "hold at least one model, run folder or mapping of layers", got="none")
     sources: list[Source] = []
     for number, (group, item) in enumerate(members):
         if wanted is not False:
@@ -136,9 +148,12 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""
         what = f"{type(item).__name__}{shape}"
     raise InputError(
-        "models must be models, run folders, representations or mappings from layer names to arrays, as in "
-        "[{'layer': array}], "
-        f"got {what}."
+        "models",
+        (
+            "be models, run folders, representations or mappings from layer names to arrays, as "
+            "in [{'layer': array}]"
+        ),
+        got=what,
     )
 
 
@@ -149,8 +164,10 @@ def _wanted(checkpoints: Any) -> bool | list[int]:
     several = isinstance(checkpoints, (Sequence, np.ndarray))
     if not several or not all(isinstance(step, (int, np.integer)) for step in checkpoints):
         raise InputError(
-            f"checkpoints must be True for all that were kept, or a list of steps, got {checkpoints!r}; "
-            "put a single step in a list: [100]."
+            "checkpoints",
+            "be True for all that were kept, or a list of steps",
+            got=f"{checkpoints!r}",
+            remedy="put a single step in a list: [100]",
         )
     return [int(step) for step in checkpoints]
 
@@ -158,20 +175,25 @@ def _wanted(checkpoints: Any) -> bool | list[int]:
 def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> list[Source]:
     """The checkpoints of a run as models, in groups by step, so that seeds are averaged."""
     if not isinstance(run, (str, Path, Run)):
-        raise InputError(f"checkpoints are those of run folders, got {type(run).__name__}; give paths.")
+        raise InputError(
+            problem="checkpoints are those of run folders", got=type(run).__name__, remedy="give paths"
+        )
     opened = run if isinstance(run, Run) else Run(run)
     run, found = opened.path, opened.folder.checkpoints.steps
     if wanted is True and len(found) == 1:
         raise InputError(
-            f"{run} has a checkpoint of step {found[0]} only, and no other to compare it with; "
-            f"train with {KEEP_ALL} to keep every one."
+            problem=f"{run} has a checkpoint of step {found[0]} only, and no other to compare it with",
+            remedy=("train with ", KEEP_ALL, " to keep every one"),
         )
     steps = found if wanted is True else wanted
     missing = [step for step in steps if step not in found]
     if missing or not steps:
         raise InputError(
-            f"{run} has checkpoints of the steps {', '.join(map(str, found)) or 'none'}, not of "
-            f"{', '.join(map(str, missing)) or 'any'}; train with {KEEP_ALL} to keep every one."
+            problem=(
+                f"{run} has checkpoints of the steps {', '.join(map(str, found)) or 'none'}, not of "
+                f"{', '.join(map(str, missing)) or 'any'}"
+            ),
+            remedy=("train with ", KEEP_ALL, " to keep every one"),
         )
     return [
         Source(
@@ -210,14 +232,18 @@ def find_data(sources: Sequence[Source], data: Any) -> AbstractDataset:
     records = {}
     for source in sources:
         if source.run is None:
-            raise InputError("data must be given, since not all models belong to a run.")
+            raise InputError("data", "be given, since not all models belong to a run")
         record = Run(source.run).settings["data"]
         records[record["fingerprint"]] = (source.label, record)
     if len(records) > 1:
         (first, one), (second, other) = list(records.values())[:2]
         raise InputError(
-            f"models must see the same observations, but {first} was trained on {_describe(one)} and {second} on "
-            f"{_describe(other)}; {GIVE_DATA}."
+            "models",
+            (
+                f"see the same observations, but {first} was trained on {_describe(one)} and {second} "
+                f"on {_describe(other)}"
+            ),
+            remedy=GIVE_DATA,
         )
     assert sources[0].run is not None
     return Run(sources[0].run).data()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
@@ -39,20 +39,25 @@ def encode(
     """
     if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
         raise InputError(
-            "second is for functions and modules of other libraries; a model knows what it returns."
+            problem=(Argument("second"), " is for functions and modules of other libraries"),
+            remedy="a model knows what it returns",
         )
     if isinstance(model, (str, Path)):
         return Run(model, data).representation(n_samples, seed, part, step)
     if step is not None:
-        raise InputError("step is for run folders; a model has the weights it has.")
+        raise InputError(
+            problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
+        )
     if not callable(model):
         raise InputError(
-            f"model must be a model, a run folder or a function that returns (mean, log_variance), got {model!r}."
+            "model",
+            "be a model, a run folder or a function that returns (mean, log_variance)",
+            got=f"{model!r}",
         )
     if isinstance(model, AbstractModel) and model.folder is not None:
         return Run(model.folder, data).representation_of(model, n_samples, seed, part)
     if data is None:
-        raise InputError("data must be given for a model that does not belong to a run.")
+        raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
     if not isinstance(model, AbstractModel):
         from polariscope.models.adapters.wrapped import WrappedModel

@@ -19,7 +19,7 @@ from jaxtyping import Int
 
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, Call, InputError, unknown
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
@@ -135,30 +135,39 @@ class Run:
 
     def _model_file(self, step: int | None) -> Path:
         if step is not None and (isinstance(step, bool) or not isinstance(step, int | np.integer)):
-            raise InputError(f"step must be an integer, got {step!r}.")
+            raise InputError("step", "be an integer", got=f"{step!r}")
         finished = self.folder.finished_steps
         if step is None and finished is None:
             self.folder.model_header()  # names a model that is there and damaged
             if self.folder.is_held:
                 raise InputError(
-                    f"{self.path} is being trained by another process, and has no finished model yet; wait for "
-                    f"it{self._or_a_step()}."
+                    problem=f"{self.path} is being trained by another process, and has no finished model yet",
+                    remedy=f"wait for it{self._or_a_step()}",
                 )
             raise InputError(
-                f"{self.path} has no finished model: the run was interrupted; run the same train command again to "
-                f"resume it{self._or_a_step()}."
+                problem=f"{self.path} has no finished model: the run was interrupted",
+                remedy=f"run the same train command again to resume it{self._or_a_step()}",
             )
         if step is None and finished != self.n_steps:
             raise InputError(
-                f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for since: the run was "
-                f"interrupted; run the same train command again to resume it{self._or_a_step()}."
+                problem=(
+                    f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for "
+                    "since: the run was interrupted"
+                ),
+                remedy=f"run the same train command again to resume it{self._or_a_step()}",
             )
         if step is None or step == finished:
             return self.folder.model_file
         if step not in self.folder.checkpoints.steps:
             raise InputError(
-                f"{self.path} has models of the steps {', '.join(map(str, self.steps)) or 'none'}, not of step {step}; "
-                "runs keep every checkpoint only when trained with keep_checkpoints='all'."
+                problem=(
+                    f"{self.path} has models of the steps {', '.join(map(str, self.steps)) or 'none'}, "
+                    f"not of step {step}"
+                ),
+                remedy=(
+                    "runs keep every checkpoint only when trained with ",
+                    Argument("keep_checkpoints", "all"),
+                ),
             )
         return self.folder.checkpoints.model_file(step)
 
@@ -378,7 +387,13 @@ class Run:
 
         if checkpoints is not False and step is not None:
             raise InputError(
-                "step and checkpoints both say which models of a run are meant; give one of them."
+                problem=(
+                    Argument("step"),
+                    " and ",
+                    Argument("checkpoints"),
+                    " both say which models of a run are meant",
+                ),
+                remedy="give one of them",
             )
         several = [others] if isinstance(others, (str, Path, Run)) else others
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in several)]
@@ -440,7 +455,7 @@ class Run:
 
     def _chosen(self, n_samples: Any, seed: int, part: Any) -> dict[str, Any]:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"seed must be an integer from 0, got {seed!r}.")
+            raise InputError("seed", "be an integer from 0", got=f"{seed!r}")
         indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
         return {"n_samples": len(indices), "seed": seed}
 
@@ -529,10 +544,13 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
     file = model_file(path) if path.is_dir() else path
     if not file.is_file():
         raise InputError(
-            f"{path} is not a run folder or a model file; train one with 'polariscope train DATA --out {path}'."
+            problem=f"{path} is not a run folder or a model file",
+            remedy=("train one with ", Call("train", "data", out=str(path))),
         )
     if step is not None:
-        raise InputError(f"step is for run folders, and {path} is none; leave it out.")
+        raise InputError(
+            problem=f"a step is chosen in run folders, and {path} is none", remedy="leave it out"
+        )
     return read_model(file, device)
 
 
@@ -545,15 +563,16 @@ def choose_samples(
     """
     is_number = isinstance(n_samples, int | np.integer) and not isinstance(n_samples, bool)
     if n_samples is not None and (not is_number or n_samples < 1):
-        raise InputError(
-            f"n_samples must be an integer from 1, or None for the whole dataset, got {n_samples}."
-        )
+        raise InputError("n_samples", "be an integer from 1, or None for the whole dataset", got=n_samples)
     if part not in get_args(Part):
-        raise InputError(unknown("part", str(part), get_args(Part)))
+        raise unknown("part", str(part), get_args(Part))
     if part == "all":
         pool = np.arange(n_observations)
     elif split is None:
-        raise InputError(f"part={part!r} needs a model that belongs to a run; others have no split.")
+        raise InputError(
+            problem=(Argument("part", part), " needs a model that belongs to a run"),
+            remedy="others have no split",
+        )
     else:
         pool = getattr(split(), part)
     if n_samples is None or n_samples >= len(pool):

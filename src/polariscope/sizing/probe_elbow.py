@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing.support.elbow import elbow_of
 
@@ -41,7 +41,10 @@ def probe_score(representation: Representation, seed: int) -> float:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if representation.factors is None or not representation.factors.shape[1]:
-        raise InputError("probe-elbow needs data with known factors; use method='elbow', which needs none.")
+        raise InputError(
+            problem="probe-elbow needs data with known factors",
+            remedy=("use ", Argument("method", "elbow"), ", which needs none"),
+        )
     codes, factors = representation.mean[:MOST_SAMPLES], representation.factors[:MOST_SAMPLES]
     border = len(codes) * 3 // 4
     scores = []
@@ -53,5 +56,8 @@ def probe_score(representation: Representation, seed: int) -> float:
         probe = kind(max_iter=30, random_state=seed).fit(codes[:border], column[:border])
         scores.append(probe.score(codes[border:], column[border:]))
     if not scores:
-        raise InputError("probe-elbow needs a factor with at least two values; use method='elbow'.")
+        raise InputError(
+            problem="probe-elbow needs a factor with at least two values",
+            remedy=("use ", Argument("method", "elbow")),
+        )
     return float(np.mean(scores))

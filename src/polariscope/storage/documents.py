@@ -8,7 +8,7 @@ from typing import Any
 
 from polariscope import __version__
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Call, InputError, PolariscopeError
 from polariscope.core.records import to_plain
 from polariscope.storage import FORMAT, SETTINGS
 
@@ -109,7 +109,8 @@ def read_settings(run: str | Path) -> dict[str, Any]:
     file = Path(run) / SETTINGS
     if not file.exists():
         raise InputError(
-            f"{run} is not a run folder: it has no {SETTINGS}; train one with 'polariscope train'."
+            problem=f"{run} is not a run folder: it has no {SETTINGS}",
+            remedy=("train one with ", Call("train", "data", out=str(run))),
         )
     record = read_json(file)
     if not isinstance(record, dict) or "format" not in record:

@@ -41,7 +41,7 @@ class RunFolder:
 
     def __enter__(self) -> RunFolder:
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"out must be a folder, got the file {self.path}; choose another place.")
+            raise InputError("out", "be a folder", got=f"the file {self.path}", remedy="choose another place")
         self._refuse_other_things()
         self._made = not self.path.exists()
         try:
@@ -75,8 +75,9 @@ class RunFolder:
         others = [name for name in others if name not in empty]
         if others:
             raise InputError(
-                f"out must be a new folder or an earlier run, but {self.path} holds {others[0]!r} and no "
-                f"{SETTINGS}; choose another folder."
+                "out",
+                (f"be a new folder or an earlier run, but {self.path} holds {others[0]!r} and no {SETTINGS}"),
+                remedy="choose another folder",
             )
 
     @property
@@ -157,13 +158,16 @@ class RunFolder:
             return  # it never got to its first checkpoint, so that there is nothing to go on with
         if changed := differences(earlier, record):
             raise InputError(
-                f"{self.path} was trained with other settings ({'; '.join(changed[:4])}); "
-                "choose another folder, or give the same settings to resume it."
+                problem=f"{self.path} was trained with other settings ({'; '.join(changed[:4])})",
+                remedy="choose another folder, or give the same settings to resume it",
             )
         if record["training"]["steps"] < done:
             raise InputError(
-                f"{self.path} already has {done} steps, more than the {record['training']['steps']} asked for; "
-                "choose another folder."
+                problem=(
+                    f"{self.path} already has {done} steps, more than the {record['training']['steps']} "
+                    "asked for"
+                ),
+                remedy="choose another folder",
             )
 
     def forget(self) -> None:

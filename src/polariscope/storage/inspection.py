@@ -57,7 +57,7 @@ def inspect_folder(path: str | Path) -> list[Finding]:
                 with contextlib.suppress(DamagedError):
                     documents.read_document(path / file, kind)
         return list(_search(SearchFolder(path)))
-    raise InputError(f"{path} is neither a run nor a sizing search; give the folder of one.")
+    raise InputError(problem=f"{path} is neither a run nor a sizing search", remedy="give the folder of one")
 
 
 def _run(run: RunFolder) -> Iterator[Finding]:

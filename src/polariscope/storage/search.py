@@ -9,7 +9,7 @@ from typing import Any
 
 from polariscope import storage as layout
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Call, InputError
 from polariscope.core.records import to_plain
 from polariscope.storage import documents
 from polariscope.storage.folder import RunFolder
@@ -43,7 +43,8 @@ class SearchFolder:
         """The answer and its settings, checked."""
         if not self.has_answer:
             raise InputError(
-                f"{self.path} has no {layout.SIZE}; make one with polariscope size DATA --out {self.path}."
+                problem=f"{self.path} has no {layout.SIZE}",
+                remedy=("make one with ", Call("size", "data", out=str(self.path))),
             )
         document = documents.read_document(self.path / layout.SIZE, "size")
         return document.content, document.about["settings"]
@@ -79,8 +80,8 @@ class SeedFolder:
             documents.write_document(file, "recipe", recipe)
         elif documents.read_document(file, "recipe").content != recipe:
             raise InputError(
-                f"{self.path} holds models of other data or other settings; choose another folder, or give "
-                "the same to go on with it."
+                problem=f"{self.path} holds models of other data or other settings",
+                remedy="choose another folder, or give the same to go on with it",
             )
 
     def model(self, name: str) -> RunFolder:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from polariscope import __version__
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.records import to_plain
 from polariscope.data.dataset import AbstractDataset
@@ -97,18 +97,24 @@ def plan(
     chosen = choose(data, objective, net, posterior, prior, likelihood)
     routed = route(chosen, options)
     if {"steps", "epochs"} <= set(routed["training"]):
-        raise InputError("steps and epochs both say how long to train; give one of them.")
+        raise InputError(
+            problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
+            remedy="give one of them",
+        )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
-        raise InputError(f"n_latents must be an integer, got {n_latents!r}.")
+        raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
     concepts = {kind: build(FAMILIES[kind], choice, routed[kind]) for kind, choice in chosen.items()}
     settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
-            f"likelihood {label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} does not promise; "
-            "use likelihood='gaussian'."
+            problem=(
+                f"likelihood {label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} "
+                "does not promise"
+            ),
+            remedy=("use ", Argument("likelihood", "gaussian")),
         )
     if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
-        raise InputError(unknown("initialisation", str(initialisation), Initialisation.__args__))  # type: ignore[attr-defined]
+        raise unknown("initialisation", str(initialisation), Initialisation.__args__)  # type: ignore[attr-defined]
     blueprint = Blueprint(
         net=concepts["net"],
         posterior=concepts["posterior"],
@@ -156,8 +162,8 @@ def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
         return 0
     if not data.factor_names:
         raise InputError(
-            f"a conditional prior needs auxiliary data, and {data.name} has no factors or labels; pass factors= when "
-            "you make the dataset, or choose another objective."
+            problem=f"a conditional prior needs auxiliary data, and {data.name} has no factors or labels",
+            remedy="give the dataset factors when you make it, or choose another objective",
         )
     return len(data.factor_names)
 
@@ -169,7 +175,8 @@ def check_objective(
     name = objectives.name_of(objective)
     if objective.needs_density and not blueprint.posterior.has_density:
         raise InputError(
-            f"objective {name!r} has a rate, which a deterministic encoder does not have; use posterior='diagonal'."
+            problem=f"objective {name!r} has a rate, which a deterministic encoder does not have",
+            remedy=("use ", Argument("posterior", "diagonal")),
         )
     if "pairs" in objective.needs:
         Transition.check(data)
@@ -201,10 +208,10 @@ def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, di
                 "initialisation",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
-            raise InputError(f"{unknown('option', key, every)} (The parts chosen are {parts}.)")
+            raise unknown("option", key, every, f"(The parts chosen are {parts}.)")
         if len(matches) > 1:
             forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
-            raise InputError(f"option {key!r} belongs to more than one part; say {forms}.")
+            raise InputError(problem=f"option {key!r} belongs to more than one part", remedy=f"say {forms}")
         owner, name = matches[0]
         routed[owner][name] = value
     return routed
@@ -217,7 +224,7 @@ def concept_of(kind: str, choice: Any) -> Any:
         return FAMILIES[kind][name]
     if inspect.isclass(name) or not dataclasses.is_dataclass(name):
         raise InputError(
-            f"{kind} must be a name, a mapping with a 'name', or an object of the family, got {choice!r}."
+            kind, "be a name, a mapping with a 'name', or an object of the family", got=f"{choice!r}"
         )
     return type(name)
 

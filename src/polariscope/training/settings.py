@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.splits import Split, split
 
 VALIDATE_EVERY = 1000
@@ -58,20 +58,22 @@ class TrainSettings:
             "checkpoint_every",
         ):
             if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}.")
+                raise InputError(name, "be at least 1", got=getattr(self, name))
         for name in ("learning_rate", "epochs", "clip_gradient"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InputError(f"{name} must be positive, got {value}.")
+                raise InputError(name, "be positive", got=value)
         if self.warmup_steps < 0:
-            raise InputError(f"warmup_steps must not be negative, got {self.warmup_steps}.")
+            raise InputError("warmup_steps", "not be negative", got=self.warmup_steps)
         if not 0 < self.train_fraction < 1:
             raise InputError(
-                f"train_fraction must lie between 0 and 1, got {self.train_fraction}; 0.9 is usual."
+                "train_fraction", "lie between 0 and 1", got=self.train_fraction, remedy="0.9 is usual"
             )
         if self.validate_every is not None and self.validate_every % self.log_every:
             raise InputError(
-                f"validate_every must be a multiple of log_every, got {self.validate_every} and {self.log_every}."
+                "validate_every",
+                ("be a multiple of ", Argument("log_every")),
+                got=f"{self.validate_every} and {self.log_every}",
             )
 
     def resolved(self, n_train: int) -> TrainSettings:

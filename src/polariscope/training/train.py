@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.models.model import Model, read_model
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
@@ -52,7 +52,10 @@ def train(
     writer = _summary_writer() if tensorboard else None
     if out is None:
         if tensorboard:
-            raise InputError("tensorboard needs a place to write to; give out= as well.")
+            raise InputError(
+                problem=(Argument("tensorboard"), " needs a place to write to"),
+                remedy=("give ", Argument("out"), " as well"),
+            )
         return _train(job, place, None, listeners, show=progress is True)
     record = job.describe(str(place))  # before anything is written
     with RunFolder(out) as run:
@@ -116,7 +119,7 @@ def choose_device(device: Any) -> torch.device:
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, TypeError):
         raise InputError(
-            f"device must be auto, or one of cpu, cuda, mps that this machine has, got {device!r}."
+            "device", "be auto, or one of cpu, cuda, mps that this machine has", got=f"{device!r}"
         ) from None
     return place
 
@@ -127,7 +130,7 @@ def _summary_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise InputError(
-            "tensorboard is not installed; install it with pip install 'polariscope[tensorboard]' or leave the "
-            "option out."
+            problem="tensorboard is not installed",
+            remedy="install it with pip install 'polariscope[tensorboard]' or leave the option out",
         ) from None
     return SummaryWriter

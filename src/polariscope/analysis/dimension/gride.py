@@ -70,7 +70,7 @@ def gride(
     scales = [2**power for power in range(k.bit_length()) if 2 * 2**power <= k]
     if scale is not None and scale not in scales:
         raise InputError(
-            f"scale must be one of {', '.join(map(str, scales))} (2 · scale is at most k = {k}), got {scale}."
+            "scale", f"be one of {', '.join(map(str, scales))} (2 · scale is at most k = {k})", got=scale
         )
     ratios = [np.log(table.distances[:, 2 * s - 1] / table.distances[:, s - 1]) for s in scales]
     values = [most_likely(ratio, s) for ratio, s in zip(ratios, scales, strict=True)]
@@ -109,8 +109,11 @@ def most_likely(log_ratio: Float[np.ndarray, " point"], s: int) -> float:
     """The root of the score, by Newton's method on d · score: log-likelihood's slope in log d."""
     if not log_ratio.any():
         raise InputError(
-            f"neighbours {s} and {2 * s} are equally far around every point, which fits an infinite dimension; "
-            "is x a grid? Add a little noise."
+            problem=(
+                f"neighbours {s} and {2 * s} are equally far around every point, which fits an "
+                "infinite dimension"
+            ),
+            remedy="is x a grid? Add a little noise",
         )
     # Between d = s/(2s - 1)/mean and 1/mean · s the slope changes sign, as log μ/(1 - μ^-d) ≥ 1/d and ≥ log μ.
     low, high = s / (2 * s - 1) / log_ratio.mean(), s / log_ratio.mean()

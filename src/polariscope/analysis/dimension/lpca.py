@@ -132,7 +132,9 @@ def _threshold(criterion: Criterion, given: float | None) -> float | None:
     if given is None:
         return default
     if default is None:
-        raise InputError(f"criterion {criterion!r} has no threshold, got {given}; leave it out.")
+        raise InputError(
+            problem=f"criterion {criterion!r} has no threshold", got=given, remedy="leave it out"
+        )
     if not 0 < given < 1:
-        raise InputError(f"threshold must lie between 0 and 1, got {given}; the default is {default}.")
+        raise InputError("threshold", "lie between 0 and 1", got=given, remedy=f"the default is {default}")
     return given

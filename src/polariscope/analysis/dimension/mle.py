@@ -16,7 +16,7 @@ from polariscope.analysis.dimension.support.bootstrap import (
     neighbourhood_resamples,
 )
 from polariscope.analysis.dimension.support.plateau import plateau
-from polariscope.core.errors import InputError, check_word
+from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most, table_of
@@ -176,22 +176,32 @@ def _automatic_table(x: Samples) -> NeighbourTable:
     table = at_most(x, LARGEST_K)
     if table.k < 2 * LEAST_K:
         raise InputError(
-            f"k='auto' needs at least {2 * LEAST_K} neighbours to look for a stable range, got {table.k}; "
-            "give more samples, or a number for k."
+            problem=(
+                Argument("k", "auto"),
+                f" needs at least {2 * LEAST_K} neighbours to look for a stable range",
+            ),
+            got=table.k,
+            remedy="give more samples, or a number for k",
         )
     return table
 
 
 def _tied(k: int, inverse: Float[np.ndarray, " point"]) -> InputError:
     return InputError(
-        f"with k = {k}, {(inverse == 0).sum()} of {len(inverse)} points have all their neighbours at the same "
-        "distance, which fits an infinite dimension; is x a grid? "
-        "Take average='harmonic', more neighbours, or add a little noise."
+        problem=(
+            f"with k = {k}, {(inverse == 0).sum()} of {len(inverse)} points have all their "
+            "neighbours at the same distance, which fits an infinite dimension"
+        ),
+        remedy=(
+            "is x a grid? Take ",
+            Argument("average", "harmonic"),
+            ", more neighbours, or add a little noise",
+        ),
     )
 
 
 def _check(anchor: float, n_runs: int) -> None:
     if not 0 < anchor <= 1:
-        raise InputError(f"anchor must be a share of the points, above 0 and at most 1, got {anchor}.")
+        raise InputError("anchor", "be a share of the points, above 0 and at most 1", got=anchor)
     if n_runs < 1:
-        raise InputError(f"n_runs must be at least 1, got {n_runs}.")
+        raise InputError("n_runs", "be at least 1", got=n_runs)

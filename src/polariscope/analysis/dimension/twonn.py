@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.dimension import SHAPE_ONLY, Dimension, estimator
 from polariscope.analysis.dimension.support.bootstrap import N_BOOTSTRAP, check_bootstrap, value_and_interval
-from polariscope.core.errors import InputError, check_word
+from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.numerics.neighbours import Samples, table_of
 
 Fit = Literal["line", "line-from-zero", "likelihood"]
@@ -68,7 +68,9 @@ def twonn(
     check_bootstrap(level, n_bootstrap)
     if not 0 < share < 1 and not (share == 1 and fit != "line"):
         raise InputError(
-            f"share must lie between 0 and 1 (fit='line' has no place for the largest ratio, F = 1), got {share}."
+            "share",
+            ("lie between 0 and 1 (", Argument("fit", "line"), " has no place for the largest ratio, F = 1)"),
+            got=share,
         )
     check_word("fit", fit, get_args(Fit))
     table = table_of(x, 2, 2)
@@ -84,8 +86,11 @@ def twonn(
     value = estimate(np.ones((1, table.n_points)))[0]
     if not np.isfinite(value) or equal.mean() > MOST_TIES:
         raise InputError(
-            f"the first two neighbours are equally far for {equal.sum()} of {table.n_points} points, too many for "
-            "TwoNN; is x a grid, or rounded? Take an estimator with more neighbours, or add a little noise."
+            problem=(
+                f"the first two neighbours are equally far for {equal.sum()} of {table.n_points} "
+                "points, too many for TwoNN"
+            ),
+            remedy=("is x a grid, or rounded? Take an estimator with more neighbours, or add a little noise"),
         )
     notes = table.notes
     if equal.mean() > NOTED_TIES:

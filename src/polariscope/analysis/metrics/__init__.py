@@ -86,7 +86,7 @@ class Score:
         )
         if math.isnan(score.value) or (math.isinf(score.value) and math.isfinite(score.bounds[1])):
             raise InputError(
-                f"metric {metric!r} is not defined for these arrays: its value is {score.value}."
+                problem=f"metric {metric!r} is not defined for these arrays: its value is {score.value}"
             )
         return score
 
@@ -99,7 +99,7 @@ class Score:
         """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
         score = from_plain(cls, stored, SCORE_AGAIN)
         if score.metric not in family:
-            raise not_stored(cls, unknown("metric", score.metric, family).rstrip("."), SCORE_AGAIN)
+            raise not_stored(cls, str(unknown("metric", score.metric, family)).rstrip("."), SCORE_AGAIN)
         return score
 
     @property

@@ -89,8 +89,11 @@ def dci(
     """
     if part == "disentanglement" and table.n_factors < 2:
         raise InputError(
-            "its disentanglement says whether a latent serves several factors, and there is a single one: it would be "
-            "1 for any codes that help to predict it; choose the part completeness or informativeness."
+            problem=(
+                "its disentanglement says whether a latent serves several factors, and there is a "
+                "single one: it would be 1 for any codes that help to predict it"
+            ),
+            remedy="choose the part completeness or informativeness",
         )
     train, test = table.split()
     codes = table.standardised

@@ -75,8 +75,9 @@ def ds(
     train, test = table.split(TRAIN)
     if len(train) < NEIGHBOURS:
         raise InputError(
-            f"{NEIGHBOURS} neighbours need at least as many training samples, got {len(train)} of "
-            f"{table.n_samples}; draw more samples."
+            problem=f"{NEIGHBOURS} neighbours need at least as many training samples",
+            got=f"{len(train)} of {table.n_samples}",
+            remedy="draw more samples",
         )
     times = table.resamples[:, test].astype(np.float64)
     # A resample of very few test samples may miss them all; it then counts each once.
@@ -88,7 +89,8 @@ def ds(
     if single[0]:
         name = table.factor_names[int(most[0].argmin())]
         raise InputError(
-            f"factor {name!r} has a single value in the {len(test)} test samples; draw more samples."
+            problem=f"factor {name!r} has a single value in the {len(test)} test samples",
+            remedy="draw more samples",
         )
     per_factor = gap(advantage)[~single] / most[~single]
     shuffled, shuffled_most = _advantages(table.permuted(), weights[:1] / len(test), ways, variant)

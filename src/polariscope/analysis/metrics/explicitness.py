@@ -88,8 +88,11 @@ def _areas(
         truth = truth[:, both]
         if not both.any() or truth[train].all() or truth[test].all():
             raise InputError(
-                f"factor {name!r} has no class to tell from the rest in both parts of the split ({len(train)} and "
-                f"{len(test)} samples); draw more samples."
+                problem=(
+                    f"factor {name!r} has no class to tell from the rest in both parts of the split ({len(train)} "
+                    f"and {len(test)} samples)"
+                ),
+                remedy="draw more samples",
             )
         weights = logistic_regressions(x[train], truth[train])
         decisions = x[test] @ weights[:-1] + weights[-1]

@@ -50,12 +50,13 @@ def hoyer(
     d = z.shape[1]
     if d < 2:
         raise InputError(
-            f"sparsity compares latents, so that at least 2 that vary are needed, got {d} of {table.n_latents}."
+            problem="sparsity compares latents, so that at least 2 that vary are needed",
+            got=f"{d} of {table.n_latents}",
         )
     length = np.linalg.norm(z, axis=1)
     used = length > 0
     if used.sum() < 2:
-        raise InputError("codes must not all be 0; sparsity has no meaning for them.")
+        raise InputError("codes", "not all be 0", remedy="sparsity has no meaning for them")
     ratio = np.abs(z[used]).sum(axis=1) / length[used]
     per_sample = np.clip((math.sqrt(d) - ratio) / (math.sqrt(d) - 1), 0, 1)
     value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)

@@ -61,7 +61,8 @@ def irs(
     """
     if table.constant.all():
         raise InputError(
-            "all codes are constant, so that no robustness can be measured; has the model collapsed?"
+            problem="all codes are constant, so that no robustness can be measured",
+            remedy="has the model collapsed?",
         )
     normaliser = quantile if variant == "matched" else 1.0
     robustness, reach = _robustness(table.codes, table.classes, quantile, normaliser)

@@ -53,7 +53,7 @@ def mi(
     0.0
     """
     if table.n_latents < 2:
-        raise InputError("information between latents needs at least 2 of them, got 1.")
+        raise InputError(problem="information between latents needs at least 2 of them", got="1")
     binned = table.discretised(n_bins)
     informations = mutual_information_table(binned)
     value = averaged_mutual_information(informations)

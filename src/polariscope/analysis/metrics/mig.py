@@ -126,7 +126,7 @@ def _from_posteriors(
     chosen = np.sort(generator(table.seed, "mig", "chosen").choice(table.n_samples, n, replace=False))
     part = table.at(chosen)
     if part.variance.min() <= 0:
-        raise InputError("variance must be positive: a posterior that is a point has no density to mix.")
+        raise InputError("variance", "be positive: a posterior that is a point has no density to mix")
     mean = part.standardised  # so that no digits are lost to a common offset
     deviation = np.sqrt(part.variance) / np.where(part.constant, 1.0, part.codes.std(axis=0))
     noise = generator(table.seed, "sampled").standard_normal(mean.shape)

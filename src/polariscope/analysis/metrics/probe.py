@@ -85,7 +85,7 @@ def probe(
     (1.0, [10, 100, 200])
     """
     if not sizes:
-        raise InputError("sizes must be numbers of training samples, got none.")
+        raise InputError("sizes", "be numbers of training samples", got="none")
     types = table.types
     train, test = table.split()
     train = generator(table.seed, "metrics", "probe").permutation(train)

@@ -100,7 +100,8 @@ def _hits(table: Table, strength: float) -> Bool[np.ndarray, "test latent factor
         seen, within = np.unique(labels[train], return_inverse=True)
         if len(seen) < 2:
             raise InputError(
-                f"factor {name!r} has a single class in the {len(train)} training samples; draw more samples."
+                problem=f"factor {name!r} has a single class in the {len(train)} training samples",
+                remedy="draw more samples",
             )
         for j, column in enumerate(table.codes.T):
             weight, intercept = support_vectors(column[train], within, strength)

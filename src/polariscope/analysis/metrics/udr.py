@@ -174,7 +174,8 @@ def lasso(
         if largest < 1e-10:
             return weights + 0.0  # no −0
     raise InputError(
-        "the lasso did not converge: two latents of a model are almost the same; use 'spearman'."
+        problem="the lasso did not converge: two latents of a model are almost the same",
+        remedy="use 'spearman'",
     )
 
 

@@ -31,7 +31,7 @@ from polariscope.analysis.regime.types import (
     types_of,
 )
 from polariscope.analysis.representation import Representation, draw_sampled
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.dependence import (
     correlation,
@@ -203,29 +203,40 @@ def _structure(
 def _check_options(alpha: float, n_bootstrap: int) -> None:
     if not 0 < alpha < ALPHA_LIMIT:
         raise InputError(
-            f"alpha must lie between 0 and {ALPHA_LIMIT}, got {alpha}; from {ALPHA_LIMIT} on a latent "
-            "could be both active and passive. The published value is 0.1."
+            "alpha",
+            f"lie between 0 and {ALPHA_LIMIT}",
+            got=alpha,
+            remedy=(
+                f"from {ALPHA_LIMIT} on a latent could be both active and passive. The published value is 0.1"
+            ),
         )
     if n_bootstrap < 1:
-        raise InputError(f"n_bootstrap must be at least 1, got {n_bootstrap}; 200 is the default.")
+        raise InputError("n_bootstrap", "be at least 1", got=n_bootstrap, remedy="200 is the default")
 
 
 def _check_size(representation: Representation) -> None:
     if representation.n_samples < 2:
         raise InputError(
-            f"a diagnosis needs at least 2 samples, got {representation.n_samples}; types are moments "
-            "over samples: encode a few thousand."
+            problem="a diagnosis needs at least 2 samples",
+            got=representation.n_samples,
+            remedy="types are moments over samples: encode a few thousand",
         )
     for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate"):
         array = getattr(representation, name)
         if array is not None and np.abs(array).max() > LARGEST:
             raise InputError(
-                f"{name} must stay below {LARGEST:g}, got {np.abs(array).max():.3g}; the model has diverged."
+                name,
+                f"stay below {LARGEST:g}",
+                got=f"{np.abs(array).max():.3g}",
+                remedy="the model has diverged",
             )
     narrow = representation.prior_variance
     if narrow is not None and narrow.min() < 1 / LARGEST:
         raise InputError(
-            f"prior_variance must be at least {1 / LARGEST:g}, got {narrow.min():.3g}; it has collapsed."
+            "prior_variance",
+            f"be at least {1 / LARGEST:g}",
+            got=f"{narrow.min():.3g}",
+            remedy="it has collapsed",
         )
 
 
@@ -236,20 +247,38 @@ def _representation(
     given = [name for name, array in arrays.items() if array is not None]
     if isinstance(representation, Representation):
         if given:
-            raise InputError(f"give a Representation or arrays, not both; got {', '.join(given)} beside it.")
+            raise InputError(
+                problem="give a Representation or arrays, not both",
+                remedy=f"got {', '.join(given)} beside it",
+            )
         fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
         floats: dict[str, Any] = {k: _as_float(k, array) for k, array in fields.items() if array is not None}
         return dataclasses.replace(representation, **floats)
     if representation is not None:
         raise InputError(
-            f"the first argument must be a Representation, got {type(representation).__name__}; "
-            "pass arrays by name: diagnose(mean=…, variance=…, sampled=…)."
+            "the first argument",
+            "be a Representation",
+            got=type(representation).__name__,
+            remedy=(
+                "pass arrays by name: ",
+                Argument("mean"),
+                ", ",
+                Argument("variance"),
+                " and ",
+                Argument("sampled"),
+            ),
         )
     missing = [name for name in ("mean", "variance") if arrays[name] is None]
     if missing:
         raise InputError(
-            f"diagnose needs {' and '.join(missing)}; give a Representation, or mean= and variance= arrays "
-            "of shape (sample, latent)."
+            problem=f"diagnose needs {' and '.join(missing)}",
+            remedy=(
+                "give a Representation, or ",
+                Argument("mean"),
+                " and ",
+                Argument("variance"),
+                " arrays of shape (sample, latent)",
+            ),
         )
     checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in given}
     if "sampled" not in checked:

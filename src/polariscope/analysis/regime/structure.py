@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.types import TYPES, VariableType
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import unknown
 from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
 
@@ -93,7 +93,7 @@ def select(types: Sequence[VariableType], selection: str) -> list[int]:
     for word in words:
         if word not in TYPES:
             choices = (*TYPES, "full") if len(words) == 1 else TYPES
-            raise InputError(unknown("variable type", word, choices) + " Join several with '+'.")
+            raise unknown("variable type", word, choices, "Join several with '+'.")
     return [index for index, name in enumerate(types) if name in words]
 
 

@@ -81,6 +81,8 @@ def refuse_nothing(left: float, size: float) -> None:
     """Refuse a representation of which U-centring leaves nothing but rounding."""
     if left <= NOTHING_LEFT * size:
         raise InputError(
-            "all samples are equally far from each other, so that nothing is left without the diagonal; "
-            "use more samples, or measure 'cka'."
+            problem=(
+                "all samples are equally far from each other, so that nothing is left without the diagonal"
+            ),
+            remedy="use more samples, or measure 'cka'",
         )

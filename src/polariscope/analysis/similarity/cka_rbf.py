@@ -21,14 +21,17 @@ def compress(
 ) -> Float[np.ndarray, " pair"]:
     """The centred kernel matrix as a vector of length 1: entries off the diagonal count twice."""
     if not 0 < bandwidth < math.inf:
-        raise InputError(f"bandwidth must be positive, got {bandwidth}; 0.2 to 0.8 is usual.")
+        raise InputError("bandwidth", "be positive", got=bandwidth, remedy="0.2 to 0.8 is usual")
     kernel = squared_distances(check(x))
     # Of distances: the median of an even number of squares is not the square of the median.
     median = float(np.median(np.sqrt(upper_triangle(kernel, diagonal=False))))
     if median == 0:
         raise InputError(
-            "more than half of the pairs of samples are equal, so that their median distance gives no bandwidth; "
-            "drop duplicates, or use measure 'cka'."
+            problem=(
+                "more than half of the pairs of samples are equal, so that their median distance "
+                "gives no bandwidth"
+            ),
+            remedy="drop duplicates, or use measure 'cka'",
         )
     kernel /= -2 * (bandwidth * median) ** 2
     # A kernel less 1 is the same after centring, and exact where the bandwidth is large.

@@ -22,8 +22,10 @@ def compress(
     x = check(x)
     if not 1 <= neighbours < len(x) - 1:
         raise InputError(
-            f"neighbours must lie between 1 and {len(x) - 2} for {len(x)} samples, got {neighbours}; with all "
-            "others as neighbours every two representations agree."
+            "neighbours",
+            f"lie between 1 and {len(x) - 2} for {len(x)} samples",
+            got=neighbours,
+            remedy="with all others as neighbours every two representations agree",
         )
     distances = squared_distances(x)
     np.fill_diagonal(distances, np.inf)

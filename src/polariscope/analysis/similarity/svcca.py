@@ -22,7 +22,7 @@ def compress(
 ) -> Float[np.ndarray, "sample rank"]:
     """An orthonormal basis of the principal components that hold ``variance`` of the variance."""
     if not 0 < variance <= 1:
-        raise InputError(f"variance must be a share between 0 and 1, got {variance}; 0.99 is usual.")
+        raise InputError("variance", "be a share between 0 and 1", got=variance, remedy="0.99 is usual")
     x = check(x)
     wide = x.shape[1] > len(x)
     deviations = np.empty((len(x), 0)) if wide else centred(x)

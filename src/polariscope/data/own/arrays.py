@@ -13,7 +13,7 @@ from jaxtyping import Float, Shaped, UInt8
 
 from polariscope.core import files
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
 
 Layout = Literal["channels-first", "channels-last"]
@@ -62,7 +62,8 @@ class ArraysDataset(AbstractDataset):
         if contents is None:
             if self.path is None:
                 raise InputError(
-                    "dataset 'arrays' needs path, an .npz file; for arrays in memory use from_arrays."
+                    problem=("dataset 'arrays' needs ", Argument("path"), ", an .npz file"),
+                    remedy="for arrays in memory use from_arrays",
                 )
             object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
             contents = _read(Path(self.path))
@@ -72,7 +73,9 @@ class ArraysDataset(AbstractDataset):
             _check_precision(array)
         if self.unit_interval and array.ndim == 2 and (array.min() < 0 or array.max() > 1):
             raise InputError(
-                f"unit_interval=True needs values in [0, 1], got {array.min()} … {array.max()}; rescale X."
+                problem=(Argument("unit_interval", True), " needs values in [0, 1]"),
+                got=f"{array.min()} … {array.max()}",
+                remedy="rescale X",
             )
         factors, names, sizes, kinds = _known_factors(contents, len(array))
         for name, value in (
@@ -180,35 +183,39 @@ def _numbers(given: Any, name: str) -> Shaped[np.ndarray, " ..."]:
     refuse_masked(given, name)
     if hasattr(given, "toarray"):
         raise InputError(
-            f"{name} must be an ordinary array, got a sparse {type(given).__name__}; use its toarray()."
+            name, "be an ordinary array", got=f"a sparse {type(given).__name__}", remedy="use its toarray()"
         )
     if hasattr(given, "tensors"):
         raise InputError(
-            f"{name} must be an array, got a {type(given).__name__}, which holds {len(given.tensors)}; use the one "
-            "with the observations, tensors[0], and pass labels as factors."
+            name,
+            "be an array",
+            got=f"a {type(given).__name__}, which holds {len(given.tensors)}",
+            remedy="use the one with the observations, tensors[0], and pass labels as factors",
         )
     if hasattr(given, "detach"):
         given = given.detach().cpu()
     try:
         array = np.asarray(given)
     except ValueError as error:
-        raise InputError(f"{name} must be one array, got rows that do not fit together ({error}).") from None
+        raise InputError(name, "be one array", got=f"rows that do not fit together ({error})") from None
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{name} must hold numbers, got dtype {array.dtype}; convert it, e.g. with astype(float)."
+            name, "hold numbers", got=f"dtype {array.dtype}", remedy="convert it, e.g. with astype(float)"
         )
     if array.ndim == 0 or array.size == 0:
-        raise InputError(f"{name} must hold at least one sample with one value, got shape {array.shape}.")
+        raise InputError(name, "hold at least one sample with one value", got=f"shape {array.shape}")
     # minimum and maximum pass NaN on, without a temporary array as large as the data
     low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         count = int(array.size - np.isfinite(array).sum())
         raise InputError(
-            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; "
-            "drop or fill those samples."
+            name,
+            "be finite",
+            got=f"{count} NaN or infinite of {array.size} values",
+            remedy="drop or fill those samples",
         )
     if max(-low, high) > float(np.finfo(np.float32).max):
-        raise InputError(f"{name} must fit float32, got values {low:.3g} … {high:.3g}; rescale it.")
+        raise InputError(name, "fit float32", got=f"values {low:.3g} … {high:.3g}", remedy="rescale it")
     return array
 
 
@@ -226,9 +233,13 @@ def _check_precision(rows: Shaped[np.ndarray, "sample feature"]) -> None:
         left = len(np.unique(values.astype(np.float32)))
         if left < len(values):
             raise InputError(
-                f"X must vary by more than float32 can hold, which networks compute in: column {column} lies between "
-                f"{values[0]:.15g} and {values[-1]:.15g}, and of its {len(values)} different values {left} would be "
-                "left; subtract the mean, X - X.mean(axis=0), or standardise."
+                "X",
+                (
+                    f"vary by more than float32 can hold, which networks compute in: column {column} lies "
+                    f"between {values[0]:.15g} and {values[-1]:.15g}, and of its {len(values)} different "
+                    f"values {left} would be left"
+                ),
+                remedy="subtract the mean of each column, or standardise them",
             )
 
 
@@ -239,18 +250,27 @@ def _as_images(
     shape = array.shape
     if array.ndim not in (3, 4):
         raise InputError(
-            "X must be (sample, feature), (sample, height, width), (sample, channel, height, width) or "
-            f"(sample, height, width, channel), got shape {shape}; reshape it, e.g. X.reshape(len(X), -1)."
+            "X",
+            (
+                "be (sample, feature), (sample, height, width), (sample, channel, height, width) or "
+                "(sample, height, width, channel)"
+            ),
+            got=f"shape {shape}",
+            remedy="reshape it, e.g. X.reshape(len(X), -1)",
         )
     if array.dtype.kind in "iu" and array.dtype != np.uint8:
         raise InputError(
-            f"images must be uint8 or floats in [0, 1], got {array.dtype}; "
-            "convert values 0 … 255 with X.astype(np.uint8)."
+            "images",
+            "be uint8 or floats in [0, 1]",
+            got=array.dtype,
+            remedy="convert values 0 … 255 with X.astype(np.uint8)",
         )
     if array.dtype.kind == "f" and (array.min() < 0 or array.max() > 1):
         raise InputError(
-            f"images of floats must lie in [0, 1], got {array.min()} … {array.max()}; "
-            "divide by 255 or rescale them, or pass flat rows: X.reshape(len(X), -1)."
+            "images of floats",
+            "lie in [0, 1]",
+            got=f"{array.min()} … {array.max()}",
+            remedy="divide by 255 or rescale them, or pass flat rows: X.reshape(len(X), -1)",
         )
     if array.ndim == 3:
         return array[:, np.newaxis]
@@ -258,35 +278,50 @@ def _as_images(
     if layout is None:
         if all(possible.values()):
             raise InputError(
-                f"X of shape {shape} may have its channels first or last; "
-                'say which with layout="channels-first" or layout="channels-last".'
+                problem=f"X of shape {shape} may have its channels first or last",
+                remedy=(
+                    "say which with ",
+                    Argument("layout", "channels-first"),
+                    " or ",
+                    Argument("layout", "channels-last"),
+                ),
             )
         if not any(possible.values()):
             raise InputError(
-                f"X of shape {shape} has neither 1 nor 3 channels first or last; if it is meant so, "
-                'say where they are with layout="channels-first" or layout="channels-last".'
+                problem=f"X of shape {shape} has neither 1 nor 3 channels first or last",
+                remedy=(
+                    "if it is meant so, say where they are with ",
+                    Argument("layout", "channels-first"),
+                    " or ",
+                    Argument("layout", "channels-last"),
+                ),
             )
         layout = "channels-first" if possible["channels-first"] else "channels-last"
     if layout not in possible:
-        raise InputError(f"layout must be 'channels-first' or 'channels-last', got {layout!r}.")
+        raise InputError("layout", "be 'channels-first' or 'channels-last'", got=f"{layout!r}")
     return array if layout == "channels-first" else np.moveaxis(array, 3, 1)
 
 
 def _white(array: Shaped[np.ndarray, "sample ..."], asked: int | None) -> int | None:
     """Which byte is white: None where there are no images of bytes."""
     if asked is not None and (isinstance(asked, bool) or asked not in (1, 255)):
-        raise InputError(f"white must be 1 or 255, got {asked!r}; leave it out to have it recognised.")
+        raise InputError(
+            "white", "be 1 or 255", got=f"{asked!r}", remedy="leave it out to have it recognised"
+        )
     if array.ndim == 2 or array.dtype != np.uint8:
         if asked is not None:
             raise InputError(
-                f"white is for images of bytes, got {array.dtype} of shape {array.shape}; leave it out."
+                problem=(Argument("white"), " is for images of bytes"),
+                got=f"{array.dtype} of shape {array.shape}",
+                remedy="leave it out",
             )
         return None
     highest = int(array.max())
     if asked == 1 and highest > 1:
         raise InputError(
-            f"white=1 needs bytes that are 0 or 1, got bytes up to {highest}; use white=255, or rescale the "
-            "images."
+            problem=(Argument("white", 1), " needs bytes that are 0 or 1"),
+            got=f"bytes up to {highest}",
+            remedy=("use ", Argument("white", 255), ", or rescale the images"),
         )
     return asked or (1 if highest == 1 else 255)
 
@@ -298,15 +333,22 @@ def _known_factors(
     if contents.factors is None:
         if contents.factor_names is not None or contents.factor_kinds is not None:
             raise InputError(
-                "factor_names and factor_kinds describe factors, but none were given; pass factors=."
+                problem=(
+                    Argument("factor_names"),
+                    " and ",
+                    Argument("factor_kinds"),
+                    " describe factors, but none were given",
+                ),
+                remedy=("pass ", Argument("factors")),
             )
         return None, (), (), ()
     factors = _numbers(contents.factors, "factors")
     factors = factors[:, np.newaxis] if factors.ndim == 1 else factors
     if factors.ndim != 2 or len(factors) != n_samples:
         raise InputError(
-            f"factors must have shape (sample, factor) with a row for each of the {n_samples} samples, "
-            f"got {factors.shape}."
+            "factors",
+            f"have shape (sample, factor) with a row for each of the {n_samples} samples",
+            got=factors.shape,
         )
     count = factors.shape[1]
     whole = factors.dtype.kind in "biu"
@@ -321,16 +363,16 @@ def _known_factors(
     kinds = tuple(map(str, kinds))
     for argument, given in (("factor_names", names), ("factor_kinds", kinds)):
         if len(given) != count:
-            raise InputError(
-                f"{argument} must have one entry for each of the {count} factors, got {len(given)}."
-            )
+            raise InputError(argument, f"have one entry for each of the {count} factors", got=len(given))
     if len(set(names)) != count:
-        raise InputError(f"factor_names must differ from one another, got {', '.join(names)}.")
+        raise InputError("factor_names", "differ from one another", got=", ".join(names))
     for name, kind, column in zip(names, kinds, factors.T, strict=True):
         if kind not in get_args(FactorKind):
-            raise InputError(f"factor_kinds must be among {', '.join(get_args(FactorKind))}, got {kind!r}.")
+            raise InputError("factor_kinds", f"be among {', '.join(get_args(FactorKind))}", got=f"{kind!r}")
         if kind != "continuous" and not whole and (column != np.rint(column)).any():
-            raise InputError(f"factor {name!r} is {kind}, so its values must be whole numbers; number them.")
+            raise InputError(
+                f"factor {name!r}", f"hold whole numbers, since it is {kind}", remedy="number its values"
+            )
     factors = factors.astype(np.float64 if "continuous" in kinds else np.int64)
     sizes = tuple(
         0 if kind == "continuous" else len(np.unique(column))
@@ -348,8 +390,12 @@ def _read(path: Path) -> Contents:
     named = [name for name in ("X", "images", "values") if name in found]
     if len(named or candidates) != 1:
         raise InputError(
-            f"{path} must name its observations X (or images, or values), or hold one array beside "
-            f"{', '.join(_BESIDES)}; got {', '.join(found) or 'no arrays'}."
+            str(path),
+            (
+                "name its observations X (or images, or values), or hold one array beside "
+                f"{', '.join(_BESIDES)}"
+            ),
+            got=", ".join(found) or "no arrays",
         )
     words = {
         name: [str(word) for word in np.atleast_1d(found[name])] for name in _BESIDES[1:] if name in found

@@ -48,12 +48,12 @@ class FolderDataset(AbstractDataset):
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
         if self.image_size < 1:
-            raise InputError(f"image_size must be at least 1 pixel, got {self.image_size}.")
+            raise InputError("image_size", "be at least 1 pixel", got=self.image_size)
         if self.mode not in ("pad", "crop"):
-            raise InputError(f"mode must be 'pad' or 'crop', got {self.mode!r}.")
+            raise InputError("mode", "be 'pad' or 'crop'", got=f"{self.mode!r}")
         if self.cache_megabytes < 0:
             raise InputError(
-                f"cache_megabytes must not be negative, got {self.cache_megabytes}; 0 keeps nothing."
+                "cache_megabytes", "not be negative", got=self.cache_megabytes, remedy="0 keeps nothing"
             )
         if len(self.class_names) > 1:
             object.__setattr__(self, "factor_names", ("class",))
@@ -65,7 +65,7 @@ class FolderDataset(AbstractDataset):
         """The files relative to the folder, sorted; at least one."""
         root = Path(self.path)
         if not root.is_dir():
-            raise InputError(f"path must be a folder of PNG or JPEG files, but there is none at {root}.")
+            raise InputError("path", f"be a folder of PNG or JPEG files, but there is none at {root}")
         found = []
         for folder, subfolders, names in os.walk(root, followlinks=False):
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]
@@ -75,12 +75,13 @@ class FolderDataset(AbstractDataset):
                 file = Path(folder, name)
                 if file.is_symlink() and not file.resolve().is_relative_to(root):
                     raise InputError(
-                        f"{file} is a link to a file outside {root}; copy that file into the folder."
+                        problem=f"{file} is a link to a file outside {root}",
+                        remedy="copy that file into the folder",
                     )
                 found.append(file.relative_to(root).as_posix())
         if not found:
             raise InputError(
-                f"path must be a folder with files ending in {', '.join(_ENDINGS)}; {root} has none."
+                "path", f"be a folder with files ending in {', '.join(_ENDINGS)}", remedy=f"{root} has none"
             )
         return tuple(sorted(found))
 

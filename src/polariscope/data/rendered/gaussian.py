@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 
@@ -49,19 +49,25 @@ class GaussianDataset(AbstractDataset):
         count = len(self.eigenvalues)
         if count == 0 or not np.isfinite(self.eigenvalues).all() or min(self.eigenvalues) < 0:
             raise InputError(
-                f"eigenvalues must be one or more finite numbers ≥ 0, "
-                f"got {self.eigenvalues}; they are variances."
+                "eigenvalues",
+                "be one or more finite numbers ≥ 0",
+                got=self.eigenvalues,
+                remedy="they are variances",
             )
         if self.width is not None and self.width < count:
             raise InputError(
-                f"width must be at least the number of eigenvalues, {count}, got {self.width}; "
-                "give fewer eigenvalues or a larger width."
+                "width",
+                f"be at least the number of eigenvalues, {count}",
+                got=self.width,
+                remedy="give fewer eigenvalues or a larger width",
             )
         least = count + 1 if self.exact else 1
         if self.n_samples < least:
             raise InputError(
-                f"n_samples must be at least {least} for {count} eigenvalues with exact={self.exact}, "
-                f"got {self.n_samples}; draw more samples."
+                "n_samples",
+                (f"be at least {least} for {count} eigenvalues with ", Argument("exact", self.exact)),
+                got=self.n_samples,
+                remedy="draw more samples",
             )
         object.__setattr__(self, "factor_names", tuple(f"direction-{i + 1}" for i in range(count)))
         object.__setattr__(self, "factor_sizes", (0,) * count)

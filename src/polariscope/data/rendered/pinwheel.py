@@ -59,15 +59,15 @@ class PinwheelDataset(AbstractDataset):
     def __post_init__(self) -> None:
         for name in ("n_samples", "n_arms"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}.")
+                raise InputError(name, "be at least 1", got=getattr(self, name))
         for name in ("radial_std", "tangential_std"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
-                raise InputError(f"{name} must not be negative, got {value}; it is a standard deviation.")
+                raise InputError(name, "not be negative", got=value, remedy="it is a standard deviation")
         if not math.isfinite(self.rate):
-            raise InputError(f"rate must be a finite number, got {self.rate}; 0 leaves the arms straight.")
+            raise InputError("rate", "be a finite number", got=self.rate, remedy="0 leaves the arms straight")
         if self.spread not in ("published", "as-named"):
-            raise InputError(f"spread must be 'published' or 'as-named', got {self.spread!r}.")
+            raise InputError("spread", "be 'published' or 'as-named'", got=f"{self.spread!r}")
         object.__setattr__(self, "factor_sizes", (self.n_arms,))
 
     @property

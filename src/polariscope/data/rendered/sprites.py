@@ -60,7 +60,7 @@ class SpritesDataset(AbstractGridDataset):
 
     def __post_init__(self) -> None:
         if self.image_size < 8:
-            raise InputError(f"image_size must be at least 8 pixels to hold a sprite, got {self.image_size}.")
+            raise InputError("image_size", "be at least 8 pixels to hold a sprite", got=self.image_size)
 
     @property
     def shape(self) -> tuple[int, ...]:

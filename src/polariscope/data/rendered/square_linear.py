@@ -47,9 +47,9 @@ class SquareLinearDataset(AbstractDataset):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.ratio) and self.ratio > 0):
-            raise InputError(f"ratio must be a positive number, got {self.ratio}.")
+            raise InputError("ratio", "be a positive number", got=self.ratio)
         if self.n_samples < 1:
-            raise InputError(f"n_samples must be at least 1, got {self.n_samples}.")
+            raise InputError("n_samples", "be at least 1", got=self.n_samples)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -55,11 +55,11 @@ class SquareNonlinearDataset(AbstractDataset):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.gain) and self.gain > 0):
-            raise InputError(f"gain must be a positive number, got {self.gain}.")
+            raise InputError("gain", "be a positive number", got=self.gain)
         if self.weights not in ("uniform", "normal"):
-            raise InputError(f"weights must be 'uniform' or 'normal', got {self.weights!r}.")
+            raise InputError("weights", "be 'uniform' or 'normal'", got=f"{self.weights!r}")
         if self.n_samples < 1:
-            raise InputError(f"n_samples must be at least 1, got {self.n_samples}.")
+            raise InputError("n_samples", "be at least 1", got=self.n_samples)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -47,7 +47,9 @@ def encode_values(
             distributions.append(q)
     mean = np.concatenate(means)
     if not np.isfinite(mean).all():
-        raise InputError("the encoder returned codes that are not finite; the model may have diverged.")
+        raise InputError(
+            problem="the encoder returned codes that are not finite", remedy="the model may have diverged"
+        )
     rate = np.concatenate(rates).mean(axis=0) if rates else None
     return ObservedCodes(mean, rate, np.concatenate(outputs), distributions)
 
@@ -59,7 +61,7 @@ def spread_ratio(
     spread = float(known.var(axis=0).sum())
     if spread == 0:
         raise InputError(
-            "the known codes never vary: all latents are passive, and there is no spread to compare."
+            problem=("the known codes never vary: all latents are passive, and there is no spread to compare")
         )
     return float(codes.var(axis=0).sum()) / spread
 

@@ -65,7 +65,7 @@ def corruption_probe(
     """
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if len(indices) < 2:
-        raise InputError(f"at least two observations are needed, got {len(indices)}.")
+        raise InputError(problem="at least two observations are needed", got=len(indices))
     x = dataset.values(indices)
     clean = encode_values(model, dataset, indices, x, seed)
     found = {}
@@ -73,13 +73,15 @@ def corruption_probe(
         changed = np.asarray(corrupt(x, generator(seed, "corruption", name)))
         if changed.dtype == np.uint8:
             raise InputError(
-                f"corruption {name!r} must return values like those it is given, from 0 to 1, got uint8; divide bytes "
-                "by 255."
+                f"corruption {name!r}",
+                "return values like those it is given, from 0 to 1",
+                got="uint8",
+                remedy="divide bytes by 255",
             )
         changed = changed.astype(x.dtype, copy=False)
         if changed.shape != x.shape or not np.isfinite(changed).all():
             raise InputError(
-                f"corruption {name!r} must return finite values of shape {x.shape}, got {changed.shape}."
+                f"corruption {name!r}", f"return finite values of shape {x.shape}", got=changed.shape
             )
         moved = encode_values(model, dataset, indices, changed, seed)
         found[name] = _compare(model, dataset, indices, x, clean, moved)
@@ -97,7 +99,9 @@ def _compare(
     lost = ((moved.mean - clean.mean) ** 2).sum(axis=0)
     total = ((clean.mean - clean.mean.mean(axis=0)) ** 2).sum(axis=0)
     if total.sum() == 0:
-        raise InputError("the clean codes never vary: all latents are passive, and nothing can be lost.")
+        raise InputError(
+            problem="the clean codes never vary: all latents are passive, and nothing can be lost"
+        )
     shift = None
     if model.has_density and model.is_diagonal:
         with torch.inference_mode():

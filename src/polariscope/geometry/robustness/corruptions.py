@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 
 Corruption = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """From observations with values in [0, 1] and a generator to corrupted observations of the same shape."""
@@ -19,7 +19,7 @@ def flip_pixels(
 ) -> Float[np.ndarray, "sample *shape"]:
     """Each value becomes 1 − x with the given probability, independently (mushom2020 §5.6: 0.001, 0.01, 0.05)."""
     if not 0 <= probability <= 1:
-        raise InputError(f"probability must lie between 0 and 1, got {probability}.")
+        raise InputError("probability", "lie between 0 and 1", got=probability)
     flipped = random.random(x.shape) < probability
     return np.where(flipped, 1 - _unit(x), x).astype(x.dtype)
 
@@ -34,7 +34,7 @@ def uniform_noise(
 ) -> Float[np.ndarray, "sample *shape"]:
     """Uniform noise in ±reach on every value, clipped to [0, 1] (zietlow2022's control: 0.1 and 0.175)."""
     if not reach >= 0:
-        raise InputError(f"reach must not be negative, got {reach}.")
+        raise InputError("reach", "not be negative", got=reach)
     noise = random.uniform(-reach, reach, size=x.shape)
     return np.clip(_unit(x) + noise, 0, 1).astype(x.dtype)
 
@@ -58,7 +58,9 @@ def triangles(
     """
     if n_samples < 1 or image_size < 8:
         raise InputError(
-            f"n_samples must be at least 1 and image_size at least 8, got {n_samples} and {image_size}."
+            "n_samples",
+            ("be at least 1 and ", Argument("image_size"), " at least 8"),
+            got=f"{n_samples} and {image_size}",
         )
     radius = random.uniform(8, 16, size=n_samples) * image_size / 64
     turn = random.uniform(0, 2 * np.pi, size=n_samples)
@@ -77,10 +79,13 @@ def triangles(
 def _unit(x: Float[np.ndarray, "sample *shape"]) -> Float[np.ndarray, "sample *shape"]:
     if x.dtype.kind != "f":
         raise InputError(
-            f"this corruption is for floats in [0, 1], got {x.dtype}; use dataset.values, or divide bytes by 255."
+            problem="this corruption is for floats in [0, 1]",
+            got=x.dtype,
+            remedy="use dataset.values, or divide bytes by 255",
         )
     if x.size and (x.min() < 0 or x.max() > 1):
         raise InputError(
-            f"this corruption is for values in [0, 1], as images have, got {x.min():.3g} … {x.max():.3g}."
+            problem="this corruption is for values in [0, 1], as images have",
+            got=f"{x.min():.3g} … {x.max():.3g}",
         )
     return x

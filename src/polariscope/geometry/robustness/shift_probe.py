@@ -43,12 +43,14 @@ def shift_probe(model: Any, data: Any, others: Any, *, n_samples: int | None = 5
     """
     if isinstance(model, AbstractModel) and model.n_auxiliary:
         raise InputError(
-            "other observations have no auxiliary values, which this model needs to encode them."
+            problem="other observations have no auxiliary values, which this model needs to encode them"
         )
     dataset, indices = choose_observations(model, data, n_samples, seed)
     foreign, rows = choose_observations(model, others, n_samples, seed)
     if min(len(indices), len(rows)) < 2:
-        raise InputError(f"at least two observations of each are needed, got {len(indices)} and {len(rows)}.")
+        raise InputError(
+            problem="at least two observations of each are needed", got=f"{len(indices)} and {len(rows)}"
+        )
     x, y = dataset.values(indices), foreign.values(rows)
     known, other = (
         encode_values(model, dataset, indices, x, seed),
@@ -59,7 +61,9 @@ def shift_probe(model: Any, data: Any, others: Any, *, n_samples: int | None = 5
     powers = [float(((values - centre) ** 2).sum(dtype=np.float64)) / len(values) for values in (y, x)]
     if min(powers) == 0 or errors[1] == 0:
         raise InputError(
-            "the observations do not vary, or are reconstructed exactly: there is no ratio of errors."
+            problem=(
+                "the observations do not vary, or are reconstructed exactly: there is no ratio of errors"
+            )
         )
     scale = known.mean.std(axis=0)
     offsets = (other.mean - known.mean.mean(axis=0))[:, scale > 0] / scale[scale > 0]

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 
 Second = Literal["log_variance", "variance", "std"]
@@ -64,13 +64,18 @@ def read_posterior(output: Any, n_rows: int, second: Second = "log_variance") ->
     """
     mean, spread, kind = _parts(output, n_rows, second)
     if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows:
-        raise InputError(f"{_wanted(n_rows)}, got shapes {tuple(mean.shape)} and {tuple(spread.shape)}.")
+        raise InputError(
+            "the encoder", _wanted(n_rows), got=f"shapes {tuple(mean.shape)} and {tuple(spread.shape)}"
+        )
     if not (torch.is_floating_point(mean) and torch.is_floating_point(spread)):
-        raise InputError(f"{_wanted(n_rows)}, of floating type, got {mean.dtype} and {spread.dtype}.")
+        raise InputError(
+            "the encoder", f"{_wanted(n_rows)}, of floating type", got=f"{mean.dtype} and {spread.dtype}"
+        )
     for name, array in (("mean", mean), (kind, spread)):
         if not torch.isfinite(array).all():
             raise InputError(
-                f"the encoder returned a {name} that is not finite; the model may have diverged."
+                problem=f"the encoder returned a {name} that is not finite",
+                remedy="the model may have diverged",
             )
     log_variance = _log_variance(spread, kind)
     return Encoded(DiagonalGaussian(mean.flatten(1), log_variance.flatten(1)), tuple(mean.shape[1:]))
@@ -84,14 +89,18 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
         return output.loc, output.scale, "std"
     if isinstance(output, torch.distributions.Distribution):
         raise InputError(
-            f"{_wanted(n_rows)}, got a {type(output).__name__} distribution; only normal posteriors with independent "
-            "latents are understood."
+            "the encoder",
+            _wanted(n_rows),
+            got=f"a {type(output).__name__} distribution",
+            remedy="only normal posteriors with independent latents are understood",
         )
     if isinstance(output, (tuple, list)) and not hasattr(output, "_fields"):
         if len(output) not in (2, 3):
             raise InputError(
-                f"{_wanted(n_rows)}, got a {type(output).__name__} of {len(output)}; wrap it in a function that "
-                "returns the pair."
+                "the encoder",
+                _wanted(n_rows),
+                got=f"a {type(output).__name__} of {len(output)}",
+                remedy="wrap it in a function that returns the pair",
             )
         return _tensor(output[0], n_rows), _tensor(output[1], n_rows), second
     named = _named(output)
@@ -103,8 +112,10 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
     if mean is None or found is None:
         has = ", ".join(sorted(named)) if named else "no names"
         raise InputError(
-            f"{_wanted(n_rows)}, or name its parts ({', '.join(MEANS)}; {', '.join(SECONDS)}), got a "
-            f"{type(output).__name__} with {has}; wrap it in a function that returns the pair."
+            "the encoder",
+            f"{_wanted(n_rows)}, or name its parts ({', '.join(MEANS)}; {', '.join(SECONDS)})",
+            got=f"a {type(output).__name__} with {has}",
+            remedy="wrap it in a function that returns the pair",
         )
     return _tensor(mean, n_rows), _tensor(named[found], n_rows), SECONDS[found]
 
@@ -128,14 +139,24 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
     if kind == "log_variance":
         if spread.max() > BEYOND_SCALE:
             raise InputError(
-                f"the encoder's log_variance reaches {float(spread.max()):.3g}, a variance beyond all scale; return "
-                "the logarithm of the variance, or say that it is a variance or a standard deviation (second)."
+                problem=(
+                    f"the logarithm of the encoder's variance reaches {float(spread.max()):.3g}, a variance beyond all "
+                    "scale"
+                ),
+                remedy=(
+                    "return the logarithm of the variance, or say what it is: ",
+                    Argument("second", "variance"),
+                    " or ",
+                    Argument("second", "std"),
+                ),
             )
         return spread
     if spread.min() < 0:
         raise InputError(
-            f"the encoder's {kind} must not be negative, got a minimum of {float(spread.min()):.3g}; this looks like "
-            "a log-variance."
+            f"the encoder's {kind}",
+            "not be negative",
+            got=f"a minimum of {float(spread.min()):.3g}",
+            remedy="this looks like a log-variance",
         )
     power = 2.0 if kind == "std" else 1.0
     return (power * torch.log(spread)).clamp(min=SMALLEST_LOG_VARIANCE)
@@ -152,7 +173,7 @@ def read_outputs(output: Any, n_rows: int) -> Float[Tensor, "sample ..."]:
     if not isinstance(tensor, Tensor) or tensor.ndim < 2 or len(tensor) != n_rows:
         came = f"shape {tuple(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
         raise InputError(
-            f"the decoder must return a tensor with a row of values for each of {n_rows} codes, got {came}."
+            "the decoder", f"return a tensor with a row of values for each of {n_rows} codes", got=came
         )
     return tensor
 
@@ -162,13 +183,11 @@ def _tensor(value: Any, n_rows: int) -> Tensor:
     try:
         return value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{_wanted(n_rows)}, got {type(value).__name__}.") from None
+        raise InputError("the encoder", _wanted(n_rows), got=type(value).__name__) from None
 
 
 def _wanted(n_rows: int) -> str:
-    return (
-        f"the encoder must return (mean, log_variance), two arrays of shape ({n_rows}, latent) for this batch"
-    )
+    return f"return (mean, log_variance), two arrays of shape ({n_rows}, latent) for this batch"
 
 
 def to_logits(probability: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:

@@ -67,9 +67,9 @@ class WrappedModel(AbstractModel):
         check_word("second", second, SECONDS)
         for part, given in (("encoder", encoder), ("decoder", decoder)):
             if given is not None and not callable(given):
-                raise InputError(f"{part} must be a module or a function, got {type(given).__name__}.")
+                raise InputError(part, "be a module or a function", got=type(given).__name__)
         if not (variance > 0 and math.isfinite(variance)):
-            raise InputError(f"variance must be positive, got {variance}.")
+            raise InputError("variance", "be positive", got=variance)
         self.encoder, self.decoder = encoder, decoder
         # A method belongs to a module, whose device, type and mode count as if it had been given.
         self.owners = nn.ModuleList(
@@ -111,7 +111,10 @@ class WrappedModel(AbstractModel):
     @property
     def prior(self) -> AbstractPriorModule:  # type: ignore[override]
         if self._prior is None:
-            raise InputError("the number of latents is not known before something was encoded; give a shape.")
+            raise InputError(
+                problem="the number of latents is not known before something was encoded",
+                remedy="give a shape",
+            )
         return self._prior
 
     @property
@@ -149,20 +152,25 @@ class WrappedModel(AbstractModel):
                 self.notes.append(f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents.")
         if mean.shape[1] != self._prior.n_latents:
             raise InputError(
-                f"the encoder returned {self._prior.n_latents} latents for one batch and {mean.shape[1]} for another; "
-                "the number must not change."
+                problem=(
+                    f"the encoder returned {self._prior.n_latents} latents for one batch and "
+                    f"{mean.shape[1]} for another"
+                ),
+                remedy="the number must not change",
             )
         return DiagonalGaussian(mean, log_variance)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         if self.decoder is None:
-            raise InputError("this model has no decoder: it was wrapped without one.")
+            raise InputError(problem="this model has no decoder: it was wrapped without one")
         codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
         outputs = read_outputs(self.decoder(codes), len(z))
         if self._shape and tuple(outputs.shape[1:]) != self._shape:
             if outputs[0].numel() != int(torch.tensor(self._shape).prod()):
                 raise InputError(
-                    f"the decoder must return observations of shape {self._shape}, got {tuple(outputs.shape[1:])}."
+                    "the decoder",
+                    f"return observations of shape {self._shape}",
+                    got=f"{tuple(outputs.shape[1:])}",
                 )
             outputs = outputs.reshape(len(z), *self._shape)
         return self._distribution(outputs)
@@ -176,9 +184,9 @@ class WrappedModel(AbstractModel):
             return BernoulliDistribution(outputs)
         if outputs.min() < 0 or outputs.max() > 1:
             raise InputError(
-                "likelihood 'bernoulli' takes the decoder's outputs as probabilities, got "
-                f"{float(outputs.min()):.3g} to {float(outputs.max()):.3g}; for logits choose 'bernoulli-logits', "
-                "else 'gaussian'."
+                problem="likelihood 'bernoulli' takes the decoder's outputs as probabilities",
+                got=f"{float(outputs.min()):.3g} to {float(outputs.max()):.3g}",
+                remedy="for logits choose 'bernoulli-logits', else 'gaussian'",
             )
         return BernoulliDistribution(to_logits(outputs))
 

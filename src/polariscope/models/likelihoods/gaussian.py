@@ -90,11 +90,13 @@ class GaussianLikelihood(AbstractLikelihood):
 
     def __post_init__(self) -> None:
         if not (self.variance > 0 and math.isfinite(self.variance)):
-            raise InputError(f"variance must be positive, got {self.variance} (likelihood 'gaussian').")
+            raise InputError("variance", "be positive", got=f"{self.variance} (likelihood 'gaussian')")
         if self.learned == "per-value" and not self.variance > SMALLEST_SCALE**2:
             raise InputError(
-                f"variance must exceed {SMALLEST_SCALE**2:g} when it is learned per value, "
-                f"got {self.variance}; that is its floor."
+                "variance",
+                f"exceed {SMALLEST_SCALE**2:g} when it is learned per value",
+                got=self.variance,
+                remedy="that is its floor",
             )
 
     @property

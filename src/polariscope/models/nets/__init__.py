@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import unknown
 from polariscope.core.registry import open_family
 
 Initialisation = Literal["glorot", "kaiming", "torch"]
@@ -95,7 +95,7 @@ def initialise(module: nn.Module, how: Initialisation, generator: torch.Generato
         elif how == "torch":
             nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)
         else:
-            raise InputError(unknown("initialisation", how, get_args(Initialisation)))
+            raise unknown("initialisation", how, get_args(Initialisation))
         if layer.bias is not None:
             if how == "torch":
                 fan_in, _ = nn.init._calculate_fan_in_and_fan_out(layer.weight)

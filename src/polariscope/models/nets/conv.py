@@ -32,13 +32,16 @@ class ConvNet(AbstractNet):
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3:
             raise InputError(
-                f"net 'conv' needs images, got flat rows of {shape[0]} features; use the net 'mlp'."
+                problem="net 'conv' needs images",
+                got=f"flat rows of {shape[0]} features",
+                remedy="use the net 'mlp'",
             )
         if shape[1] % 16 or shape[2] % 16:
             near = tuple(max(16, 16 * round(side / 16)) for side in shape[1:])
             raise InputError(
-                f"net 'conv' needs a height and width divisible by 16, got {shape[1]} × {shape[2]}; "
-                f"resize the images to {near[0]} × {near[1]} or use the net 'mlp'."
+                problem="net 'conv' needs a height and width divisible by 16",
+                got=f"{shape[1]} × {shape[2]}",
+                remedy=f"resize the images to {near[0]} × {near[1]} or use the net 'mlp'",
             )
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:

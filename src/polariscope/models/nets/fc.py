@@ -27,7 +27,7 @@ class FcNet(AbstractNet):
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise InputError(f"width must be a positive integer, got {self.width}.")
+            raise InputError("width", "be a positive integer", got=self.width)
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         layers = dense_layers(math.prod(shape) + n_auxiliary, (self.width,) * 2, "relu")

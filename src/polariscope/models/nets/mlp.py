@@ -42,7 +42,7 @@ class MlpNet(AbstractNet):
     def __post_init__(self) -> None:
         for name in ("encoder_widths", "decoder_widths"):
             if any(width < 1 for width in getattr(self, name)):
-                raise InputError(f"{name} must be positive integers, got {getattr(self, name)}.")
+                raise InputError(name, "be positive integers", got=getattr(self, name))
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         n_in = math.prod(shape) + n_auxiliary

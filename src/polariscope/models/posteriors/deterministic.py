@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
 
 
@@ -33,7 +33,8 @@ class PointMass(AbstractPosteriorDistribution):
     @property
     def log_determinant(self) -> Float[Tensor, " sample"]:
         raise InputError(
-            "a deterministic encoder has no entropy: the determinant of its covariance is 0; use posterior='diagonal'."
+            problem="a deterministic encoder has no entropy: the determinant of its covariance is 0",
+            remedy=("use ", Argument("posterior", "diagonal")),
         )
 
     def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
@@ -43,14 +44,20 @@ class PointMass(AbstractPosteriorDistribution):
         return self.mean  # draws nothing, so that the noise of a deterministic model is nobody's
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        raise InputError("a deterministic encoder has no density; use posterior='diagonal'.")
+        raise InputError(
+            problem="a deterministic encoder has no density",
+            remedy=("use ", Argument("posterior", "diagonal")),
+        )
 
     def kl_to_normal(
         self,
         mean: Float[Tensor, "... latent"],
         log_variance: Float[Tensor, "... latent"],
     ) -> Float[Tensor, "sample latent"]:
-        raise InputError("a deterministic encoder has no KL to the prior; use posterior='diagonal'.")
+        raise InputError(
+            problem="a deterministic encoder has no KL to the prior",
+            remedy=("use ", Argument("posterior", "diagonal")),
+        )
 
 
 class PointHead(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.nets import initialise
 from polariscope.models.priors import AbstractPrior, AbstractPriorDistribution, AbstractPriorModule, prior
 
@@ -36,8 +36,10 @@ class ConditionalNormal(AbstractPriorDistribution):
         """One draw for each row of u; ``n_samples`` must be their number."""
         if n_samples != len(self.mean):
             raise InputError(
-                f"n_samples must be the number of rows of u, {len(self.mean)}, got {n_samples}; each row has a "
-                "prior of its own."
+                "n_samples",
+                f"be the number of rows of u, {len(self.mean)}",
+                got=n_samples,
+                remedy="each row has a prior of its own",
             )
         noise = torch.randn(
             self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
@@ -84,8 +86,8 @@ class ConditionalPriorModule(AbstractPriorModule):
 
     def _refuse(self, what: str) -> NoReturn:
         raise InputError(
-            f"a conditional prior has {what} only once the auxiliary variable is known; call given(u) with one row "
-            "per sample and ask what it returns."
+            problem=f"a conditional prior has {what} only once the auxiliary variable is known",
+            remedy="call given(u) with one row per sample and ask what it returns",
         )
 
 
@@ -123,7 +125,7 @@ class ConditionalPrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if any(width < 1 for width in self.widths):
-            raise InputError(f"widths of the conditional prior must be positive integers, got {self.widths}.")
+            raise InputError("widths", "be positive integers", got=self.widths)
 
     def build(
         self,
@@ -134,8 +136,9 @@ class ConditionalPrior(AbstractPrior):
     ) -> ConditionalPriorModule:
         if n_auxiliary < 1:
             raise InputError(
-                "a conditional prior needs auxiliary values, got n_auxiliary=0; train on data with factors or "
-                "labels, or choose another prior."
+                problem="a conditional prior needs auxiliary values",
+                got=Argument("n_auxiliary", 0),
+                remedy="train on data with factors or labels, or choose another prior",
             )
         module = ConditionalPriorModule(n_latents, n_auxiliary, self.widths, self.mean == "learned")
         initialise(module, "glorot", generator)

@@ -41,7 +41,7 @@ class IsotropicPrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError(f"scale must be positive, got {self.scale}; 1 is the standard normal.")
+            raise InputError("scale", "be positive", got=self.scale, remedy="1 is the standard normal")
 
     def build(
         self,

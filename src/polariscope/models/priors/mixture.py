@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 
 if TYPE_CHECKING:
@@ -164,24 +164,28 @@ class MixturePrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if not (self.component_variance > 0 and math.isfinite(self.component_variance)):
-            raise InputError(f"component_variance must be positive, got {self.component_variance}.")
+            raise InputError("component_variance", "be positive", got=self.component_variance)
         lengths = {len(row) for row in self.centres}
         if len(lengths) != 1 or 0 in lengths:
             raise InputError(
-                f"means must be one or more rows of equal length, one number per latent, got {self.means}."
+                "means", "be one or more rows of equal length, one number per latent", got=self.means
             )
         if not all(math.isfinite(value) for row in self.centres for value in row):
-            raise InputError(f"means must be finite, got {self.means}.")
+            raise InputError("means", "be finite", got=self.means)
         if self.weights is None:
             return
         if len(self.weights) != len(self.centres):
             raise InputError(
-                f"weights must be one per component, got {len(self.weights)} for {len(self.centres)} components."
+                "weights",
+                "be one per component",
+                got=f"{len(self.weights)} for {len(self.centres)} components",
             )
         if not all(weight > 0 for weight in self.weights) or abs(math.fsum(self.weights) - 1) > 1e-6:
             raise InputError(
-                f"weights must be positive and sum to 1, got {self.weights}, which sum to "
-                f"{math.fsum(self.weights):g}; divide each by the sum."
+                "weights",
+                "be positive and sum to 1",
+                got=f"{self.weights}, which sum to {math.fsum(self.weights):g}",
+                remedy="divide each by the sum",
             )
 
     @property
@@ -195,12 +199,19 @@ class MixturePrior(AbstractPrior):
             return
         if self.means is None:
             raise InputError(
-                f"layout {self.layout!r} of the mixture prior has 2 latents, got n_latents={n_latents}; set "
-                f"n_latents=2 or give means, a row of {n_latents} numbers per component."
+                problem=f"layout {self.layout!r} of the mixture prior has 2 latents",
+                got=Argument("n_latents", n_latents),
+                remedy=(
+                    "set ",
+                    Argument("n_latents", 2),
+                    f" or give means, a row of {n_latents} numbers per component",
+                ),
             )
         raise InputError(
-            f"means must have one number per latent, got rows of {width} for {n_latents} latents; set "
-            f"n_latents={width} or give rows of {n_latents}."
+            "means",
+            "have one number per latent",
+            got=f"rows of {width} for {n_latents} latents",
+            remedy=("set ", Argument("n_latents", width), f" or give rows of {n_latents}"),
         )
 
     def build(

@@ -134,12 +134,14 @@ class SparsePrior(AbstractPrior):
     def __post_init__(self) -> None:
         if not 0 <= self.spike_weight <= 1:
             raise InputError(
-                f"spike_weight must lie between 0 and 1, got {self.spike_weight}; it is a probability."
+                "spike_weight", "lie between 0 and 1", got=self.spike_weight, remedy="it is a probability"
             )
         if not 1e-4 <= self.spike_scale <= 1:
             raise InputError(
-                f"spike_scale must lie between 0.0001 and 1, the slab's standard deviation, got {self.spike_scale}; "
-                "0.05 is usual."
+                "spike_scale",
+                "lie between 0.0001 and 1, the slab's standard deviation",
+                got=self.spike_scale,
+                remedy="0.05 is usual",
             )
 
     def build(

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 
 if TYPE_CHECKING:
@@ -111,8 +111,13 @@ class StudentPrior(AbstractPrior):
         nu = self.degrees_of_freedom
         if not (nu >= FEWEST_DEGREES and math.isfinite(nu)):
             raise InputError(
-                f"degrees_of_freedom must be a finite number from {FEWEST_DEGREES:g} on, got {nu}; 1 is the "
-                "Cauchy distribution, and for the limit, the normal, use prior='isotropic'."
+                "degrees_of_freedom",
+                f"be a finite number from {FEWEST_DEGREES:g} on",
+                got=nu,
+                remedy=(
+                    "1 is the Cauchy distribution, and for the limit, the normal, use ",
+                    Argument("prior", "isotropic"),
+                ),
             )
 
     def build(

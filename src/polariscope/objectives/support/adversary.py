@@ -28,7 +28,8 @@ class Discriminator(nn.Module):
     ) -> None:
         if width < 1 or depth < 0:
             raise InputError(
-                f"a discriminator needs a width of at least 1 and a depth of at least 0, got {width} and {depth}."
+                problem="a discriminator needs a width of at least 1 and a depth of at least 0",
+                got=f"{width} and {depth}",
             )
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed

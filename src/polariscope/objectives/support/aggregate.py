@@ -109,7 +109,7 @@ def pairwise_log_density(
     if isinstance(posterior, DiagonalGaussian):
         return marginals.sum(2), marginals
     if not isinstance(posterior, FullGaussian):
-        raise InputError(f"q(z) is estimated for Gaussian posteriors, got {type(posterior).__name__}.")
+        raise InputError(problem="q(z) is estimated for Gaussian posteriors", got=type(posterior).__name__)
     white = torch.linalg.solve_triangular(posterior.factor, difference.permute(1, 2, 0), upper=False)
     constant = posterior.log_determinant + z.shape[1] * math.log(2 * math.pi)
     return -0.5 * (white.square().sum(1).T + constant), marginals

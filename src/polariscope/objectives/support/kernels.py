@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.priors import AbstractPriorDistribution
@@ -159,8 +159,11 @@ def mmd(
     """
     if estimator == "unbiased" and min(len(x), len(y)) < 2:
         raise InputError(
-            f"the unbiased estimator compares different points of a sample, so each needs at least 2, "
-            f"got {len(x)} and {len(y)}; use estimator='biased'."
+            problem=(
+                "the unbiased estimator compares different points of a sample, so each needs at least 2"
+            ),
+            got=f"{len(x)} and {len(y)}",
+            remedy=("use ", Argument("estimator", "biased")),
         )
     weights = pair_weights(len(x), len(y), estimator).to(x)
     return kernel_sum(torch.cat([x, y]), weights, kernel, width, scales)
@@ -204,15 +207,17 @@ class AbstractMmdObjective(AbstractObjective):
 
     def __post_init__(self) -> None:
         if self.kernel not in get_args(Kernel):
-            raise InputError(unknown("kernel", self.kernel, get_args(Kernel)))
+            raise unknown("kernel", self.kernel, get_args(Kernel))
         if self.kernel_width is not None and not (self.kernel_width > 0 and math.isfinite(self.kernel_width)):
             raise InputError(
-                f"kernel_width must be positive, got {self.kernel_width}; leave it out to use the prior's."
+                "kernel_width", "be positive", got=self.kernel_width, remedy="leave it out to use the prior's"
             )
         if not self.kernel_scales or not all(s > 0 and math.isfinite(s) for s in self.kernel_scales):
             raise InputError(
-                f"kernel_scales must be one or more positive numbers, got {self.kernel_scales}; "
-                "a single 1 is one kernel of the base width."
+                "kernel_scales",
+                "be one or more positive numbers",
+                got=self.kernel_scales,
+                remedy="a single 1 is one kernel of the base width",
             )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:

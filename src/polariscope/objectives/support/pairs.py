@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.data.pairs import Transition
 from polariscope.models.model import Blueprint
 from polariscope.objectives import Batch
@@ -20,7 +20,8 @@ def pair_of(batch: Batch) -> Float[Tensor, "sample *shape"]:
     """The partner of each observation; a batch without is refused."""
     if batch.pair is None:
         raise InputError(
-            "the objective compares pairs, and this batch has none; train on a dataset whose factors form a grid."
+            problem="the objective compares pairs, and this batch has none",
+            remedy="train on a dataset whose factors form a grid",
         )
     return batch.pair
 
@@ -29,8 +30,8 @@ def refuse_conditional_prior(name: str, blueprint: Blueprint) -> None:
     """The objective encodes observations without their auxiliary values."""
     if blueprint.n_auxiliary:
         raise InputError(
-            f"objective {name!r} has no use for the auxiliary variable of a conditional prior; use prior='isotropic', "
-            "or objective='ivae'."
+            problem=f"objective {name!r} has no use for the auxiliary variable of a conditional prior",
+            remedy=("use ", Argument("prior", "isotropic"), ", or ", Argument("objective", "ivae")),
         )
 
 

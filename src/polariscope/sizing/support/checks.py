@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import Goal, family
@@ -49,7 +49,7 @@ def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
     who = "target 'beta'" if target == "beta" else f"method {method!r}"
     for name, value in given.items():
         if name not in used and value != BOUNDS[name]:
-            raise InputError(f"{name} means nothing to {who}; leave it out.")
+            raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
 def make_goal(
@@ -64,15 +64,18 @@ def make_goal(
     """The goal with its arguments checked."""
     for name, value in (("n_init", n_init), ("cap", cap), ("steps", steps), ("epochs", epochs)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-            raise InputError(f"{name} must be an integer from 1, got {value!r}.")
+            raise InputError(name, "be an integer from 1", got=f"{value!r}")
     if n_init is not None and n_init > cap:
-        raise InputError(f"n_init must be at most cap, got {n_init} and {cap}.")
+        raise InputError("n_init", "be at most cap", got=f"{n_init} and {cap}")
     if steps is not None and epochs is not None:
-        raise InputError("steps and epochs both say how long to train; give one of them.")
+        raise InputError(
+            problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
+            remedy="give one of them",
+        )
     if steps is not None and steps < 400:
-        raise InputError(f"steps must be at least 400, below which no trend can be seen, got {steps}.")
+        raise InputError("steps", "be at least 400, below which no trend can be seen", got=steps)
     if learning_rate is not None and (not isinstance(learning_rate, Real) or not learning_rate > 0):
-        raise InputError(f"learning_rate must be a positive number, got {learning_rate!r}.")
+        raise InputError("learning_rate", "be a positive number", got=f"{learning_rate!r}")
     rate = None if learning_rate is None else float(learning_rate)
     whole = (None if value is None else int(value) for value in (n_init, steps, epochs))
     first, most, passes = whole
@@ -83,7 +86,7 @@ def check_varies(data: AbstractDataset) -> None:
     """Refuse observations that are all the same: there is nothing to encode."""
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     if (rows == rows[0]).all():
-        raise InputError(f"data must vary, but the {len(rows)} observations looked at are all the same.")
+        raise InputError("data", f"vary, but the {len(rows)} observations looked at are all the same")
 
 
 def check_scale(data: AbstractDataset, method: str) -> None:
@@ -94,8 +97,10 @@ def check_scale(data: AbstractDataset, method: str) -> None:
     size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))
     if size > LARGEST_SIZE:
         raise InputError(
-            f"data must be in units in which values are near 1, got a column whose values are about {size:.3g}, on "
-            "which networks diverge; standardise them, (X - X.mean(axis=0)) / X.std(axis=0), as polariscope.VAE does."
+            "data",
+            "be in units in which values are near 1",
+            got=f"a column whose values are about {size:.3g}, on which networks diverge",
+            remedy="standardise them, as polariscope.VAE does: subtract each column's mean, divide by its deviation",
         )
 
 
@@ -108,36 +113,56 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
     needs_variances = family.traits(method)["needs_variances"]
     if needs_variances and not job.blueprint.posterior.has_density:
         raise InputError(
-            f"method {method!r} needs posterior variances, which a deterministic encoder does not have; use "
-            f"objective='vae' (the answer suits autoencoders as well), or a method without: {others}."
+            problem=(
+                f"method {method!r} needs posterior variances, which a deterministic encoder does not have"
+            ),
+            remedy=(
+                "use ",
+                Argument("objective", "vae"),
+                f" (the answer suits autoencoders as well), or a method without: {others}",
+            ),
         )
     if not job.blueprint.decodes:
         raise InputError(
-            f"objective {label(recipe['objective'])!r} trains no decoder, so there is nothing to size; use "
-            "objective='vae'."
+            problem=(
+                f"objective {label(recipe['objective'])!r} trains no decoder, so there is nothing to size"
+            ),
+            remedy=("use ", Argument("objective", "vae")),
         )
     if job.settings.schedule != "constant":
         raise InputError(
-            f"sizing trains a model on until it is decided, and schedule {job.settings.schedule!r} must know the end "
-            "beforehand; leave schedule out."
+            problem=(
+                f"sizing trains a model until it is decided, and schedule {job.settings.schedule!r} has to know "
+                "the end beforehand"
+            ),
+            remedy=("leave ", Argument("schedule"), " out"),
         )
     if needs_variances and not isinstance(job.blueprint.prior, IsotropicPrior):
         raise InputError(
-            f"method {method!r} measures posterior variances against the prior N(0, I), got another prior; leave prior "
-            "out."
+            problem=f"method {method!r} measures posterior variances against the prior N(0, I)",
+            got="another prior",
+            remedy=("leave ", Argument("prior"), " out"),
         )
 
 
 def check_call(method: str, target: str, n_latents: int | None, seeds: Any, recipe: dict[str, Any]) -> None:
     if not isinstance(method, str):
-        raise InputError(f"method must be one name, got {method!r}; compare_sizes asks several.")
+        raise InputError(
+            "method",
+            "be one name",
+            got=f"{method!r}",
+            remedy=Either("compare_sizes asks several", ("add ", Argument("compare"), " to ask several")),
+        )
     family[method]
     if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
-        raise InputError(f"seeds must be an integer from 1, got {seeds!r}.")
+        raise InputError("seeds", "be an integer from 1", got=f"{seeds!r}")
     if target not in ("latents", "beta"):
-        raise InputError(f"target must be 'latents' or 'beta', got {target!r}.")
+        raise InputError("target", "be 'latents' or 'beta'", got=f"{target!r}")
     if target == "latents" and n_latents is not None:
-        raise InputError("n_latents is what is sought; give it with target='beta' only.")
+        raise InputError(
+            problem=(Argument("n_latents"), " is what is sought"),
+            remedy=("give it with ", Argument("target", "beta"), " only"),
+        )
     if target == "beta":
         if (
             n_latents is None
@@ -145,10 +170,22 @@ def check_call(method: str, target: str, n_latents: int | None, seeds: Any, reci
             or not isinstance(n_latents, int)
             or n_latents < 1
         ):
-            raise InputError(f"target='beta' needs n_latents, an integer from 1, got {n_latents!r}.")
+            raise InputError(
+                problem=(Argument("target", "beta"), " needs ", Argument("n_latents"), ", an integer from 1"),
+                got=f"{n_latents!r}",
+            )
         if method != "fondue":
-            raise InputError(f"target='beta' is searched by method 'fondue' only, got {method!r}.")
+            raise InputError(
+                problem=(Argument("target", "beta"), " is searched by method 'fondue' only"),
+                got=f"{method!r}",
+            )
         if "beta" in recipe:
-            raise InputError("beta is what is sought; leave it out with target='beta'.")
+            raise InputError(
+                problem=(Argument("beta"), " is what is sought"),
+                remedy=("leave it out with ", Argument("target", "beta")),
+            )
         if recipe.setdefault("objective", "beta") != "beta":
-            raise InputError(f"target='beta' needs objective='beta', got {recipe['objective']!r}.")
+            raise InputError(
+                problem=(Argument("target", "beta"), " needs ", Argument("objective", "beta")),
+                got=f"{recipe['objective']!r}",
+            )

@@ -21,8 +21,9 @@ def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int,
     widths = [width for width in WIDTHS if width <= goal.cap]
     if len(widths) < LEAST_POINTS:
         raise InputError(
-            f"cap must be at least {WIDTHS[LEAST_POINTS - 1]} for an elbow, which needs {LEAST_POINTS} widths, "
-            f"got {goal.cap}."
+            "cap",
+            (f"be at least {WIDTHS[LEAST_POINTS - 1]} for an elbow, which needs {LEAST_POINTS} widths"),
+            got=goal.cap,
         )
     for width in widths:
         value = measure(width, steps)

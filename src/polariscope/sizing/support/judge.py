@@ -169,8 +169,10 @@ def _lines(
     count = int(window.sum())
     if count < LEAST_LOOKS:
         raise InputError(
-            f"steps must hold at least {LEAST_LOOKS} looks in the last {share:.0%} of the training, got {count}; look "
-            "more often."
+            "steps",
+            f"hold at least {LEAST_LOOKS} looks in the last {share:.0%} of the training",
+            got=count,
+            remedy="look more often",
         )
     x = np.log2(steps[window] / steps[-1])
     y = variances[window].astype(np.float64)

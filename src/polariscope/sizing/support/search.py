@@ -187,16 +187,19 @@ def fondue(
     check_threshold(threshold, positive=measure in (trace, sampled_trace))
     check_word("algorithm", algorithm, get_args(Algorithm))
     if isinstance(seeds, int) or not len(seeds):
-        raise InputError(f"seeds must be one or more numbers, got {seeds!r}; give (0, 1, 2), say.")
+        raise InputError("seeds", "be one or more numbers", got=f"{seeds!r}", remedy="give (0, 1, 2), say")
     takes_seed = "seed" in inspect.signature(encode_with).parameters
     if len(seeds) > 1 and not takes_seed:
         raise InputError(
-            f"encode_with must take a seed when there are several, got {len(seeds)} seeds; write "
-            "encode_with(n_latents, seed)."
+            "encode_with",
+            "take a seed when there are several",
+            got=f"{len(seeds)} seeds",
+            remedy="write encode_with(n_latents, seed)",
         )
     if memo is not None and name == "<lambda>":
         raise InputError(
-            "memo keeps values by the statistic's name, and a lambda has none; define it with def."
+            problem="memo keeps values by the statistic's name, and a lambda has none",
+            remedy="define it with def",
         )
     kept = Memo(memo, name)
     trials: list[Trial] = []
@@ -246,7 +249,10 @@ class Memo:
             record = read_document(self.file, "memo").content
             if record["statistic"] != statistic:
                 raise InputError(
-                    f"memo must be a file of the statistic {statistic!r}, got {self.file}; use another file."
+                    "memo",
+                    f"be a file of the statistic {statistic!r}",
+                    got=self.file,
+                    remedy="use another file",
                 )
             self.values = dict(record["values"])
 
@@ -255,7 +261,9 @@ class Memo:
 
     def put(self, n: int, seed: int, value: Any) -> float:
         if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-            raise InputError(f"the statistic must be finite, got {value} for {n} latents; check encode_with.")
+            raise InputError(
+                "the statistic", "be finite", got=f"{value} for {n} latents", remedy="check encode_with"
+            )
         self.values[f"{n}/{seed}"] = float(value)
         if self.file is not None:
             write_document(self.file, "memo", {"statistic": self.statistic, "values": self.values})
@@ -265,11 +273,13 @@ class Memo:
 def check_width(representation: Any, n_latents: int) -> None:
     """Refuse what a trainer returned for another number of latents."""
     if not isinstance(representation, Representation):
-        raise InputError(f"encode_with must return a Representation, got {type(representation).__name__}.")
+        raise InputError("encode_with", "return a Representation", got=type(representation).__name__)
     if representation.n_latents != n_latents:
         raise InputError(
-            f"encode_with({n_latents}) must return {n_latents} latents, got {representation.n_latents}; build the "
-            "model with the number it is given."
+            f"encode_with({n_latents})",
+            f"return {n_latents} latents",
+            got=representation.n_latents,
+            remedy="build the model with the number it is given",
         )
 
 
@@ -285,10 +295,13 @@ def no_surplus(n: int) -> str:
 def check_threshold(threshold: Any, *, positive: bool) -> None:
     """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
-        raise InputError(f"threshold must be a finite number, got {threshold!r}; 1 is usual.")
+        raise InputError("threshold", "be a finite number", got=f"{threshold!r}", remedy="1 is usual")
     if positive and threshold <= 0:
         raise InputError(
-            f"threshold must be positive for Σ E[σ²], which no model brings to 0, got {threshold:g}; 1 is usual."
+            "threshold",
+            "be positive for Σ E[σ²], which no model brings to 0",
+            got=f"{threshold:g}",
+            remedy="1 is usual",
         )
 
 
@@ -327,13 +340,13 @@ def _statistic(
     if callable(statistic):
         return getattr(statistic, "__name__", "statistic"), statistic
     if statistic not in STATISTICS:
-        raise InputError(unknown("statistic", str(statistic), STATISTICS))
+        raise unknown("statistic", str(statistic), STATISTICS)
     return STATISTICS[statistic]
 
 
 def _check_range(low: int, high: int) -> None:
     for name, value in (("n_init", low), ("cap", high)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} must be an integer from 1, got {value!r}.")
+            raise InputError(name, "be an integer from 1", got=f"{value!r}")
     if low > high:
-        raise InputError(f"n_init must be at most cap, got {low} and {high}.")
+        raise InputError("n_init", "be at most cap", got=f"{low} and {high}")

@@ -76,7 +76,7 @@ def size(
     most = n_latents if target == "beta" else cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
         raise InputError(
-            f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
+            "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
         )
     check_varies(dataset)
     check_scale(dataset, method)

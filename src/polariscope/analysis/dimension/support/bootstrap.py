@@ -21,9 +21,11 @@ N_BOOTSTRAP = 200
 
 def check_bootstrap(level: float, n_bootstrap: int) -> None:
     if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level}; 0.95 is the default.")
+        raise InputError("level", "lie between 0 and 1", got=level, remedy="0.95 is the default")
     if n_bootstrap < 20:
-        raise InputError(f"n_bootstrap must be at least 20 resamples, got {n_bootstrap}; 200 is the default.")
+        raise InputError(
+            "n_bootstrap", "be at least 20 resamples", got=n_bootstrap, remedy="200 is the default"
+        )
 
 
 def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, seed: int) -> Weights:

@@ -41,7 +41,7 @@ def intrinsic_dimension(
     3
     """
     if n_samples is not None and n_samples < 10:
-        raise InputError(f"n_samples must be at least 10 or None for all, got {n_samples}.")
+        raise InputError("n_samples", "be at least 10 or None for all", got=n_samples)
     chosen, note = _drawn(x, n_samples, seed)
     table = at_most(chosen, LARGEST_K)
     likelihood = mle(table, k="auto", normaliser=normaliser, seed=seed)

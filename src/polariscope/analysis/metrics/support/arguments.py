@@ -137,11 +137,13 @@ def _parameter(name: str, annotation: Any) -> inspect.Parameter:
 def _check_posterior(table: Table, variant: Any, traits: Mapping[str, Any]) -> None:
     """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
     if variant in traits["posterior_variants"] and table.source != "mean":
-        raise InputError("it is defined by posterior means and variances; score the mean representation.")
+        raise InputError(
+            problem="it is defined by posterior means and variances", remedy="score the mean representation"
+        )
     if traits["standard_prior"] and not table.prior_is_standard:
         raise InputError(
-            "its rules compare posteriors with the prior N(0, I), and this model has another; "
-            "diagnose counts its latents against its own prior."
+            problem="its rules compare posteriors with the prior N(0, I), and this model has another",
+            remedy="diagnose counts its latents against its own prior",
         )
 
 

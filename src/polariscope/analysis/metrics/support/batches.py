@@ -25,7 +25,9 @@ def check_several(table: Table) -> None:
     """Refuse a single factor: there is no other to take it for."""
     if table.n_factors < 2:
         raise InputError(
-            "it asks which factor was held fixed, and there is a single one: any codes would score 1."
+            problem=(
+                "it asks which factor was held fixed, and there is a single one: any codes would score 1"
+            )
         )
 
 
@@ -53,8 +55,11 @@ class Groups:
         for name, usable in zip(names, self.n_candidates, strict=True):
             if usable == 0:
                 raise InputError(
-                    f"factor {name!r} has a different value in each of these {n_samples} samples, so that it cannot "
-                    "be held fixed; draw more samples or drop it."
+                    problem=(
+                        f"factor {name!r} has a different value in each of these {n_samples} samples, so that "
+                        "it cannot be held fixed"
+                    ),
+                    remedy="draw more samples or drop it",
                 )
 
     def anchors(

@@ -21,7 +21,7 @@ LARGEST = 1e100
 # Remedies in Python's words; the command line puts its own in their place.
 DECLARE = "declare it in factor_kinds, where 'continuous' is a measured factor"
 DRAW_MORE = f"draw more, or {DECLARE}"
-GIVE_VARIANCE = "give variance=, an array (sample, latent) of σ²"
+GIVE_VARIANCE = "give them as variance, an array (sample, latent) of σ²"
 
 
 def is_integral(column: np.ndarray) -> bool:
@@ -33,13 +33,16 @@ def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
     """Codes as float64, (sample, latent), finite, at least two samples."""
     array = _as_floats(codes, name)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{name} must have shape (sample, latent), got {array.shape}; a column per latent.")
+        raise InputError(name, "have shape (sample, latent)", got=array.shape, remedy="a column per latent")
     if len(array) < 2:
-        raise InputError(f"{name} must have at least 2 samples, got {len(array)}; encode more.")
+        raise InputError(name, "have at least 2 samples", got=len(array), remedy="encode more")
     largest = np.abs(array).max()
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise InputError(
-            f"{name} must be of a size whose square is a number, got values up to {largest:.3g}; rescale them."
+            name,
+            "be of a size whose square is a number",
+            got=f"values up to {largest:.3g}",
+            remedy="rescale them",
         )
     return array
 
@@ -50,13 +53,17 @@ def check_variance(
     array = _as_floats(variance, "variance")
     if array.shape != codes.shape:
         raise InputError(
-            f"codes and variance must have the same shape, got {codes.shape} and {array.shape}; "
-            "encode both with the same model."
+            "codes and variance",
+            "have the same shape",
+            got=f"{codes.shape} and {array.shape}",
+            remedy="encode both with the same model",
         )
     if array.min() < 0:
         raise InputError(
-            f"variance must not be negative, got a minimum of {array.min():.3g}; "
-            "this looks like a log-variance: pass np.exp(log_variance)."
+            "variance",
+            "not be negative",
+            got=f"a minimum of {array.min():.3g}",
+            remedy="this looks like a log-variance: pass np.exp(log_variance)",
         )
     return array
 
@@ -66,12 +73,17 @@ def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample fac
     array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
-            f"factors must have shape (sample, factor), got {array.shape}; for a single factor pass factors[:, None]."
+            "factors",
+            "have shape (sample, factor)",
+            got=array.shape,
+            remedy="for a single factor pass factors[:, None]",
         )
     if len(array) != n_samples:
         raise InputError(
-            f"codes and factors must have a row for each sample, got {n_samples} and {len(array)} rows; "
-            "take the factors of the samples that were encoded."
+            "codes and factors",
+            "have a row for each sample",
+            got=f"{n_samples} and {len(array)} rows",
+            remedy="take the factors of the samples that were encoded",
         )
     return array
 
@@ -79,7 +91,7 @@ def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample fac
 def check_types(types: Sequence[str], n_latents: int) -> tuple[VariableType, ...]:
     """The type of each latent."""
     if len(types) != n_latents:
-        raise InputError(f"types must name each of the {n_latents} latents, got {len(types)}.")
+        raise InputError("types", f"name each of the {n_latents} latents", got=len(types))
     for word in types:
         check_word("variable type", word, TYPES)
     return cast(tuple[VariableType, ...], tuple(types))
@@ -87,7 +99,7 @@ def check_types(types: Sequence[str], n_latents: int) -> tuple[VariableType, ...
 
 def check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
     if names and len(names) != n_factors:
-        raise InputError(f"factor_names must name each of the {n_factors} factors, got {len(names)} names.")
+        raise InputError("factor_names", f"name each of the {n_factors} factors", got=f"{len(names)} names")
     return named(names, n_factors)
 
 
@@ -102,8 +114,9 @@ def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind
         return (default,) * n_factors
     if not set(kinds) <= set(get_args(FactorKind)) or len(kinds) != n_factors:
         raise InputError(
-            f"factor_kinds must say {' or '.join(map(repr, get_args(FactorKind)))} for each of the {n_factors} "
-            f"factors, got {kinds!r}."
+            "factor_kinds",
+            (f"say {' or '.join(map(repr, get_args(FactorKind)))} for each of the {n_factors} factors"),
+            got=f"{kinds!r}",
         )
     return cast(tuple[FactorKind, ...], tuple(kinds))
 
@@ -113,11 +126,14 @@ def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged
     array = given.astype(np.float64)
     if given.dtype.kind in "iu" and array.size and np.abs(array).max() >= EXACT:
         raise InputError(
-            f"{name} must be below 2⁵³, beyond which whole numbers merge, got {given.max()}; number them from 0."
+            name,
+            "be below 2⁵³, beyond which whole numbers merge",
+            got=given.max(),
+            remedy="number them from 0",
         )
     if not np.isfinite(array).all():
         count = int(array.size - np.isfinite(array).sum())
         raise InputError(
-            f"{name} must be finite, got {count} NaN or infinite of {array.size} values; {remedy}."
+            name, "be finite", got=f"{count} NaN or infinite of {array.size} values", remedy=f"{remedy}"
         )
     return array

@@ -27,20 +27,20 @@ class Models:
         if any(isinstance(model, Representation) for model in models):
             models, variance = _unpack(models, variance)
         if len(models) < 2:
-            raise InputError(f"models must be at least 2, since they are compared, got {len(models)}.")
+            raise InputError("models", "be at least 2, since they are compared", got=len(models))
         self.codes: list[Float[np.ndarray, "sample _"]] = [
             check_codes(codes, f"codes of model {number}") for number, codes in enumerate(models)
         ]
         lengths = sorted({len(codes) for codes in self.codes})
         if len(lengths) > 1:
             raise InputError(
-                f"all models must encode the same samples, got {lengths} rows; encode them again."
+                "all models", "encode the same samples", got=f"{lengths} rows", remedy="encode them again"
             )
         self.variance: list[Float[np.ndarray, "sample _"]] | None = None
         if variance is not None:
             if len(variance) != len(models):
                 raise InputError(
-                    f"variance must have an array for each of the {len(models)} models, got {len(variance)}."
+                    "variance", f"have an array for each of the {len(models)} models", got=len(variance)
                 )
             pairs = zip(variance, self.codes, strict=True)
             self.variance = [check_variance(given, codes) for given, codes in pairs]
@@ -49,8 +49,8 @@ class Models:
 def _unpack(models: Sequence[Any], variance: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
     """Means and variances of representations of the same samples."""
     if not all(isinstance(model, Representation) for model in models):
-        raise InputError("models must be all representations or all arrays, got some of each.")
+        raise InputError("models", "be all representations or all arrays", got="some of each")
     if variance is not None:
-        raise InputError("variance must be left out with representations, which have their own.")
+        raise InputError("variance", "be left out with representations, which have their own")
     check_same_samples({f"model {number}": model.ids for number, model in enumerate(models)})
     return [model.mean for model in models], [model.variance for model in models]

@@ -106,14 +106,16 @@ class Table:
     def factors(self) -> Float[np.ndarray, "sample factor"]:
         """The factors' values as given, as floats."""
         if self._factors is None:
-            raise InputError("this metric needs factors; give an array (sample, factor) of classes.")
+            raise InputError(
+                problem="this metric needs factors", remedy="give an array (sample, factor) of classes"
+            )
         return self._factors
 
     @property
     def variance(self) -> Float[np.ndarray, "sample latent"]:
         """Posterior variance of each code."""
         if self._variance is None:
-            raise InputError(f"this variant needs the posterior variances; {GIVE_VARIANCE}.")
+            raise InputError(problem="this variant needs the posterior variances", remedy=GIVE_VARIANCE)
         return self._variance
 
     @functools.cached_property
@@ -276,20 +278,25 @@ class Table:
             values = np.unique(column)
             if len(values) == 1:
                 raise InputError(
-                    f"factor {name!r} has a single value in these {len(column)} samples, so its entropy is 0; "
-                    "draw more samples or drop it."
+                    problem=(
+                        f"factor {name!r} has a single value in these {len(column)} samples, so its entropy "
+                        "is 0"
+                    ),
+                    remedy="draw more samples or drop it",
                 )
             if kind == "continuous":
                 continue
             if not is_integral(column):
                 raise InputError(
-                    f"factor {name!r} must hold integers (classes), got {column[column % 1 != 0][0]:g}; if it is "
-                    f"measured, {DECLARE}."
+                    f"factor {name!r}",
+                    "hold integers (classes)",
+                    got=f"{column[column % 1 != 0][0]:g}",
+                    remedy=f"if it is measured, {DECLARE}",
                 )
             if 2 * len(values) > len(column):
                 raise InputError(
-                    f"factor {name!r} has {len(values)} classes in {len(column)} samples; at least 2 samples a "
-                    f"class are needed: {DRAW_MORE}."
+                    problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
+                    remedy=f"at least 2 samples a class are needed: {DRAW_MORE}",
                 )
 
 
@@ -323,7 +330,7 @@ def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarr
     array([0.5, 0. ])
     """
     if scores.shape[-2] < 2:
-        raise InputError("a gap between latents needs at least 2 of them, got 1.")
+        raise InputError(problem="a gap between latents needs at least 2 of them", got="1")
     ordered = np.sort(scores, axis=-2)
     return ordered[..., -1, :] - ordered[..., -2, :]
 

@@ -16,15 +16,16 @@ def check(
     """The array, if it is a representation that can be compared; else an error that says why not."""
     x = check_table(x, name)
     if len(x) < at_least:
-        raise InputError(f"{name} must have at least {at_least} samples for this measure, got {len(x)}.")
+        raise InputError(name, f"have at least {at_least} samples for this measure", got=len(x))
     if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)  # differences of small integers and half floats overflow
     for part in some_features(x):
         if not np.isfinite(part).all():
-            raise InputError(f"{name} must be finite, got NaN or infinity; the model may have diverged.")
+            raise InputError(name, "be finite", got="NaN or infinity", remedy="the model may have diverged")
     if is_constant(x):
         raise InputError(
-            f"{name} is the same for all {len(x)} samples, so it has no similarity with anything; leave it out."
+            problem=f"{name} is the same for all {len(x)} samples, so it has no similarity with anything",
+            remedy="leave it out",
         )
     return x
 
@@ -35,8 +36,10 @@ def check_table(x: Shaped[np.ndarray, "..."], name: str) -> Shaped[np.ndarray, "
     x = np.asarray(x)
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiub":
         raise InputError(
-            f"{name} must have numbers in the shape (sample, feature), got {x.dtype} of shape {x.shape}; "
-            "flatten activations with x.reshape(len(x), -1)."
+            name,
+            "have numbers in the shape (sample, feature)",
+            got=f"{x.dtype} of shape {x.shape}",
+            remedy="flatten activations with x.reshape(len(x), -1)",
         )
     return x
 
@@ -48,8 +51,10 @@ def check_pair(
     x, y = check(x, "x", at_least), check(y, "y", at_least)
     if len(x) != len(y):
         raise InputError(
-            f"x and y must have a row for each of the same samples, got {len(x)} and {len(y)} rows; "
-            "encode the same observations with both models."
+            "x and y",
+            "have a row for each of the same samples",
+            got=f"{len(x)} and {len(y)} rows",
+            remedy="encode the same observations with both models",
         )
     return x, y
 

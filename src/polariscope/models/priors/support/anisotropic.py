@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior
 
 if TYPE_CHECKING:
@@ -64,21 +64,27 @@ class AbstractAnisotropicPrior(AbstractPrior):
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError(f"scale must be positive, got {self.scale}; 1 has the total of N(0, I).")
+            raise InputError("scale", "be positive", got=self.scale, remedy="1 has the total of N(0, I)")
         if self.variances is None:
             return
         if not self.variances or not all(value > 0 and math.isfinite(value) for value in self.variances):
-            raise InputError(f"variances must be positive numbers, one per latent, got {self.variances}.")
+            raise InputError("variances", "be positive numbers, one per latent", got=self.variances)
         if self.scale != 1:
             raise InputError(
-                f"scale must stay 1 when variances are given, got {self.scale}; scale the variances."
+                "scale", "stay 1 when variances are given", got=self.scale, remedy="scale the variances"
             )
 
     def check(self, n_latents: int) -> None:
         if self.variances is not None and len(self.variances) != n_latents:
             raise InputError(
-                f"variances must be one per latent, got {len(self.variances)} for {n_latents} latents; "
-                f"set n_latents={len(self.variances)} or give {n_latents} variances."
+                "variances",
+                "be one per latent",
+                got=f"{len(self.variances)} for {n_latents} latents",
+                remedy=(
+                    "set ",
+                    Argument("n_latents", len(self.variances)),
+                    f" or give {n_latents} variances",
+                ),
             )
 
     def build(
@@ -118,8 +124,10 @@ def principal_shares(
     squares = torch.linalg.svdvals(x @ basis)[:n_latents] ** 2
     if not squares[0] > rounding**2 * x.numel():
         raise InputError(
-            f"{data.name} never varies in {n_samples} observations, so it has no principal variances; "
-            "check the data, or give variances."
+            problem=(
+                f"{data.name} never varies in {n_samples} observations, so it has no principal variances"
+            ),
+            remedy="check the data, or give variances",
         )
     squares = torch.nn.functional.pad(squares, (0, n_latents - len(squares)))
     return (squares / squares[0]).clamp(min=SMALLEST_SHARE)
