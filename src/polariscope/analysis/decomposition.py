@@ -191,7 +191,7 @@ def _rows(representation: Representation, n_samples: int | None, seed: int) -> n
             "representation",
             "be a Representation",
             got=type(representation).__name__,
-            remedy="encode the model first",
+            remedy="encode a model with polariscope.encode(model, data)",
         )
     if n_samples is not None and n_samples < 2:
         raise InputError("n_samples", "be at least 2, or None for all", got=n_samples)

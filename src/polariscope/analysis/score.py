@@ -165,8 +165,8 @@ def score(
     """
     if source not in get_args(Source):
         raise unknown("source", source, get_args(Source))
-    plan = _plan(metrics, options)
     arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
+    plan = _plan(metrics, options)
     made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
@@ -261,7 +261,7 @@ def _arrays(
                 "representation",
                 "be a Representation or an array (sample, latent)",
                 got=type(given).__name__,
-                remedy="encode a run with polariscope.encode(run)",
+                remedy="encode a model or a run with polariscope.encode(model, data)",
             )
         return _Arrays(given, None, factors, tuple(factor_names), factor_kinds, None)
     if factors is not None or factor_names:

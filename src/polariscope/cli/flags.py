@@ -276,9 +276,7 @@ def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, A
         place, equals, value = word.partition("=")
         name, dot, option = place.strip().partition(".")
         if not (equals and dot and option):
-            raise InputError(
-                "set", "be a member's name, a dot, its option, an equals sign and the value", got=f"{word!r}"
-            )
+            raise InputError("set", "be NAME.OPTION=VALUE", got=f"{word!r}")
         family[name]  # refuses unknown names
         given.setdefault(name, {})[option.replace("-", "_")] = value.strip()
     return {

@@ -10,19 +10,15 @@ import ast
 import dataclasses
 import functools
 import inspect
-import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.limits import check_values, describe
 from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
-
-LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-"""Limits of numbers, as :mod:`annotated_types` names them: ``Annotated[int, Ge(2)]``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +115,10 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
     if missing:
         raise InputError(problem=f"{owner} needs {', '.join(missing)}", remedy="give a value for each")
     checked = {}
+    concept = getattr(concept, "own_options", concept)
+    kinds = get_type_hints(concept)  # without limits, which are checked below
     for name, value in given.items():
-        adapter = TypeAdapter(options[name].annotation, config=ConfigDict(arbitrary_types_allowed=True))
+        adapter = TypeAdapter(kinds.get(name, Any), config=ConfigDict(arbitrary_types_allowed=True))
         try:
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
         except ValidationError:
@@ -128,21 +126,8 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
             raise InputError(
                 ("option ", Argument(name), f" of {owner}"), f"be {wanted}", got=f"{value!r}"
             ) from None
-        _check_finite(owner, options[name], checked[name])
+    check_values(concept, checked, owner)
     return checked
-
-
-def _check_finite(owner: str, option: Option, value: Any) -> None:
-    """Refuse NaN, and ∞ unless it is the default."""
-    if isinstance(value, (list, tuple)):
-        for part in value:
-            _check_finite(owner, option, part)
-    elif isinstance(value, Integral) or not isinstance(value, Real):  # whole numbers may be too large to ask
-        return
-    elif not math.isfinite(value) and value != option.default:
-        raise InputError(
-            ("option ", Argument(option.name), f" of {owner}"), "be finite", got=value, remedy="give a number"
-        )
 
 
 def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,41 +168,6 @@ def _split(value: Any, annotation: Any) -> Any:
     return value
 
 
-def describe(annotation: Any) -> str:
-    """A type in words.
-
-    >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
-    ('a number', 'a list of integers', 'true or false or none')
-    >>> from typing import Annotated
-    >>> from annotated_types import Ge, Gt, Le
-    >>> describe(Annotated[int, Ge(2)]), describe(Annotated[float, Gt(0), Le(1)])
-    ('an integer, at least 2', 'a number, above 0 and at most 1')
-    """
-    if get_origin(annotation) is Annotated:
-        kind, *limits = get_args(annotation)
-        bounds = [
-            f"{word} {getattr(limit, name):g}"
-            for limit in limits
-            for name, word in LIMITS.items()
-            if hasattr(limit, name)
-        ]
-        return ", ".join([describe(kind), *([" and ".join(bounds)] if bounds else [])])
-    words = {float: "a number", int: "an integer", str: "a word", bool: "true or false", type(None): "none"}
-    if annotation in words:
-        return words[annotation]
-    origin = getattr(annotation, "__origin__", None)
-    arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument is not Ellipsis]
-    if origin is tuple:
-        item, comma, within = describe(arguments[0]).partition(", ")
-        noun, of, rest = item.split(" ", 1)[-1].partition(" of ")
-        return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
-    if origin is not None and "Literal" in str(origin):
-        return "one of " + ", ".join(str(argument) for argument in arguments)
-    if arguments:
-        return " or ".join(dict.fromkeys(describe(argument) for argument in arguments))
-    return getattr(annotation, "__name__", str(annotation))
-
-
 def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None) -> Any:
     """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
     given = dict(options or {})
@@ -229,11 +179,7 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
     if isinstance(chosen, str):
         concept = family[chosen]
         return concept(**check_options(f"{family.noun} {chosen!r}", concept, given))
-    owner = f"{family.noun} {family.name_of(chosen)!r}"
-    kind: Any = type(chosen)
-    if dataclasses.is_dataclass(type(chosen)):
-        for name, option in options_of(kind).items():
-            _check_finite(owner, option, getattr(chosen, name, None))
+    family.name_of(chosen)  # refuses what is none of the family
     if given:
         raise InputError(
             problem=f"{family.noun} was given as an object, so it takes no further options",

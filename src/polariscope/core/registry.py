@@ -8,6 +8,7 @@ file; the command line, the docs, the contract tests and the error messages impo
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.limits import checked
 
 Concept = TypeVar("Concept", bound=Callable[..., Any])
 SUPPORT = "support"
@@ -58,6 +60,8 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                 raise InputError(
                     problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
+            if dataclasses.is_dataclass(concept):  # its options are checked whoever makes it
+                concept = checked(f"{self.noun} {name!r}")(concept)
             self._members[name] = concept
             self._traits[name] = traits
             return concept

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Gt
 from jaxtyping import Bool, Float, Int
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice, checked
 from polariscope.data.dataset import AbstractDataset
 
 TransitionKind = Literal["laplace", "uniform", "share"]
 
 
+@checked()
 @dataclasses.dataclass(frozen=True)
 class Transition:
     r"""Draws, for each observation, another whose factors differ in some and agree in others.
@@ -41,14 +44,8 @@ class Transition:
 
     kind: TransitionKind = "laplace"
     """How the partner's factors are drawn."""
-    rate: float = 1.0
+    rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
     """Rate λ of the Laplace steps: the larger, the smaller they are."""
-
-    def __post_init__(self) -> None:
-        if not (self.rate > 0 and math.isfinite(self.rate)):
-            raise InputError(
-                "transition rate", "be positive", got=self.rate, remedy="larger means smaller steps"
-            )
 
     @staticmethod
     def check(data: AbstractDataset) -> None:

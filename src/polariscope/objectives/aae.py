@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
-from polariscope.objectives.support.options import refuse_negative
 
 Game = Literal["non-saturating", "saturating"]
 SLOPE = 0.2
@@ -45,38 +45,21 @@ class AaeObjective(AbstractObjective):
     mathieu2019 §5 found such training unstable; ``wae`` has the same aim without a game.
     """
 
-    lambda_adversary: float = 1.0
+    lambda_adversary: Annotated[float, Ge(0), Advice("0 is the autoencoder")] = 1.0
     """Weight λ of the encoder's part of the game; 0 is the autoencoder."""
-    keep_rate: float = 0.0
+    keep_rate: Annotated[float, Ge(0), Advice("0 is the original, 1 keeps the VAE's rate")] = 0.0
     """Weight β of the rate; 0 is the original, 1 keeps the VAE's. Needs a posterior with a density."""
     game: Game = "non-saturating"
     """What the encoder minimises: −log D(z), or log(1 − D(z)), whose slope vanishes where D is sure."""
-    depth: int = 2
+    depth: Annotated[int, Ge(1), Advice("2 layers of 1000 are the original")] = 2
     """Hidden layers of the discriminator."""
-    width: int = 1000
+    width: Annotated[int, Ge(1), Advice("2 layers of 1000 are the original")] = 1000
     """Units of each hidden layer of the discriminator."""
-    adversary_learning_rate: float = 1e-4
+    adversary_learning_rate: Annotated[float, Gt(0), Advice("0.0001 is usual")] = 1e-4
     """Step size of the discriminator's optimiser."""
 
     defaults = {"posterior": "deterministic"}
     needs_density = False
-
-    def __post_init__(self) -> None:
-        refuse_negative("0 is the autoencoder", lambda_adversary=self.lambda_adversary)
-        refuse_negative("0 is the original, 1 keeps the VAE's rate", keep_rate=self.keep_rate)
-        if self.game not in get_args(Game):
-            raise unknown("game", self.game, get_args(Game))
-        for name in ("depth", "width"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    name,
-                    "be at least 1",
-                    got=getattr(self, name),
-                    remedy="2 layers of 1000 are the original",
-                )
-        rate = self.adversary_learning_rate
-        if not (rate > 0 and math.isfinite(rate)):
-            raise InputError("adversary_learning_rate", "be positive", got=rate, remedy="0.0001 is usual")
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if self.keep_rate > 0 and not blueprint.posterior.has_density:

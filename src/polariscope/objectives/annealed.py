@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
+from polariscope.core.limits import Advice
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives.support.options import refuse_negative
 
 
 @objective("annealed")
@@ -31,17 +32,12 @@ class AnnealedObjective(AbstractObjective):
     latents whatever the capacity.
     """
 
-    gamma: float = 1000.0
+    gamma: Annotated[float, Ge(0), Advice("0 leaves the reconstruction alone, 1000 is usual")] = 1000.0
     """Weight γ of the distance between rate and capacity; 0 leaves the reconstruction alone."""
-    capacity: float = 25.0
+    capacity: Annotated[float, Ge(0), Advice("0 nats is the β-VAE with β = gamma, 25 is usual")] = 25.0
     """Capacity C_max in nats at the end of the ramp; larger lets the latents say more."""
-    ramp_steps: int = 100_000
+    ramp_steps: Annotated[int, Ge(0), Advice("0 means full capacity from the start")] = 100_000
     """Steps T over which the capacity rises linearly from 0; 0: it is there from the start."""
-
-    def __post_init__(self) -> None:
-        refuse_negative("0 leaves the reconstruction alone, 1000 is usual", gamma=self.gamma)
-        refuse_negative("0 nats is the β-VAE with β = gamma, 25 is usual", capacity=self.capacity)
-        refuse_negative("0 means full capacity from the start", ramp_steps=self.ramp_steps)
 
     def capacity_at(self, step: int) -> float:
         """C(t) after ``step`` finished steps."""

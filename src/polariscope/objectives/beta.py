@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
 
@@ -25,14 +25,8 @@ class BetaObjective(AbstractObjective):
     https://openreview.net/forum?id=Sy2fzU9gl; bonheme2023 Eq. 4.25. β = 4 as in zietlow2022 for dSprites.
     """
 
-    beta: float = 4.0
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0
     """Weight β of the rate; 1 is the VAE, larger prunes more latents."""
-
-    def __post_init__(self) -> None:
-        if not (self.beta >= 0 and math.isfinite(self.beta)):
-            raise InputError(
-                "beta", "not be negative", got=self.beta, remedy="1 is the VAE, larger prunes more"
-            )
 
     def terms(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
-from polariscope.objectives.support.options import refuse_negative
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -32,13 +33,10 @@ class BetaFullObjective(AbstractObjective):
     name, so that those are refused.
     """
 
-    beta: float = 4.0
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0
     """Weight β of the rate; 1 is the VAE, larger prunes more latent directions."""
 
     defaults = {"posterior": "full"}
-
-    def __post_init__(self) -> None:
-        refuse_negative("1 is the VAE, larger prunes more", beta=self.beta)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if blueprint.posterior.is_diagonal:

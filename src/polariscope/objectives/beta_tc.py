@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 
-from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives.support.aggregate import ESTIMATORS, Estimator, aggregate_log_density
-from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.aggregate import Estimator, aggregate_log_density
+from polariscope.objectives.support.options import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -38,16 +40,11 @@ class BetaTcObjective(AbstractObjective):
     mushom2020 Eq. 4.4, whose code has β·TC instead of (β − 1)·TC. β = 6 as in zietlow2022 for dSprites.
     """
 
-    beta: float = 6.0
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger asks for independent latents")] = 6.0
     """Weight β of the total correlation; 1 is the VAE, larger asks for independent latents."""
     estimator: Estimator = "batch"
     """How q(z) is estimated: by the mixture of the batch, by minibatch-weighted sampling (the same gradient, and a
     value off by a constant), by stratified sampling, by its symmetric form, or exactly, for data in one batch."""
-
-    def __post_init__(self) -> None:
-        refuse_negative("1 is the VAE, larger asks for independent latents", beta=self.beta)
-        if self.estimator not in ESTIMATORS:
-            raise unknown("estimator", self.estimator, ESTIMATORS)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "q(z) is estimated from the samples of a batch")

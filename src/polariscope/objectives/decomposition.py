@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
+from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution
@@ -18,7 +20,6 @@ from polariscope.models.priors import AbstractPriorDistribution
 from polariscope.objectives import Batch, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import pairwise_log_density
 from polariscope.objectives.support.kernels import AbstractMmdObjective
-from polariscope.objectives.support.options import refuse_negative
 
 Divergence = Literal["inclusive-kl", "mmd"]
 
@@ -50,19 +51,12 @@ class DecompositionObjective(AbstractMmdObjective):
     from a batch it acts like more β (their App. C); so is a discriminator, see ``aae``.
     """
 
-    beta: float = 1.0
+    beta: Annotated[float, Ge(0), Advice("0 leaves encodings free to shrink to points")] = 1.0
     """Weight β of the rate; larger makes encodings overlap, 1 is the VAE where α is 0."""
-    alpha: float = 1.0
+    alpha: Annotated[float, Ge(0), Advice("0 is the β-VAE, larger brings q(z) to the prior")] = 1.0
     """Weight α of the divergence between q(z) and the prior; 0 is the β-VAE."""
     divergence: Divergence = "inclusive-kl"
     """How far q(z) is from the prior: KL(p(z) ‖ q(z)), or the maximum mean discrepancy with the kernel's options."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_negative("0 leaves encodings free to shrink to points", beta=self.beta)
-        refuse_negative("0 is the β-VAE, larger brings q(z) to the prior", alpha=self.alpha)
-        if self.divergence not in get_args(Divergence):
-            raise unknown("divergence", self.divergence, get_args(Divergence))
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if self.divergence == "mmd":

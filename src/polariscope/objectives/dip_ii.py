@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 
+from polariscope.core.limits import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Terms, objective, run_forward
 from polariscope.objectives.support.moments import aggregate_covariance, identity_gap
-from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.options import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -34,16 +36,14 @@ class DipIIObjective(AbstractObjective):
     mushom2020 §5.4; 10 lies within both sweeps (1 … 20 and 1 … 30).
     """
 
-    lambda_od: float = 10.0
+    lambda_od: Annotated[float, Ge(0), Advice("0 leaves the penalty out")] = 10.0
     """Weight of the squared covariances between latents; 0 lets them correlate."""
-    lambda_d: float | None = None
+    lambda_d: Annotated[float, Ge(0), Advice("0 leaves the penalty out")] | None = None
     """Weight of the squared distance of each variance from 1; 0 lets latents have any variance; none: as lambda_od."""
 
     def __post_init__(self) -> None:
         if self.lambda_d is None:
             object.__setattr__(self, "lambda_d", self.lambda_od)
-        assert self.lambda_d is not None
-        refuse_negative("0 leaves the penalty out", lambda_od=self.lambda_od, lambda_d=self.lambda_d)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "the covariance is taken over the batch")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
+from polariscope.core.limits import Advice
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives.support.options import refuse_negative
 
 
 @objective("entropy")
@@ -30,11 +31,8 @@ class EntropyObjective(AbstractObjective):
     Reference: mathieu2019 Eq. 5, Corollaries 1 and 2 (the value of F_β is worked out here). β = 4 as for the β-VAE.
     """
 
-    beta: float = 4.0
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger makes encodings overlap more")] = 4.0
     """Strength β of the matching β-VAE; 1 is the VAE, larger makes encodings overlap more."""
-
-    def __post_init__(self) -> None:
-        refuse_negative("1 is the VAE, larger makes encodings overlap more", beta=self.beta)
 
     def terms(
         self,

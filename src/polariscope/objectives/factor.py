@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
 from polariscope.objectives.support.adversary import Discriminator
-from polariscope.objectives.support.options import refuse_negative, refuse_single_samples
+from polariscope.objectives.support.options import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -42,23 +43,12 @@ class FactorObjective(AbstractObjective):
     and take both gradients before either step.
     """
 
-    gamma: float = 10.0
+    gamma: Annotated[float, Ge(0), Advice("0 is the VAE, larger asks for independent latents")] = 10.0
     """Weight γ of the total correlation; 0 is the VAE, larger asks for independent latents."""
-    depth: int = 6
+    depth: Annotated[int, Ge(1), Advice("6 layers of 1000 are usual")] = 6
     """Hidden layers of the discriminator; mushom2020 has 5."""
-    width: int = 1000
+    width: Annotated[int, Ge(1), Advice("6 layers of 1000 are usual")] = 1000
     """Units of each hidden layer; with 1000 the discriminator is most of the cost of small models."""
-
-    def __post_init__(self) -> None:
-        refuse_negative("0 is the VAE, larger asks for independent latents", gamma=self.gamma)
-        for name, value in (("depth", self.depth), ("width", self.width)):
-            if value < 1:
-                raise InputError(
-                    name,
-                    "be at least 1",
-                    got=value,
-                    remedy="6 layers of 1000 are usual",
-                )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "the discriminator compares a batch with its permutation")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 
-from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.model import Model
 from polariscope.objectives import Batch, Term, Terms, objective, run_forward
 from polariscope.objectives.support.kernels import AbstractMmdObjective
@@ -62,8 +61,6 @@ class InfoObjective(AbstractMmdObjective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.form not in get_args(Form):
-            raise unknown("form", self.form, get_args(Form))
         own = NUMBERS[self.form]
         for form, names in NUMBERS.items():
             for name in names:
@@ -81,8 +78,6 @@ class InfoObjective(AbstractMmdObjective):
                             Argument("form", form),
                         ),
                     )
-                if value is not None and not math.isfinite(value):
-                    raise InputError(name, "be a finite number", got=value)
         rate, discrepancy = self.weights
         if rate < 0:
             raise InputError(

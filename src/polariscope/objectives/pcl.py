@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
@@ -45,11 +46,11 @@ class PclObjective(AbstractObjective):
 
     score: Literal["laplace", "network"] = "laplace"
     """Form of B: −|a h + b h' + c| + (d h + e)², for Laplace steps; or a small network, for any dependence."""
-    width: int = 32
+    width: Annotated[int, Ge(1), Advice("32 is the default")] = 32
     """Hidden units of each latent's network, where the score is one."""
     transition_kind: TransitionKind = "laplace"
     """How the factors of a pair differ: all by small steps, some at random, or all but a random set."""
-    transition_rate: float = 1.0
+    transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
 
     needs = frozenset({"pairs"})
@@ -57,11 +58,6 @@ class PclObjective(AbstractObjective):
     needs_density = False
     trains_decoder = False
     companion_is_adversary = False
-
-    def __post_init__(self) -> None:
-        if self.width < 1:
-            raise InputError("width", "be at least 1", got=self.width, remedy="32 is the default")
-        _ = self.transition  # which refuses a rate of its own
 
     @property
     def transition(self) -> Transition:

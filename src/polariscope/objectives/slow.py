@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
-from polariscope.objectives.support.options import refuse_negative
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
 if TYPE_CHECKING:
@@ -43,24 +44,18 @@ class SlowObjective(AbstractObjective):
     method and its β = 1; the rest is [general knowledge].
     """
 
-    beta: float = 1.0
+    beta: Annotated[float, Ge(0), Advice("0 leaves that term out")] = 1.0
     """Weight β of the rate; the loss has two reconstructions, so 2 weighs them as the VAE does."""
-    gamma: float = 10.0
+    gamma: Annotated[float, Ge(0), Advice("0 leaves that term out")] = 10.0
     """Weight γ of the transition term; 0 is the β-VAE on both frames."""
-    rate: float = 6.0
+    rate: Annotated[float, Gt(0), Advice("6 is the published rate")] = 6.0
     """Rate λ of the Laplace density between frames; larger asks for slower latents."""
     transition_kind: TransitionKind = "laplace"
     """How the factors of a pair differ: all by small steps, some at random, or all but a random set."""
-    transition_rate: float = 1.0
+    transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
 
     needs = frozenset({"pairs"})
-
-    def __post_init__(self) -> None:
-        refuse_negative("0 leaves that term out", beta=self.beta, gamma=self.gamma)
-        if not (self.rate > 0 and math.isfinite(self.rate)):
-            raise InputError("rate", "be positive", got=self.rate, remedy="6 is the published rate")
-        _ = self.transition  # which refuses a rate of its own
 
     @property
     def transition(self) -> Transition:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
+from polariscope.core.limits import Advice
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
 from polariscope.objectives import Batch, Term, Terms, objective
 from polariscope.objectives.support.kernels import AbstractMmdObjective
-from polariscope.objectives.support.options import refuse_negative
 
 
 @objective("wae")
@@ -32,15 +33,11 @@ class WaeObjective(AbstractMmdObjective):
     ``kernel_scales=(1,)``; the default adds six.
     """
 
-    lambda_mmd: float = 10.0
+    lambda_mmd: Annotated[float, Ge(0), Advice("0 is the autoencoder, 10 the original for MNIST")] = 10.0
     """Weight λ of the discrepancy between q(z) and the prior; 0 is the autoencoder."""
 
     defaults = {"posterior": "deterministic"}
     needs_density = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_negative("0 is the autoencoder, 10 the original for MNIST", lambda_mmd=self.lambda_mmd)
 
     def terms(
         self,

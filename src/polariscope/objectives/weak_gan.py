@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
 from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
-from polariscope.objectives.support.options import refuse_negative
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
 if TYPE_CHECKING:
@@ -49,18 +50,13 @@ class WeakGanObjective(AbstractObjective):
     own encoder on each observation, then a layer on both and S.
     """
 
-    inversion: float = 1.0
+    inversion: Annotated[float, Ge(0), Advice("0 leaves the encoder untrained")] = 1.0
     """Weight of the encoder's term; no other term trains the encoder, and this one trains nothing else."""
-    width: int = 256
+    width: Annotated[int, Ge(1), Advice("256 is the default")] = 256
     """Units of the discriminator's last hidden layer, where the pair meets the set of shared factors."""
 
     needs = frozenset({"pairs"})
     transition = Transition("share")
-
-    def __post_init__(self) -> None:
-        refuse_negative("0 leaves the encoder untrained", inversion=self.inversion)
-        if self.width < 1:
-            raise InputError("width", "be at least 1", got=self.width, remedy="256 is the default")
 
     @property
     def caution(self) -> str:

@@ -4,71 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Lt
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice, checked
 from polariscope.data.splits import Split, split
 
 VALIDATE_EVERY = 1000
 
 
+@checked()
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
-    steps: int = 20_000
+    steps: Annotated[int, Ge(1)] = 20_000
     """Number of gradient steps. The published models have 300,000."""
-    epochs: float | None = None
+    epochs: Annotated[float, Gt(0)] | None = None
     """Length in passes over the training split, instead of steps."""
-    batch_size: int = 64
+    batch_size: Annotated[int, Ge(1)] = 64
     """Samples per step."""
     optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
     """Adam has β₁ = 0.9, β₂ = 0.999, ε = 1e-8."""
-    learning_rate: float = 1e-4
+    learning_rate: Annotated[float, Gt(0)] = 1e-4
     """Step size of the optimiser, at its highest."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate goes from its highest value to 0 at the last step; constant: it does not."""
-    warmup_steps: int = 0
+    warmup_steps: Annotated[int, Ge(0)] = 0
     """Steps over which the learning rate first rises linearly from 0."""
-    clip_gradient: float | None = None
+    clip_gradient: Annotated[float, Gt(0)] | None = None
     """Longest gradient (Euclidean norm); longer ones are shortened to it."""
-    train_fraction: float = 0.9
+    train_fraction: Annotated[float, Gt(0), Lt(1), Advice("0.9 is usual")] = 0.9
     """Share of the data that is trained on; the rest is halved into validation and test."""
     seed: int = 0
     """Seed of the weights, the split, the order of the data and the noise."""
-    log_every: int = 100
+    log_every: Annotated[int, Ge(1)] = 100
     """Steps between two lines of the log."""
-    validate_every: int | None = None
+    validate_every: Annotated[int, Ge(1)] | None = None
     """Steps between two evaluations of the loss on validation samples, a multiple of log_every; by default the first
     multiple from 1000 on."""
-    probe_samples: int = 256
+    probe_samples: Annotated[int, Ge(1)] = 256
     """Validation samples from which the state of the latents is logged."""
-    checkpoint_every: int = 1000
+    checkpoint_every: Annotated[int, Ge(1)] = 1000
     """Steps between two checkpoints; a killed run loses at most this many."""
     keep_checkpoints: Literal["last", "all"] = "last"
     """Keep every checkpoint, to compare a model with its younger self, or only what resuming needs."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "steps",
-            "batch_size",
-            "log_every",
-            "validate_every",
-            "probe_samples",
-            "checkpoint_every",
-        ):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InputError(name, "be at least 1", got=getattr(self, name))
-        for name in ("learning_rate", "epochs", "clip_gradient"):
-            value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InputError(name, "be positive", got=value)
-        if self.warmup_steps < 0:
-            raise InputError("warmup_steps", "not be negative", got=self.warmup_steps)
-        if not 0 < self.train_fraction < 1:
-            raise InputError(
-                "train_fraction", "lie between 0 and 1", got=self.train_fraction, remedy="0.9 is usual"
-            )
         if self.validate_every is not None and self.validate_every % self.log_every:
             raise InputError(
                 "validate_every",

@@ -248,8 +248,9 @@ def _representation(
     if isinstance(representation, Representation):
         if given:
             raise InputError(
-                problem="give a Representation or arrays, not both",
-                remedy=f"got {', '.join(given)} beside it",
+                problem="a Representation and arrays were both given",
+                got=f"{', '.join(given)} beside it",
+                remedy="leave one of them out",
             )
         fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
         floats: dict[str, Any] = {k: _as_float(k, array) for k, array in fields.items() if array is not None}
@@ -260,7 +261,7 @@ def _representation(
             "be a Representation",
             got=type(representation).__name__,
             remedy=(
-                "pass arrays by name: ",
+                "encode a model with polariscope.encode(model, data), or pass arrays by name: ",
                 Argument("mean"),
                 ", ",
                 Argument("variance"),

@@ -7,13 +7,15 @@ import functools
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Bool, Int, UInt8
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset, dataset
 
 _ENDINGS = (".png", ".jpg", ".jpeg")
@@ -36,25 +38,17 @@ class FolderDataset(AbstractDataset):
 
     path: str
     """The folder."""
-    image_size: int = 64
+    image_size: Annotated[int, Ge(1)] = 64
     """Height and width in pixels."""
     mode: Literal["pad", "crop"] = "pad"
     """What makes an oblong image square: black bars, or cutting its ends off."""
     grey: bool = False
     """One channel instead of three."""
-    cache_megabytes: int = 1024
+    cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024
     """Keep the decoded images in memory up to this size."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
-        if self.image_size < 1:
-            raise InputError("image_size", "be at least 1 pixel", got=self.image_size)
-        if self.mode not in ("pad", "crop"):
-            raise InputError("mode", "be 'pad' or 'crop'", got=f"{self.mode!r}")
-        if self.cache_megabytes < 0:
-            raise InputError(
-                "cache_megabytes", "not be negative", got=self.cache_megabytes, remedy="0 keeps nothing"
-            )
         if len(self.class_names) > 1:
             object.__setattr__(self, "factor_names", ("class",))
             object.__setattr__(self, "factor_sizes", (len(self.class_names),))
@@ -167,10 +161,10 @@ class FolderDataset(AbstractDataset):
 def from_folder(
     path: str | os.PathLike[str],
     *,
-    image_size: int = 64,
+    image_size: Annotated[int, Ge(1)] = 64,
     mode: Literal["pad", "crop"] = "pad",
     grey: bool = False,
-    cache_megabytes: int = 1024,
+    cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024,
 ) -> FolderDataset:
     """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`."""
     return FolderDataset(os.fspath(path), image_size, mode, grey, cache_megabytes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
@@ -32,7 +33,7 @@ class GaussianDataset(AbstractDataset):
     [0.0, 1.0, 4.0]
     """
 
-    eigenvalues: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.25)
+    eigenvalues: tuple[Annotated[float, Ge(0)], ...] = (4.0, 2.0, 1.0, 0.5, 0.25)
     """Variances along the principal directions; none may be negative."""
     width: int | None = None
     """Number of features; those beyond the eigenvalues add directions of variance 0. None: one each."""
@@ -47,7 +48,7 @@ class GaussianDataset(AbstractDataset):
 
     def __post_init__(self) -> None:
         count = len(self.eigenvalues)
-        if count == 0 or not np.isfinite(self.eigenvalues).all() or min(self.eigenvalues) < 0:
+        if count == 0:
             raise InputError(
                 "eigenvalues",
                 "be one or more finite numbers ≥ 0",

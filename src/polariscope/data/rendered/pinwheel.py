@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Int
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 
@@ -38,13 +38,13 @@ class PinwheelDataset(AbstractDataset):
     ((2, 2), [0, 1, 2, 3, 0, 1, 2, 3])
     """
 
-    n_samples: int = 400
+    n_samples: Annotated[int, Ge(1)] = 400
     """Number of points."""
-    n_arms: int = 4
+    n_arms: Annotated[int, Ge(1)] = 4
     """Number C of arms."""
-    radial_std: float = 0.1
+    radial_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.1
     """The first standard deviation, called radial where it was published; see ``spread`` for what it does."""
-    tangential_std: float = 0.3
+    tangential_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.3
     """The second standard deviation, called tangential where it was published; see ``spread``."""
     rate: float = 0.25
     """How far the arms are bent: radians per exp(radius)."""
@@ -57,17 +57,6 @@ class PinwheelDataset(AbstractDataset):
     factor_kinds = ("categorical",)
 
     def __post_init__(self) -> None:
-        for name in ("n_samples", "n_arms"):
-            if getattr(self, name) < 1:
-                raise InputError(name, "be at least 1", got=getattr(self, name))
-        for name in ("radial_std", "tangential_std"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise InputError(name, "not be negative", got=value, remedy="it is a standard deviation")
-        if not math.isfinite(self.rate):
-            raise InputError("rate", "be a finite number", got=self.rate, remedy="0 leaves the arms straight")
-        if self.spread not in ("published", "as-named"):
-            raise InputError("spread", "be 'published' or 'as-named'", got=f"{self.spread!r}")
         object.__setattr__(self, "factor_sizes", (self.n_arms,))
 
     @property

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 
@@ -34,9 +34,9 @@ class SquareLinearDataset(AbstractDataset):
     ((1, 3), [2.0, 1.0])
     """
 
-    ratio: float = 2.0
+    ratio: Annotated[float, Gt(0)] = 2.0
     """Length of the first side over the second."""
-    n_samples: int = 50_000
+    n_samples: Annotated[int, Ge(1)] = 50_000
     """Number of points."""
     seed: int = 0
     """Seed of the points."""
@@ -44,12 +44,6 @@ class SquareLinearDataset(AbstractDataset):
     factor_names = ("first", "second")
     factor_sizes = (0, 0)
     factor_kinds = ("continuous", "continuous")
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.ratio) and self.ratio > 0):
-            raise InputError("ratio", "be a positive number", got=self.ratio)
-        if self.n_samples < 1:
-            raise InputError("n_samples", "be at least 1", got=self.n_samples)
 
     @property
     def shape(self) -> tuple[int, ...]:

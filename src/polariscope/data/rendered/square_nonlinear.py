@@ -6,12 +6,12 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 
@@ -38,11 +38,11 @@ class SquareNonlinearDataset(AbstractDataset):
     ((1, 6), True)
     """
 
-    gain: float = 1.0
+    gain: Annotated[float, Gt(0)] = 1.0
     """Factor on the weights of both layers, not on the biases."""
     weights: Literal["uniform", "normal"] = "uniform"
     """Distribution of weights and biases."""
-    n_samples: int = 50_000
+    n_samples: Annotated[int, Ge(1)] = 50_000
     """Number of points."""
     seed: int = 0
     """Seed of the points."""
@@ -52,14 +52,6 @@ class SquareNonlinearDataset(AbstractDataset):
     factor_names = ("first", "second")
     factor_sizes = (0, 0)
     factor_kinds = ("continuous", "continuous")
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.gain) and self.gain > 0):
-            raise InputError("gain", "be a positive number", got=self.gain)
-        if self.weights not in ("uniform", "normal"):
-            raise InputError("weights", "be 'uniform' or 'normal'", got=f"{self.weights!r}")
-        if self.n_samples < 1:
-            raise InputError("n_samples", "be at least 1", got=self.n_samples)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -83,14 +84,12 @@ class GaussianLikelihood(AbstractLikelihood):
     γ beside every β, since only β·γ counts against the variance of the data.
     """
 
-    variance: float = 1.0
+    variance: Annotated[float, Gt(0)] = 1.0
     """Variance γ of every value; the starting point when it is learned."""
     learned: Literal["no", "shared", "per-value"] = "no"
     """Whether γ is trained: not at all, one number for all values, or a decoder output for each value."""
 
     def __post_init__(self) -> None:
-        if not (self.variance > 0 and math.isfinite(self.variance)):
-            raise InputError("variance", "be positive", got=f"{self.variance} (likelihood 'gaussian')")
         if self.learned == "per-value" and not self.variance > SMALLEST_SCALE**2:
             raise InputError(
                 "variance",

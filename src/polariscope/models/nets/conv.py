@@ -9,7 +9,7 @@ from typing import Literal
 
 from torch import nn
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.models.nets import AbstractNet, Trunk, net
 
 
@@ -34,14 +34,14 @@ class ConvNet(AbstractNet):
             raise InputError(
                 problem="net 'conv' needs images",
                 got=f"flat rows of {shape[0]} features",
-                remedy="use the net 'mlp'",
+                remedy=("use ", Argument("net", "mlp")),
             )
         if shape[1] % 16 or shape[2] % 16:
             near = tuple(max(16, 16 * round(side / 16)) for side in shape[1:])
             raise InputError(
                 problem="net 'conv' needs a height and width divisible by 16",
                 got=f"{shape[1]} × {shape[2]}",
-                remedy=f"resize the images to {near[0]} × {near[1]} or use the net 'mlp'",
+                remedy=(f"resize the images to {near[0]} × {near[1]} or use ", Argument("net", "mlp")),
             )
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Annotated
 
+from annotated_types import Ge
 from torch import nn
 
-from polariscope.core.errors import InputError
 from polariscope.models.nets import AbstractNet, Trunk, net, output_layer
 from polariscope.models.nets.mlp import dense_layers
 
@@ -22,12 +23,8 @@ class FcNet(AbstractNet):
     the encoder and 7.81 M in the decoder, heads included.
     """
 
-    width: int = 1200
+    width: Annotated[int, Ge(1)] = 1200
     """Width of every hidden layer."""
-
-    def __post_init__(self) -> None:
-        if self.width < 1:
-            raise InputError("width", "be a positive integer", got=self.width)
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         layers = dense_layers(math.prod(shape) + n_auxiliary, (self.width,) * 2, "relu")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge
 from torch import nn
 
-from polariscope.core.errors import InputError
 from polariscope.models.nets import AbstractNet, Trunk, net, output_layer
 
 Activation = Literal["relu", "tanh", "leaky-relu", "softplus"]
@@ -32,17 +32,12 @@ def dense_layers(n_in: int, widths: tuple[int, ...], activation: Activation) -> 
 class MlpNet(AbstractNet):
     """Hidden layers of given widths, biases everywhere, non-linearities on hidden layers only (zietlow2022)."""
 
-    encoder_widths: tuple[int, ...] = (60, 40, 20)
+    encoder_widths: tuple[Annotated[int, Ge(1)], ...] = (60, 40, 20)
     """Widths of the encoder's hidden layers, from the data to the latents."""
-    decoder_widths: tuple[int, ...] = (60, 40, 20)
+    decoder_widths: tuple[Annotated[int, Ge(1)], ...] = (60, 40, 20)
     """Widths of the decoder's hidden layers, from the latents to the data (printed so in zietlow2022 Tab. 3.1)."""
     activation: Activation = "tanh"
     """Non-linearity of the hidden layers."""
-
-    def __post_init__(self) -> None:
-        for name in ("encoder_widths", "decoder_widths"):
-            if any(width < 1 for width in getattr(self, name)):
-                raise InputError(name, "be positive integers", got=getattr(self, name))
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         n_in = math.prod(shape) + n_auxiliary

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import torch
+from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -120,12 +121,8 @@ class ConditionalPrior(AbstractPrior):
 
     mean: Literal["fixed", "learned"] = "fixed"
     """Whether the prior's mean is 0 or a network of u."""
-    widths: tuple[int, ...] = (50, 50, 50)
+    widths: tuple[Annotated[int, Ge(1)], ...] = (50, 50, 50)
     """Widths of the hidden layers of each network."""
-
-    def __post_init__(self) -> None:
-        if any(width < 1 for width in self.widths):
-            raise InputError("widths", "be positive integers", got=self.widths)
 
     def build(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import torch
+from annotated_types import Gt
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior, prior
 
 if TYPE_CHECKING:
@@ -36,12 +37,8 @@ class IsotropicPrior(AbstractPrior):
     Reference: mathieu2019 Thm 2, which holds for posteriors that can be rotated too; the diagonal one cannot.
     """
 
-    scale: float = 1.0
+    scale: Annotated[float, Gt(0), Advice("1 is the standard normal")] = 1.0
     """Standard deviation s of every latent."""
-
-    def __post_init__(self) -> None:
-        if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError("scale", "be positive", got=self.scale, remedy="1 is the standard normal")
 
     def build(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
+from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor
 
@@ -159,19 +160,15 @@ class MixturePrior(AbstractPrior):
     """Means of the components, one number per latent each, instead of a layout; typed as 0,1;1,0."""
     weights: tuple[float, ...] | None = None
     """Weights of the components, which sum to 1; none: all equal."""
-    component_variance: float = 0.03
+    component_variance: Annotated[float, Gt(0)] = 0.03
     """Variance v of every component in every latent."""
 
     def __post_init__(self) -> None:
-        if not (self.component_variance > 0 and math.isfinite(self.component_variance)):
-            raise InputError("component_variance", "be positive", got=self.component_variance)
         lengths = {len(row) for row in self.centres}
         if len(lengths) != 1 or 0 in lengths:
             raise InputError(
                 "means", "be one or more rows of equal length, one number per latent", got=self.means
             )
-        if not all(math.isfinite(value) for row in self.centres for value in row):
-            raise InputError("means", "be finite", got=self.means)
         if self.weights is None:
             return
         if len(self.weights) != len(self.centres):

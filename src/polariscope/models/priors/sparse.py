@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import InputError
+from polariscope.core.limits import Advice
 from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 
 if TYPE_CHECKING:
@@ -126,23 +127,12 @@ class SparsePrior(AbstractPrior):
     each other: the text has a variance of 0.05, the appendix and the code a standard deviation of 0.05, as ours.
     """
 
-    spike_weight: float = 0.9
+    spike_weight: Annotated[float, Ge(0), Le(1), Advice("it is a probability")] = 0.9
     """Probability γ of the spike, from 0 (the standard normal) to 1."""
-    spike_scale: float = 0.05
+    spike_scale: Annotated[
+        float, Ge(1e-4), Le(1), Advice("1 is the slab's standard deviation, 0.05 is usual")
+    ] = 0.05
     """Standard deviation σ₀ of the spike, at most 1, that of the slab; √0.05 = 0.2236 is the paper's text."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.spike_weight <= 1:
-            raise InputError(
-                "spike_weight", "lie between 0 and 1", got=self.spike_weight, remedy="it is a probability"
-            )
-        if not 1e-4 <= self.spike_scale <= 1:
-            raise InputError(
-                "spike_scale",
-                "lie between 0.0001 and 1, the slab's standard deviation",
-                got=self.spike_scale,
-                remedy="0.05 is usual",
-            )
 
     def build(
         self,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
+from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.priors import AbstractPriorDistribution
@@ -198,21 +199,15 @@ class AbstractMmdObjective(AbstractObjective):
 
     kernel: Kernel = "imq"
     """Kernel: inverse multiquadratic of the distance squared, of each latent alone, or unsquared; or Gaussian."""
-    kernel_width: float | None = None
+    kernel_width: Annotated[float, Gt(0), Advice("leave it out to use the prior's")] | None = None
     """Width σ of the kernel; none: the prior's (1 unless it is normal), and for rbf the median distance."""
-    kernel_scales: tuple[float, ...] = SCALES
+    kernel_scales: tuple[Annotated[float, Gt(0)], ...] = SCALES
     """Multiples of the base width C over which inverse multiquadratics are added; rbf has none."""
     estimator: Estimator = "unbiased"
     """Leave pairs of a point with itself out, so that the value is right on average and may be negative, or not."""
 
     def __post_init__(self) -> None:
-        if self.kernel not in get_args(Kernel):
-            raise unknown("kernel", self.kernel, get_args(Kernel))
-        if self.kernel_width is not None and not (self.kernel_width > 0 and math.isfinite(self.kernel_width)):
-            raise InputError(
-                "kernel_width", "be positive", got=self.kernel_width, remedy="leave it out to use the prior's"
-            )
-        if not self.kernel_scales or not all(s > 0 and math.isfinite(s) for s in self.kernel_scales):
+        if not self.kernel_scales:
             raise InputError(
                 "kernel_scales",
                 "be one or more positive numbers",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
+from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.limits import Advice
 from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior
 
 if TYPE_CHECKING:
@@ -55,19 +57,17 @@ class AnisotropicPriorModule(AbstractNormalPriorModule):
 class AbstractAnisotropicPrior(AbstractPrior):
     """Options of the anisotropic priors, and how their variances start."""
 
-    scale: float = 1.0
+    scale: Annotated[float, Gt(0), Advice("1 has the total of N(0, I)")] = 1.0
     """Root mean square s of the latents' standard deviations: the variances sum to as much as N(0, s² I) has."""
-    variances: tuple[float, ...] | None = None
+    variances: tuple[Annotated[float, Gt(0)], ...] | None = None
     """Variances as they are, one per latent, instead of the data's; none: from the data."""
 
     learned: ClassVar[bool]
 
     def __post_init__(self) -> None:
-        if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise InputError("scale", "be positive", got=self.scale, remedy="1 has the total of N(0, I)")
         if self.variances is None:
             return
-        if not self.variances or not all(value > 0 and math.isfinite(value) for value in self.variances):
+        if not self.variances:
             raise InputError("variances", "be positive numbers, one per latent", got=self.variances)
         if self.scale != 1:
             raise InputError(
