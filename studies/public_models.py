@@ -35,7 +35,8 @@ README = {
     "btcvae_dsprites": (5, 0, 5),
     "factor_dsprites": (6, 3, 1),
 }
-"""Active, mixed and passive latents on 10,000 sprites, as the README of the models has them."""
+"""Active, mixed and passive latents as the README of the models has them, on 10,000 sprites of our first drawing.
+On the present one VAE has 7, 3, 0 and betaH 5, 5, 0; the others are the same."""
 TOLERANCE = 1e-5
 
 

@@ -164,3 +164,38 @@ def test_models_of_another_group_have_the_same_codes_types_and_a_page(tmp_path):
         assert found[name]["same_codes"]
         assert (tmp_path / f"{name}.html").stat().st_size > 50_000
     assert found["btcvae_dsprites"]["counts"] == study.README["btcvae_dsprites"]
+
+
+ORIGINALS = PUBLIC.with_name("originals")
+
+
+@pytest.mark.skipif(
+    not (PUBLIC.is_dir() and ORIGINALS.is_dir()),
+    reason="the public models or pictures are not on this machine",
+)
+def test_sprites_are_drawn_as_the_original(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    study = load("sprites")
+    # the standard error of 600 reconstructions is 1.5 nats of 79 for the noisiest model, so 15 % are 8 of them
+    results = study.main([str(PUBLIC), str(ORIGINALS), "--samples", "600", "--out", str(tmp_path)])
+    assert results == json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert [row["what"] for row in results["rows"] if not row["holds"]] == []
+    assert len(results["rows"]) == 6 + 2 * 5 + 1
+    # the log has seven digits, and so many agree: the first squares are the original's, pixel for pixel
+    logs = json.loads((PUBLIC / "models.json").read_text(encoding="utf-8"))
+    for row in results["rows"]:
+        name, _, what = row["what"].partition(": ")
+        if what == f"KL of the first {500 if name.startswith('factor') else 1000} squares":
+            logged = study.LOG_BATCHES * logs[name]["their_test_log"]["kl_loss"]
+            assert row["found"] == pytest.approx(logged, rel=1e-5)
+
+
+@pytest.mark.skipif(not ORIGINALS.is_dir(), reason="the pictures are not on this machine")
+def test_a_drawing_with_other_measures_fails(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    study, module = load("sprites"), importlib.import_module("polariscope.data.rendered.sprites")
+    frames = study.read_frames(ORIGINALS / "dsprites.gif")
+    monkeypatch.setattr(module, "_HALF_SIDE", 10.6)
+    monkeypatch.setattr(module, "_SEMI_AXES", (12.0, 7.2))
+    held = [row["holds"] for row in study.against_frames(module.SpritesDataset(), frames)]
+    assert held == [False, False, True, False, False, True]

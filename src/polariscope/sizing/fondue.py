@@ -54,8 +54,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     are proved with 2e-4. The answers are then within one latent of the published procedure's (1e-4, an epoch a model)
     for 10 of 10 seeds on sprites of 32×32 pixels, 9 of them within the interval, with 11x fewer steps, and for 2 of 2
     of 64×64 with 14x fewer (``python benchmarks/fondue.py --seeds 10``, ``--image-size 64``; the rule was set with
-    these seeds in view). What is left is the luck of a start: with t = 1 one latent that is given up leaves
-    Σ E[σ²] just below or just above the threshold, and such models are trained to the end and said to be in doubt.
+    these seeds in view; all this was measured on the first drawing of ``sprites``, 1.7 times larger in area than
+    dSprites). What is left is the luck of a start: with t = 1 one latent that is given up leaves Σ E[σ²] just below or
+    just above the threshold, and such models are trained to the end and said to be in doubt.
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.

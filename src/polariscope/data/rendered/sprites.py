@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractGridDataset, dataset
 
 _N_ANGLES = 39  # 40 orientations, of which the last is the first
-_CENTRE_OFFSET = 0.25
-_BANK_BYTES = 2**25
+_DRAWING = 2  # raise it whenever an image changes: it is part of the fingerprint
+# Measures of the largest upright sprites of the original, in its pixels (64 × 64). Fitted to the frames of its
+# animation: they get every pixel of 92 squares and ellipses, and all but 24 of 38,476 white pixels of 174 hearts.
+_HALF_SIDE = 9.598
+_SEMI_AXES = (12.766, 7.214)
+_HEART_HALF_WIDTH = 9.592
+_HEART_HEIGHT = 0.6625  # pixels for one unit of its formula
+_HEART_LIFT = 1.435  # of the formula's origin above the position
+_TABLE_STEPS = 8  # a pixel, of the table of distances to the heart
+_TABLE_REACH = 24
 
 
 @dataset("sprites")
@@ -23,22 +32,27 @@ _BANK_BYTES = 2**25
 class SpritesDataset(AbstractGridDataset):
     r"""One white sprite on black: every shape, scale, orientation and position once.
 
-    The factor grid and the index order are those of dSprites: shape 3 (square, ellipse, heart), scale 6
-    (0.5 … 1), orientation 40 (0 … 2π, both ends included), x 32 (to the right), y 32 (downwards); y varies
-    fastest. The images are our own drawing, not the original's bytes: a pixel is white when its centre lies
-    in the shape, or, antialiased, as white as
+    The factor grid, the index order and the measures are those of dSprites: shape 3 (square, ellipse, heart), scale 6
+    (0.5 … 1), orientation 40 (0 … 2π, both ends included), x 32 (to the right), y 32 (downwards); y varies fastest.
+    In an image of S pixels the centres run from S/4 to 3S/4. With scale s, in units of S/64 pixels, the square has
+    sides of 19.2 s, the ellipse semi-axes of 12.77 s and 7.21 s, and the heart the outline
+
+    .. math:: x = 9.59 s \sin^3 t, \quad
+              y = 1.43 s + 0.66 s (13 \cos t - 5 \cos 2t - 2 \cos 3t - \cos 4t)
+
+    with y upwards. The orientation turns anticlockwise. A pixel is white when its centre lies in the shape, or,
+    antialiased, as white as
 
     .. math:: c = \mathrm{clip}(1/2 - d, 0, 1)
 
-    with d the signed distance in pixels from its centre to the shape's outline. The orientation turns
-    anticlockwise. Positions are S/64 pixels apart in an image of S pixels, and the largest sprite is as large
-    as leaves the outermost ring of pixels black in every image.
+    with d the signed distance in pixels from its centre to the shape's outline. At 64 pixels the images are those of
+    the original but for single pixels on the outlines of hearts, as far as its published pictures show.
 
-    Distinct images: orientation 39 is orientation 0 (the original's endpoint), so 737,280 indices hold at
-    most 718,848 images. Squares and ellipses add no other duplicates: they repeat every quarter or half turn,
-    and 4(k − l)/39 is whole only where (k − l)/39 is. With ``antialias=None`` all 718,848 differ at image
-    sizes 64 and 128 (binary) and 16, 32, 48 and 96 (antialiased), as the tests enumerate; below 16 pixels
-    some poses may share an image, and so they do in binary images of sizes that are not multiples of 64.
+    Distinct images: orientation 39 is orientation 0 (the original's endpoint), so 737,280 indices hold at most
+    718,848 images. Squares and ellipses repeat every quarter or half turn, but 4(k − l)/39 is whole only where
+    (k − l)/39 is, so symmetry adds no duplicates. Binary pixels do: at 64 pixels 715,756 images differ, since squares
+    and small ellipses can cover the same pixels at two angles that nearly agree, up to symmetry. Antialiased images
+    have no duplicates from 16 pixels on, at the positions that the tests try; below, some poses share an image.
 
     Reference: Matthey et al., dSprites, 2017, https://github.com/google-deepmind/dsprites-dataset. Ours: no
     constant colour factor.
@@ -51,8 +65,8 @@ class SpritesDataset(AbstractGridDataset):
     image_size: int = 64
     """Height and width in pixels, at least 8."""
     antialias: bool | None = None
-    """Grey outlines instead of binary pixels; none: binary where positions are whole pixels (64, 128, …), and
-    grey elsewhere, where a binary image could not tell neighbouring poses apart."""
+    """Grey outlines instead of binary pixels; none: binary at 64, 128, … pixels, as the original, and grey at other
+    sizes, where a binary image could not tell neighbouring poses apart."""
 
     factor_names = ("shape", "scale", "orientation", "x", "y")
     factor_sizes = (3, 6, 40, 32, 32)
@@ -66,119 +80,142 @@ class SpritesDataset(AbstractGridDataset):
     def shape(self) -> tuple[int, ...]:
         return (1, self.image_size, self.image_size)
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
+        return files.digest({**self.describe(), "drawing": _DRAWING})
+
     def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
-        shape, scale, orientation, x, y = self.factors(indices).T
-        column, x_phase = np.divmod(x * self.image_size, 64)
-        row, y_phase = np.divmod(y * self.image_size, 64)
-        poses = np.stack([shape, scale, orientation % _N_ANGLES, x_phase, y_phase], axis=1)
+        poses = self.factors(indices)
         antialias = self.image_size % 64 != 0 if self.antialias is None else self.antialias
-        patches = _patches(poses, self.image_size, antialias)
+        start = _window_starts(poses[:, 3:], self.image_size)
+        patches = _draw(poses, start, self.image_size, antialias)
         canvas = np.zeros((len(poses), self.image_size, self.image_size), dtype=np.uint8)
         windows = np.lib.stride_tricks.sliding_window_view(
             canvas, patches.shape[1:], axis=(1, 2), writeable=True
         )
-        windows[np.arange(len(poses)), row + 1, column + 1] = patches
+        windows[np.arange(len(poses)), start[:, 1], start[:, 0]] = patches
         return canvas[:, np.newaxis]
 
 
-def _patches(
-    poses: Int[np.ndarray, "sample 5"], image_size: int, antialias: bool
-) -> UInt8[np.ndarray, "sample patch patch"]:
-    """Windows around the sprites: taken from a bank where few differ, drawn where that would be a large one.
+def _reach(image_size: int) -> int:
+    """Whole pixels from a centre to the corner of the largest square, the point of all sprites that lies farthest."""
+    return math.floor(_HALF_SIDE * math.sqrt(2) * image_size / 64)
 
-    Poses are shape, scale, angle and the position's fraction of a pixel in x and y, in 64ths. Images that
-    differ by whole pixels share a window: at 64 pixels there are only 702.
+
+def _window_starts(positions: Int[np.ndarray, "sample 2"], image_size: int) -> Int[np.ndarray, "sample 2"]:
+    """First column and row of the window around each sprite; all windows lie in the image.
+
+    A centre c lies at S/4 + S k / 62, and pixels i are coloured only if |i + ½ − c| < reach + 1½.
     """
-    step = math.gcd(image_size, 64)
-    sizes = (3, 6, _N_ANGLES, min(64 // step, 32), min(64 // step, 32))
-    if step == 1 or math.prod(sizes) * _patch_size(image_size) ** 2 > _BANK_BYTES:
-        return _draw(poses, image_size, antialias)
-    keys = np.ravel_multi_index((*poses[:, :3].T, *poses[:, 3:].T // step), sizes)
-    return _bank(image_size, antialias, sizes, step)[keys]
-
-
-@functools.lru_cache(maxsize=4)
-def _bank(
-    image_size: int, antialias: bool, sizes: tuple[int, ...], step: int
-) -> UInt8[np.ndarray, "template patch patch"]:
-    poses = np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1)
-    return _draw(poses * np.array([1, 1, 1, step, step]), image_size, antialias)
-
-
-def _patch_size(image_size: int) -> int:
-    """Smallest window that holds the largest sprite; at the last position it ends where the image does."""
-    return -(-33 * image_size // 64) - 1
+    reach = _reach(image_size)
+    wanted = (31 * image_size + 2 * image_size * positions) // 124 - (reach + 1)
+    return np.clip(wanted, 0, image_size - (2 * reach + 3))
 
 
 def _draw(
-    poses: Int[np.ndarray, "sample 5"], image_size: int, antialias: bool
+    poses: Int[np.ndarray, "sample 5"],
+    start: Int[np.ndarray, "sample 2"],
+    image_size: int,
+    antialias: bool,
 ) -> UInt8[np.ndarray, "sample patch patch"]:
-    """Render sprites, each into the window that starts at the whole pixel (row + 1, column + 1).
-
-    Centres span 31/64 of the image, which leaves 33/128 on either side. The radius stops one pixel short of
-    that, and short of the offset: centres lie a quarter of a pixel beside the lattice's points of symmetry,
-    where a square would flip four pixels at a time and binary images of near angles would coincide.
-    """
-    size = _patch_size(image_size)
-    middle = 33 * image_size / 128 - 1
-    pixels = np.arange(size, dtype=np.float32) + np.float32(0.5 - middle - _CENTRE_OFFSET)
-    turns = [2 * math.pi * k / _N_ANGLES for k in range(_N_ANGLES)]
+    """Render sprites, each into its window. Coordinates are in pixels of the largest sprite at 64 × 64."""
+    size = 2 * _reach(image_size) + 3
+    pixels = np.arange(size, dtype=np.float32)
+    turns = [2 * math.pi * (k % _N_ANGLES) / _N_ANGLES for k in range(_N_ANGLES + 1)]
     cosines = np.array([math.cos(turn) for turn in turns], dtype=np.float32)
     sines = np.array([math.sin(turn) for turn in turns], dtype=np.float32)
-    radii = np.linspace(0.5, 1, 6, dtype=np.float32) * np.float32(middle - _CENTRE_OFFSET)
+    units = np.linspace(0.5, 1, 6, dtype=np.float32) * np.float32(image_size / 64)
+    # first pixel's centre relative to the sprite's, in whole 124ths of a pixel before the division
+    first = (62 + 124 * start - 31 * image_size - 2 * image_size * poses[:, 3:]) / 124
     patches = np.empty((len(poses), size, size), dtype=np.uint8)
     chunk = max(1, 2**16 // size**2)  # temporaries stay in the processor's cache
     for kind, outline in enumerate((_square, _ellipse, _heart)):
         members = np.flatnonzero(poses[:, 0] == kind)
-        for start in range(0, len(members), chunk):
-            rows = members[start : start + chunk]
-            _, scale, angle, x_phase, y_phase = poses[rows].T[:, :, np.newaxis, np.newaxis]
-            radius, cosine, sine = radii[scale], cosines[angle], sines[angle]
-            right = (pixels - x_phase.astype(np.float32) / 64) / radius
-            up = (y_phase.astype(np.float32) / 64 - pixels[:, np.newaxis]) / radius
-            distance = outline(cosine * right + sine * up, cosine * up - sine * right) * radius
-            coverage = np.clip(np.float32(0.5) - distance, 0, 1) if antialias else distance < 0
-            patches[rows] = np.rint(coverage * np.float32(255))
+        for begin in range(0, len(members), chunk):
+            rows = members[begin : begin + chunk]
+            _, scale, angle, _, _ = poses[rows].T[:, :, np.newaxis, np.newaxis]
+            unit, cosine, sine = units[scale], cosines[angle], sines[angle]
+            first_x, first_y = first[rows].T.astype(np.float32)[:, :, np.newaxis, np.newaxis]
+            right = (first_x + pixels) / unit
+            up = -(first_y + pixels[:, np.newaxis]) / unit
+            distance = outline(cosine * right + sine * up, cosine * up - sine * right)
+            if antialias:
+                patches[rows] = np.rint(np.clip(np.float32(0.5) - distance * unit, 0, 1) * np.float32(255))
+            else:
+                patches[rows] = (distance < 0) * np.uint8(255)
     return patches
 
 
-# Signed distances to outlines whose smallest enclosing circle is the unit circle. Only operations that
-# IEEE 754 rounds exactly, so that a pixel is the same whatever batch it is drawn in.
-
-
-def _box(
-    u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"], half: float
-) -> Float[np.ndarray, "*pixels"]:
-    beyond_u, beyond_v = np.abs(u) - np.float32(half), np.abs(v) - np.float32(half)
-    outside = np.sqrt(np.maximum(beyond_u, 0) ** 2 + np.maximum(beyond_v, 0) ** 2)
-    return outside + np.minimum(np.maximum(beyond_u, beyond_v), 0)
+# Signed distances to the outlines. Only operations that IEEE 754 rounds exactly, so a pixel is the same whatever
+# batch it is drawn in.
 
 
 def _square(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> Float[np.ndarray, "*pixels"]:
-    return _box(u, v, math.sqrt(0.5))
+    beyond_u, beyond_v = np.abs(u) - np.float32(_HALF_SIDE), np.abs(v) - np.float32(_HALF_SIDE)
+    outside = np.sqrt(np.maximum(beyond_u, 0) ** 2 + np.maximum(beyond_v, 0) ** 2)
+    return outside + np.minimum(np.maximum(beyond_u, beyond_v), 0)
 
 
 def _ellipse(
     u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]
 ) -> Float[np.ndarray, "*pixels"]:
-    """Half as high as wide. With k = |(u, 2v)|: first-order distance (k − 1) / |∇k|, exact on the axes."""
+    """With k = |(u/a, v/b)|: first-order distance (k − 1) / |∇k|, exact on the axes."""
+    a, b = (np.float32(axis) for axis in _SEMI_AXES)
     tiny = np.float32(1e-12)  # keeps the middle, where the gradient is undefined, well inside
-    k = np.sqrt(np.maximum(u**2 + (2 * v) ** 2, tiny))
-    first_order = (k - 1) * k / np.sqrt(np.maximum(u**2 + (4 * v) ** 2, tiny))
+    p, q = u / a, v / b
+    k = np.sqrt(np.maximum(p**2 + q**2, tiny))
+    first_order = (k - 1) * k / np.sqrt(np.maximum((p / a) ** 2 + (q / b) ** 2, tiny))
     # which falls short of the distance outside, so much that tiny sprites would colour the image's border
-    return np.maximum(first_order, np.sqrt(u**2 + v**2) - 1)
+    return np.maximum(first_order, np.sqrt(u**2 + v**2) - a)
 
 
 def _heart(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> Float[np.ndarray, "*pixels"]:
-    r"""A square of side a on its corner with a disc of diameter a on each upper side.
+    """Interpolated in a table: the distance to this outline has no closed form."""
+    table = _heart_table()
+    reach = np.float32(_TABLE_REACH * _TABLE_STEPS - 0.5)  # beyond it all is black, whatever the scale
+    column = np.minimum(np.abs(u) * np.float32(_TABLE_STEPS), reach)
+    row = np.clip(v * np.float32(_TABLE_STEPS), -reach, reach) + np.float32(_TABLE_REACH * _TABLE_STEPS)
+    i, j = row.astype(np.int32), column.astype(np.int32)
+    down, along = row - i.astype(np.float32), column - j.astype(np.float32)
+    corner, width = i * np.int32(table.shape[1]) + j, table.shape[1]
+    flat = table.reshape(-1)
+    here, right = flat[corner], flat[corner + 1]
+    above, across = flat[corner + width], flat[corner + width + 1]
+    lower = here + along * (right - here)
+    return lower + down * (above + along * (across - above) - lower)
 
-    The enclosing circle touches the tip and both discs. With its centre t above the square's,
-    √½ a + t = a/2 + |(a/√8, a/√8 − t)| gives t = a (√2 − 1) / (3√2 − 2).
+
+@functools.cache
+def _heart_table() -> Float[np.ndarray, "height width"]:
+    """Signed distances to the heart at u = 0 … reach and v = −reach … reach, in steps of 1 / steps.
+
+    The heart is symmetric, so its right half will do. There sin t grows with x up to the widest place and falls
+    again, each x has two t, and with c = |cos t| the inside is |y − (4 − 2c² − 8c⁴)| < 19c − 8c³.
     """
-    t = (math.sqrt(2) - 1) / (3 * math.sqrt(2) - 2)
-    a = 1 / (math.sqrt(0.5) + t)
-    u, v = np.abs(u), v + np.float32(t * a)
-    diagonal = np.float32(math.sqrt(0.5))
-    centre = np.float32(a / math.sqrt(8))
-    disc = np.sqrt((u - centre) ** 2 + (v - centre) ** 2) - np.float32(a / 2)
-    return np.minimum(disc, _box((u + v) * diagonal, (u - v) * diagonal, a / 2))
+    from scipy.spatial import cKDTree
+
+    t = np.linspace(0, math.pi, 4001)
+    y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
+    outline = np.stack([_HEART_HALF_WIDTH * np.sin(t) ** 3, _HEART_HEIGHT * y + _HEART_LIFT], axis=1)
+    n = _TABLE_REACH * _TABLE_STEPS
+    v, u = np.meshgrid(np.arange(-n, n + 1) / _TABLE_STEPS, np.arange(n + 1) / _TABLE_STEPS, indexing="ij")
+    points = np.stack([u, v], axis=-1).reshape(-1, 2)
+    _, nearest = cKDTree(outline).query(points)
+    distance = np.minimum(
+        _to_segment(points, outline[np.maximum(nearest - 1, 0)], outline[nearest]),
+        _to_segment(points, outline[nearest], outline[np.minimum(nearest + 1, len(outline) - 1)]),
+    ).reshape(u.shape)
+    c = np.sqrt(1 - np.cbrt(np.minimum(u / _HEART_HALF_WIDTH, 1)) ** 2)
+    inside = np.abs((v - _HEART_LIFT) / _HEART_HEIGHT - (4 - 2 * c**2 - 8 * c**4)) < 19 * c - 8 * c**3
+    return np.where(inside, -distance, distance).astype(np.float32)
+
+
+def _to_segment(
+    points: Float[np.ndarray, "point 2"], a: Float[np.ndarray, "point 2"], b: Float[np.ndarray, "point 2"]
+) -> Float[np.ndarray, " point"]:
+    """Distance of each point to its segment from a to b; a segment may have no length."""
+    along = b - a
+    length = np.maximum((along**2).sum(axis=1), np.finfo(np.float64).tiny)
+    share = np.clip(((points - a) * along).sum(axis=1) / length, 0, 1)
+    return np.linalg.norm(points - a - share[:, np.newaxis] * along, axis=1)
