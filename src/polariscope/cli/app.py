@@ -30,6 +30,7 @@ COMMANDS = {
     "show": "show.show",
     "check": "show.check",
     "list": "families.list_family",
+    "cite": "cite.cite",
 }
 """Where each command is, in the order a newcomer needs them."""
 CLASSES = {"size": "SizeCommand", "train": "TrainCommand"}

@@ -45,7 +45,7 @@ def log_evidence(
     :param auxiliary: (default None) u of each observation, which a conditional prior and its encoder need, as
         :func:`polariscope.models.inference.auxiliary_values` makes it of a dataset's factors
 
-    Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
+    Reference: Burda et al., Importance Weighted Autoencoders (burda2016), Eq. 8.
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise InputError(f"n_draws must be an integer from 1, got {n_draws!r}; a hundred or more are usual.")

@@ -58,8 +58,8 @@ class VAE(TransformerMixin, BaseEstimator):
     variance (β = 1). So γ decides what "passive" means. With the customary γ = 1 on standardised features every
     direction that carries less than one feature's worth of variance would be dropped. Ours is learned, one number
     for all features, from a tenth of their mean variance: it settles where the error of the reconstruction is, as
-    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!, 2019,
-    https://arxiv.org/abs/1911.02469), and a latent is passive when it explains no more than this noise. It also
+    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!,
+    lucas2019), and a latent is passive when it explains no more than this noise. It also
     makes p(x) a density one can compare. Choose γ yourself with ``options={"learned": "no", "variance": 0.05}``,
     in units of the mean variance of the features. Images have a Bernoulli likelihood.
 

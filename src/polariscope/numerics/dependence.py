@@ -99,7 +99,7 @@ def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
     n when all directions vary equally, 1 when there is one, 0 when nothing varies. Polarised representations
     have about n − (number of passive latents) for the mean and n for the sampled one.
 
-    Reference: Roy and Vetterli, The Effective Rank, 2007; on the covariance as in the code of bonheme2023.
+    Reference: Roy and Vetterli, The Effective Rank (roy2007); on the covariance as in the code of bonheme2023.
 
     >>> round(effective_rank(np.diag([2.0, 2.0, 0.0])), 12)
     2.0

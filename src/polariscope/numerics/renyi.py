@@ -79,7 +79,7 @@ def renyi_entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int = 2)
     For α = 2, the default, no eigenvalue is computed; α = 1 is the limit. 0 when all samples are the same to the
     kernel, log₂ n when no two have anything in common.
 
-    Reference: bonheme2023 App. D.2 (α = 2 or 1.01), after Giraldo et al., 2015, https://arxiv.org/abs/1211.2459.
+    Reference: bonheme2023 App. D.2 (α = 2 or 1.01), after Giraldo et al. (giraldo2015).
 
     >>> renyi_entropy(np.eye(8) / 8), renyi_entropy(np.full((8, 8), 1 / 8))
     (3.0, 0.0)

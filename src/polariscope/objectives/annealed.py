@@ -25,7 +25,7 @@ class AnnealedObjective(AbstractObjective):
     larger one regularises less. A strong γ pins the rate to C(t), so that the reconstruction decides only where the
     nats go.
 
-    Reference: Burgess et al., Understanding disentangling in β-VAE, 2018, https://arxiv.org/abs/1804.03599;
+    Reference: Burgess et al., Understanding disentangling in β-VAE (burgess2018);
     bonheme2023 Eq. 4.26 and Tab. C.2 for γ = 1000 and T = 100,000. The mean is taken before the absolute value, as
     in the authors' code; 25 nats is the middle of their sweep over 5 … 100. bonheme2023 App. B.1 finds many passive
     latents whatever the capacity.

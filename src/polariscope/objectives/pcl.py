@@ -37,10 +37,10 @@ class PclObjective(AbstractObjective):
     for pairs that are independent. There is no decoder, no prior and no rate; the term ``accuracy`` is the share of
     pairs told apart, at chance ½.
 
-    Reference: Hyvärinen & Morioka, Nonlinear ICA of Temporally Dependent Stationary Sources, 2017. zietlow2022 §4.3
-    names the method as a non-variational contrast that the manipulated data do not affect; everything else here is
-    [general knowledge]. ``laplace`` is the B of the authors' simulations and starts where Klindt et al. 2021 start it;
-    ``network`` is ours. Sources whose pairs are jointly Gaussian are not identified.
+    Reference: Hyvärinen & Morioka, Nonlinear ICA of Temporally Dependent Stationary Sources (hyvarinen2017).
+    zietlow2022 §4.3 names the method as a non-variational contrast that the manipulated data do not affect.
+    ``laplace`` is the B of the authors' simulations and starts where klindt2021 starts it; ``network`` is ours.
+    Sources whose pairs are jointly Gaussian are not identified.
     """
 
     score: Literal["laplace", "network"] = "laplace"

@@ -41,10 +41,10 @@ class WeakGanObjective(AbstractObjective):
     Neither term of the model reaches the other's network: the decoder never sees the encoder, nor the encoder the
     data.
 
-    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees, 2020, https://arxiv.org/abs/1910.09772,
+    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees (shu2020),
     share pairing. zietlow2022 §4.3 names it in its "full sharing" setting, as a non-variational contrast that the
-    manipulated data do not affect; the reference adds that the discriminator sees (x, x', S) and that the encoder is
-    trained afterwards on generated samples. Ours, beyond that [general knowledge]: the non-saturating loss, encoder
+    manipulated data do not affect; the paper adds that the discriminator sees (x, x', S) and that the encoder is
+    trained afterwards on generated samples. Ours, beyond that: the non-saturating loss, encoder
     and decoder trained at the same time, the sets S (1 to K − 1 factors, uniform), and the discriminator: the net's
     own encoder on each observation, then a layer on both and S.
     """

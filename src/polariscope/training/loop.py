@@ -130,7 +130,7 @@ def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torc
 
 
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser with the reference settings; fused, since one pass over the weights is faster than eight."""
+    """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
     rate = settings.learning_rate
     if settings.optimiser in ("adam", "amsgrad"):
         return torch.optim.Adam(

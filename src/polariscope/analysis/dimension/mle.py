@@ -76,8 +76,8 @@ def mle(
     too large at small k. Points whose k neighbours are all equally far have an infinite d(x): the harmonic mean
     can hold some, the arithmetic one is refused; the curve begins at the first k without.
 
-    Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension, 2004, Eqs 8–9; MacKay and
-    Ghahramani, Comments on it, 2005; bonheme2023 Eqs 8.2–8.3.
+    Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension (levina2004), Eqs 8–9; MacKay
+    and Ghahramani, Comments on it (mackay2005); bonheme2023 Eqs 8.2–8.3.
 
     :param k: (default 20) neighbours around each point, or "auto".
     :param normaliser: (default "k-2") what the sum of logarithms is divided by, c.

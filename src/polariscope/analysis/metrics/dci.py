@@ -61,7 +61,7 @@ def dci(
 
     Variants: ``boosted`` (default), histogram gradient boosting by LightGBM with the settings of the published
     numbers (100 trees of depth 3, rate 0.1) and 1023 bins, importance by gain; ``reference``, scikit-learn's exact
-    gradient boosting as in Locatello et al., minutes with dSprites' factors; ``forest``, random forest; ``lasso``,
+    gradient boosting as in locatello2019, minutes with dSprites' factors; ``forest``, random forest; ``lasso``,
     |weights| of a linear regression on the factors' numbers, strength by cross-validation, as in the original
     paper. Gain is second-order in LightGBM, a reduction of squared residuals in scikit-learn, so that scores shift
     a little (``python benchmarks/metrics.py --dci --samples 3000`` shows both). They fall with the number of trees,
@@ -74,9 +74,9 @@ def dci(
     ``lasso`` the mean of ten shufflings, since of noise it keeps no weight (D = 0) or a stray one (D = 1), so that
     codes that know nothing can score high. ``reference`` has neither, since both would take as long again.
 
-    Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled Representations,
-    2018, https://openreview.net/forum?id=By-7dz-AZ; boosted trees: Locatello et al., 2019,
-    https://arxiv.org/abs/1811.12359. Ours: train and test are 2/3 and 1/3 of the samples at hand.
+    Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled Representations
+    (eastwood2018); boosted trees: Locatello et al.
+    (locatello2019). Ours: train and test are 2/3 and 1/3 of the samples at hand.
 
     :param variant: (default "boosted") the predictor whose use of the latents is measured.
     :param n_trees: (default 100) trees of each predictor; ``lasso`` has none.

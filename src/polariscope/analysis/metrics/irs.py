@@ -49,8 +49,8 @@ def irs(
     It is interventional only where factors are independent in the samples; a factor that depends on another is
     held with it. The interval comes from 50 resamples: it speaks of the spread, not of how few samples miss extremes.
 
-    Reference: Suter et al., Robustly Disentangled Causal Mechanisms, 2019, https://arxiv.org/abs/1811.00007; the
-    quantile is disentanglement_lib's. Not in the documents.
+    Reference: Suter et al., Robustly Disentangled Causal Mechanisms (suter2019); the
+    quantile is disentanglement_lib's.
 
     :param variant: (default "locatello") whether movements are divided by the largest of all, or by the same quantile.
     :param quantile: (default 0.99) which of the movements within a value counts as the largest; 1 is the maximum.

@@ -60,8 +60,8 @@ def mig(
       be 0; a note says so where it is over a tenth of the entropy. Subtracting it would not help: a latent that
       codes the factor has less room below H(w_k).
 
-    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs, 2018,
-    https://arxiv.org/abs/1802.04942; Locatello et al. 2019, https://arxiv.org/abs/1811.12359. mushom2020 prints the
+    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs
+    (chen2018); Locatello et al. (locatello2019). mushom2020 prints the
     roles of latents and factors exchanged; its code does not. The interval is of the samples; chance is the mean over
     shuffled rows.
 

@@ -47,8 +47,8 @@ def sap(
     method, all classes at once, where the customary solver (liblinear) stops at a tolerance. The interval of ``svm`` is
     that of the test samples, given the classifiers.
 
-    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; analyses.md §5 (the settings are those of disentanglement_lib).
+    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
+    (kumar2018). The settings are those of disentanglement_lib.
 
     :param variant: (default "svm") how a latent predicts a factor: by a support vector classifier, or linearly.
     :param strength: (default 0.01) C of the support vector classifiers; larger fits the training samples closer.

@@ -86,7 +86,7 @@ def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InU
 
 
 def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
-    """KL > 0.01 nats. UDR code (Duan et al. 2020)."""
+    """KL > 0.01 nats. The code of UDR (duan2020)."""
     return mean_with_interval(posterior.kl)[0] > threshold
 
 
@@ -96,7 +96,7 @@ def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InU
 
 
 def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
-    """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders, 2016 (not in the documents)."""
+    """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders (burda2016)."""
     return posterior.mean.var(axis=0) > threshold
 
 

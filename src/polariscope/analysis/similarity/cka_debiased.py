@@ -56,8 +56,8 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
     1 for a rotated, rescaled, shifted copy. Numerator and denominator are unbiased, their ratio nearly so. Samples
     that are all equally far from each other leave K̃ = 0, and are refused.
 
-    Reference: Song et al., Feature Selection via Dependence Maximization, 2012 (Eq. 4); Nguyen et al., Do Wide and
-    Deep Networks Learn the Same Things?, 2021. https://arxiv.org/abs/2010.15327.
+    Reference: Song et al., Feature Selection via Dependence Maximization (song2012, Eq. 4); Nguyen et al., Do Wide and
+    Deep Networks Learn the Same Things? (nguyen2021).
 
     >>> x = np.array([[0.0], [1.0], [2.0], [5.0], [3.0]])
     >>> round(cka_debiased(x, 1 - 3 * x), 6)

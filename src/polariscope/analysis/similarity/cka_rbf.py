@@ -68,8 +68,8 @@ def cka_rbf(
     linear CKA as b grows; as b falls, every sample is alone and any two representations score 1, so that a small
     bandwidth says nothing. Kornblith et al. use b from 0.2 to 0.8; the largest, our default, is the safest.
 
-    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
-    https://arxiv.org/abs/1905.00414.
+    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited
+    (kornblith2019).
 
     :param x: one representation, a row for each sample.
     :param y: another one of the same samples.

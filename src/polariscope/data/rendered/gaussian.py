@@ -83,7 +83,7 @@ class GaussianDataset(AbstractDataset):
         basis, triangle = np.linalg.qr(
             generator(self.seed, "gaussian", "rotation").standard_normal((width, width))
         )
-        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (Mezzadri 2007)
+        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (mezzadri2007)
         return (basis * np.sign(np.diag(triangle)))[:, :count]
 
     @functools.cached_property

@@ -40,7 +40,7 @@ class SpritesDataset(AbstractGridDataset):
     sizes 64 and 128 (binary) and 16, 32, 48 and 96 (antialiased), as the tests enumerate; below 16 pixels
     some poses may share an image, and so they do in binary images of sizes that are not multiples of 64.
 
-    Reference: Matthey et al., dSprites, 2017, https://github.com/google-deepmind/dsprites-dataset. Ours: no
+    Reference: Matthey et al., dSprites (matthey2017). Ours: no
     constant colour factor.
 
     >>> data = SpritesDataset()

@@ -79,7 +79,7 @@ def initialise(module: nn.Module, how: Initialisation, generator: torch.Generato
     """Draw every weight of ``module`` from ``generator``, in the order of its modules.
 
     * ``glorot``: uniform on ±√(6 / (fan_in + fan_out)), biases 0: the default of the TensorFlow layers with
-      which the published models (Locatello et al., bonheme2023) were trained, and ours.
+      which the published models (locatello2019, bonheme2023) were trained, and ours.
     * ``kaiming``: normal with std √(2 / fan_in), biases 0 (mushom2020).
     * ``torch``: uniform on ±1/√fan_in, biases too: PyTorch's own default.
 

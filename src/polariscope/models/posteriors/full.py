@@ -128,9 +128,8 @@ class FullPosterior(AbstractPosterior):
     loss no longer changes when the latents are rotated (mathieu2019 Thm 2), and the alignment with the data's
     directions that the diagonal posterior brings is lost: zietlow2022 §3.2.7, Tab. 3.3.
 
-    The parametrisation is general knowledge, since the dissertation only names the Cholesky factor: entries below
-    the diagonal are free, those on it are exp(ℓ_j/2). The former start at 0, so that training starts from the
-    diagonal posterior with the same weights.
+    zietlow2022 only names the Cholesky factor; here entries below the diagonal are free, those on it are
+    exp(ℓ_j/2). The former start at 0: training starts from the diagonal posterior with the same weights.
     """
 
     is_diagonal = False

@@ -108,8 +108,8 @@ class ConditionalPrior(AbstractPrior):
     Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so that a small
     KL does not make a latent passive.
 
-    Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA,
-    2020, https://arxiv.org/abs/1907.04809. Identifiable with the mean fixed or learned, but not with a learned
+    Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA
+    (khemakhem2020). Identifiable with the mean fixed or learned, but not with a learned
     mean alone (§5.2), so the variance is always learned. The slope 0.1 of the rectifiers and the mean's network
     (like the variance's) are from the authors' code. Ours: weights start Glorot uniform, biases at 0.
     """

@@ -65,10 +65,10 @@ def weight_matrix(estimator: Estimator, n_samples: int, n_data: int) -> Float[Te
 
     With batch size B and N training samples:
 
-    * ``weighted``: 1/(NB), the minibatch-weighted sampling of Chen et al. 2018 Eq. 5 (bonheme2023 Eq. 4.29).
+    * ``weighted``: 1/(NB), the minibatch-weighted sampling of chen2018 Eq. 5 (bonheme2023 Eq. 4.29).
       A row sums to 1/N: q̂ is too small by about that factor, and overrates the own sample unless B = N.
-    * ``stratified``: 1/N for the own sample, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest; Chen et
-      al. 2018 App. C.2 [general knowledge]. The one other is the next in the batch, whose order is random. A row
+    * ``stratified``: 1/N for the own sample, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest;
+      chen2018 App. C.2. The one other is the next in the batch, whose order is random. A row
       sums to 1; q̂ is unbiased over batches, but not exact when the batch is the whole data.
     * ``symmetric``: 1/N for the own sample, (N − 1)/(N(B − 1)) for every other; mathieu2019 Eq. 10b. A row sums to
       1; unbiased, and exact when B = N.

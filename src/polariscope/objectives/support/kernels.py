@@ -100,8 +100,8 @@ def kernel_sum(
       .. math:: k(x, y) = \sum_s \frac{C_s}{C_s + \|x - y\|^2}, \qquad C_s = 2 n \sigma^2 s
 
       so that C for s = 1 is the mean square distance of two draws from N(0, σ²I). Tolstikhin et al., Wasserstein
-      Auto-Encoders, 2018, https://arxiv.org/abs/1711.01558; several scales added, not averaged, as in their code
-      [general knowledge].
+      Auto-Encoders (tolstikhin2018); several scales added, not averaged, as in their
+      code.
     * ``imq-per-latent``: the same of every coordinate alone, C_s = 2σ²s, added over latents (the code of
       mathieu2019). It compares marginals: q(z) and p(z) that differ only in how latents depend are equal to it.
     * ``imq-unsquared``: C_s / (C_s + ‖x − y‖), as mathieu2019 App. B prints it, without the square; its C is not
@@ -151,8 +151,8 @@ def mmd(
     negative; ``biased`` (the V-statistic) keeps them, is never negative, and exceeds it by
     (k(x,x) − mean of the other k) / n for each sample, most for small batches.
 
-    Reference: mushom2020 Eq. 2.6; Gretton et al., A Kernel Two-Sample Test, 2012. The median bandwidth depends on
-    the sample, so with it the U-statistic is unbiased only for given bandwidth.
+    Reference: mushom2020 Eq. 2.6; Gretton et al., A Kernel Two-Sample Test (gretton2012). The median bandwidth depends
+    on the sample, so with it the U-statistic is unbiased only for given bandwidth.
 
     >>> round(float(mmd(torch.zeros(2, 1), torch.ones(2, 1), kernel="rbf", width=1.0)), 6)
     0.786939

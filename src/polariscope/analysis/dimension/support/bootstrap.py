@@ -37,7 +37,7 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
 
     Assumes that samples were drawn independently, and that many neighbourhoods fit into them, n ≫ k.
 
-    Reference: Künsch, The Jackknife and the Bootstrap for General Stationary Observations, 1989.
+    Reference: Künsch, The Jackknife and the Bootstrap for General Stationary Observations (kunsch1989).
     """
     n_points = table.n_points
     n_blocks = max(2, round(n_points / (k + 1)))

@@ -264,7 +264,7 @@ class Table:
         for i in range(self.n_factors):
             for j in range(i):
                 freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
-                # 2n I is χ² distributed when the factors are independent [general knowledge: the G test].
+                # 2n I is χ² distributed when the factors are independent (the G test).
                 beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
                 excess = table[i, j] - freedom / (2 * self.n_samples)
                 if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):
