@@ -26,6 +26,35 @@ UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on
 class SizeCommand(TrainCommand):
     """Takes the options of the models that are trained on the way, as ``train`` does."""
 
+    common = {
+        "": (
+            *(
+                "--method",
+                "--compare",
+                "--threshold",
+                "--seed",
+                "--seeds",
+                "--cap",
+                "--steps",
+                "--learning-rate",
+            ),
+            *(
+                "--target",
+                "--latents",
+                "--objective",
+                "--net",
+                "--likelihood",
+                "--out",
+                "--device",
+                "--quiet",
+            ),
+        ),
+        "training": ("--batch-size", "--train-fraction"),
+        "objective beta": ("--beta",),
+        "data sprites": ("--image-size",),
+    }
+    """The twenty that people use."""
+
     def groups(self) -> list[Group]:
         training, *rest = super().groups()
         options = {name: option for name, option in training.options.items() if name not in OURS}
@@ -82,9 +111,9 @@ def size(
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
 
-    With --out nothing is trained twice: an interrupted search goes on with the same command. Below are the
-    options of the models that are trained; where two parts have an option of the same name, put the part in
-    front: --data-seed.
+    With --out nothing is trained twice: the same command resumes an interrupted search. --help shows the options
+    people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
+    option of the same name, put the part in front: --data-seed.
     """
     if out is not None and out.is_file():
         raise InputError(f"--out must be a folder, got the file {out}.")

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 class TrainCommand(FlagCommand):
     """Takes the options of the training, the dataset and every concept as flags."""
 
+    common = {
+        "": (
+            *("--objective", "--latents", "--size", "--net", "--posterior", "--prior", "--likelihood"),
+            *("--out", "--device", "--quiet"),
+        ),
+        "training": (
+            *("--steps", "--epochs", "--batch-size", "--learning-rate", "--schedule", "--seed"),
+            *("--checkpoint-every", "--keep-checkpoints"),
+        ),
+        "objective beta": ("--beta",),
+        "data sprites": ("--image-size",),
+    }
+    """The twenty that people use."""
+
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
         from polariscope.core.options import options_of
@@ -66,11 +80,11 @@ def train(
         bool, typer.Option("--quiet", help="No progress, no advice: only where the run is.")
     ] = False,
 ) -> None:
-    """Train a model; again with the same RUN: resume it.
+    """Train a model, or resume a run.
 
-    A finished run goes on when --steps is larger than before. Below are the options of the training and of
-    everything that can be chosen, with their defaults. Where two parts have an option of the same name, put
-    the part in front: --prior-scale, --data-seed.
+    The same command resumes a run that was interrupted. A finished run goes on when --steps is larger than
+    before. --help shows the options people use most, with their defaults; --help-all shows all of them. Where two
+    parts have an option of the same name, put the part in front: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say_next
 
