@@ -121,6 +121,10 @@ def decompose(
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
     of Disentanglement in VAEs (chen2018).
+
+    :param representation: what :func:`polariscope.encode` returns.
+    :param n_samples: (default 5,000) samples that are used; None for all.
+    :param seed: (default 0) seed of their choice.
     """
     chosen = _rows(representation, n_samples, seed)
     mean, variance, z = (

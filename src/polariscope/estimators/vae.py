@@ -164,7 +164,11 @@ class VAE(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> VAE:
-        """Choose the number of latents, train, and name each latent's type; ``y`` is not used."""
+        """Choose the number of latents, train, and name each latent's type; ``y`` is not used.
+
+        :param X: a table or images, as the class describes.
+        :param y: not used.
+        """
         X = self._checked(X, reset=True)
         if not isinstance(self.standardise, bool | np.bool_):
             raise InputError(f"standardise must be True or False, got {self.standardise!r}.")
@@ -216,7 +220,10 @@ class VAE(TransformerMixin, BaseEstimator):
         self.loss_curve_ = np.array([line["loss"] for line in history])
 
     def transform(self, X: Any) -> Float[np.ndarray, "sample kept"]:
-        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``."""
+        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``.
+
+        :param X: observations shaped like those of ``fit``.
+        """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         model = self._model(_precision(X))
@@ -229,6 +236,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
         Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes; those
         of bytes 0 and 1 alone as floats, which can be grey.
+
+        :param Z: latents as ``transform`` gives them, (sample, latent).
         """
         check_is_fitted(self)
         refuse_masked(Z, "Z")
@@ -246,7 +255,12 @@ class VAE(TransformerMixin, BaseEstimator):
     def sample(
         self, n_samples: Any = 1, *, seed: int = 0, noise: bool = True
     ) -> Shaped[np.ndarray, "sample ..."]:
-        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False."""
+        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False.
+
+        :param n_samples: (default 1) how many observations to draw.
+        :param seed: (default 0) seed of the draws.
+        :param noise: (default True) whether to draw x ~ p(x|z), or take its mean.
+        """
         check_is_fitted(self)
         if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise InputError(f"n_samples must be an integer from 1, got {n_samples!r}.")
@@ -261,6 +275,8 @@ class VAE(TransformerMixin, BaseEstimator):
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
         likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
         is estimated: :func:`polariscope.estimators.evidence.log_evidence`.
+
+        :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -273,16 +289,26 @@ class VAE(TransformerMixin, BaseEstimator):
         return np.concatenate(parts) - self.units_.log_scale
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density of the observations, nats; higher is better. ``y`` is not used."""
+        """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
+
+        :param X: observations shaped like those of ``fit``.
+        :param y: not used.
+        """
         return float(self.score_samples(X).mean())
 
     def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " kept"]:
-        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used."""
+        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
+
+        :param input_features: not used.
+        """
         check_is_fitted(self)
         return np.array([f"vae{latent}" for latent in self.kept_], dtype=object)
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator to a folder that :meth:`load` reads, without pickle."""
+        """Write the fitted estimator to a folder that :meth:`load` reads, without pickle.
+
+        :param folder: where to write.
+        """
         from polariscope.estimators.store import save
 
         check_is_fitted(self)
@@ -290,7 +316,11 @@ class VAE(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu") -> VAE:
-        """What :meth:`save` wrote, checked; loading never runs code from the files."""
+        """What :meth:`save` wrote, checked; loading never runs code from the files.
+
+        :param folder: what :meth:`save` wrote.
+        :param device: (default "cpu") where the model goes.
+        """
         from polariscope.estimators.store import load
 
         return load(Path(folder), device)

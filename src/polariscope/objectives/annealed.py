@@ -44,7 +44,10 @@ class AnnealedObjective(AbstractObjective):
         refuse_negative("0 means full capacity from the start", ramp_steps=self.ramp_steps)
 
     def capacity_at(self, step: int) -> float:
-        """C(t) after ``step`` finished steps."""
+        """C(t) after ``step`` finished steps.
+
+        :param step: number of finished steps.
+        """
         return self.capacity * min(1.0, step / self.ramp_steps) if self.ramp_steps else self.capacity
 
     def terms(

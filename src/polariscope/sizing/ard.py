@@ -31,5 +31,8 @@ def ard(candidates: AbstractCandidates, goal: Goal) -> Found:
     scale of a latent, so that the learned prior variance s² alone says nothing; what does is the share of it that
     the means carry, 1 − E[σ²]/s², more than half for a relevant latent. The interval is over resamples of the
     samples.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return count_in_wide_model(candidates, goal, count_relevant, prior="anisotropic-learned")

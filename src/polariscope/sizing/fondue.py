@@ -56,6 +56,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     of 64×64 with 14x fewer (``python benchmarks/fondue.py --seeds 10``, ``--image-size 64``; the rule was set with
     these seeds in view). What is left is the luck of a start: with t = 1 one latent that is given up leaves
     Σ E[σ²] just below or just above the threshold, and such models are trained to the end and said to be in doubt.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     trials: list[Trial] = []
     # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.

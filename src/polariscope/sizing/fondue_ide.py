@@ -22,6 +22,9 @@ def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> Found:
     Passive latents are noise in the sampled representation and constant in the mean, so that the gap counts
     roughly the latents that are not active (bonheme2023 Figs 8.9–8.10). MLE with k = 20; no theory says which
     threshold is right, 1 is the published one.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return search(candidates, goal, gap_of)
 

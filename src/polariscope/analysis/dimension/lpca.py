@@ -53,6 +53,7 @@ def lpca(
     Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data (fukunaga1971);
     Jackson, Stopping Rules in Principal Components Analysis (jackson1993), for kaiser and broken-stick.
 
+    :param x: points, a row for each.
     :param k: (default 100) neighbours around each point.
     :param criterion: (default "fo") which eigenvalues count.
     :param threshold: (default: 0.05 for fo, 0.95 for variance) what an eigenvalue is compared with.

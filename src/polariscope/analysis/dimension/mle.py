@@ -79,6 +79,7 @@ def mle(
     Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension (levina2004), Eqs 8–9; MacKay
     and Ghahramani, Comments on it (mackay2005); bonheme2023 Eqs 8.2–8.3.
 
+    :param x: points, a row for each.
     :param k: (default 20) neighbours around each point, or "auto".
     :param normaliser: (default "k-2") what the sum of logarithms is divided by, c.
     :param average: (default "harmonic") how the estimates of all points are averaged.

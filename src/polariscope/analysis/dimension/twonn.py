@@ -55,6 +55,7 @@ def twonn(
     (facco2017); Denti et al., The generalized ratios intrinsic dimension estimator (denti2022), for the likelihood;
     bonheme2023 Eqs 8.5–8.6.
 
+    :param x: points, a row for each.
     :param fit: (default "line") how the dimension is fitted to the ratios.
     :param share: (default 0.9) share of the ratios that is used, the lowest; below 1 for ``line``.
     :param level: (default 0.95) probability that the interval is meant to have.

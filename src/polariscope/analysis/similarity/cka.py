@@ -52,6 +52,9 @@ def cka(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
     Reference: Kornblith et al., Similarity of Neural Network Representations Revisited
     (kornblith2019); bonheme2023 Eq. 2.2. Ours: no debiasing.
 
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+
     >>> round(cka(np.eye(3), 2 * np.eye(3) + 1), 6)
     1.0
     """

@@ -59,6 +59,9 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
     Reference: Song et al., Feature Selection via Dependence Maximization (song2012, Eq. 4); Nguyen et al., Do Wide and
     Deep Networks Learn the Same Things? (nguyen2021).
 
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+
     >>> x = np.array([[0.0], [1.0], [2.0], [5.0], [3.0]])
     >>> round(cka_debiased(x, 1 - 3 * x), 6)
     1.0

@@ -64,6 +64,9 @@ def procrustes(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"])
     Reference: bonheme2023 Eqs 7.4–7.8; Ding et al., Grounding Representation Similarity with Statistical Testing
     (ding2021).
 
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+
     >>> round(procrustes(np.eye(3), 2 * np.eye(3) + 1), 6)
     1.0
     """

@@ -61,6 +61,9 @@ def rsa(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
     (kriegeskorte2008). Ours: Euclidean distance where they take 1 − correlation over features,
     which two latents do not have; Spearman's correlation as they do.
 
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
+
     >>> x = np.array([[0.0], [1.0], [3.0], [7.0]])
     >>> round(rsa(x, 2 * x - 1), 6)
     1.0

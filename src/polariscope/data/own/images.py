@@ -171,5 +171,13 @@ def from_folder(
     grey: bool = False,
     cache_megabytes: int = 1024,
 ) -> FolderDataset:
-    """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`."""
+    """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`.
+
+    :param path: the folder; its subfolders are searched too.
+    :param image_size: (default 64) height and width in pixels that every image is brought to.
+    :param mode: (default "pad") what happens to images that are not square: "pad" adds black bars, "crop" cuts the ends
+        off.
+    :param grey: (default False) one channel instead of three.
+    :param cache_megabytes: (default 1024) decoded images are kept in memory if all of them fit this size.
+    """
     return FolderDataset(os.fspath(path), image_size, mode, grey, cache_megabytes)

@@ -86,7 +86,11 @@ class AbstractPosterior(abc.ABC):
 
     @abc.abstractmethod
     def head(self, n_features: int, n_latents: int) -> nn.Module:
-        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`."""
+        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`.
+
+        :param n_features: width of the encoder's output.
+        :param n_latents: number of latent variables.
+        """
 
 
 posterior = family = open_family(__name__, "posterior")

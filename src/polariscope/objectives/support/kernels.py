@@ -227,6 +227,11 @@ class AbstractMmdObjective(AbstractObjective):
         """MMD² between z ~ q(z|x) of a batch and as many draws from the prior.
 
         A batch of one, as the last of a validation pass may be, has the biased value only.
+
+        :param model: whose prior is compared with.
+        :param batch: the observations that z was drawn for.
+        :param z: one draw per sample from the posterior.
+        :param generator: where the prior's draws come from.
         """
         prior = model.prior.given(batch.auxiliary)
         width: Width | None = self.kernel_width

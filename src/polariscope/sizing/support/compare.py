@@ -33,6 +33,12 @@ def compare_sizes(
     ``methods`` are by default one of each idea, without those that need factors where the data have none. In
     ``out`` each method has a folder of its own, so that their costs can be compared; all answers are
     kept. ``begin`` is told the name of each method when its turn comes.
+
+    :param data: a dataset, or an array of observations.
+    :param methods: (default: one of each idea) names of ``polariscope.sizing``.
+    :param out: (default None: nothing is written) folder for the models and all answers.
+    :param begin: (default None) called with the name of each method when its turn comes.
+    :param options: further arguments of :func:`size`, each for the methods that use it.
     """
     dataset = as_dataset(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
