@@ -1,6 +1,6 @@
 """Polariscope: train, size and look into variational autoencoders.
 
-The names below are the public face. They are loaded when first used, so that ``import polariscope`` is
+The names below are the public face. They are loaded when first used, so ``import polariscope`` is
 immediate and torch is imported only by what needs it.
 """
 

@@ -305,13 +305,13 @@ def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]
     if overlapping < CROWD:
         yield (
             f"The mutual information is near its bound, log {n_samples} = {math.log(n_samples):.2f}: on average "
-            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so that q(z) is that of these samples, "
+            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so q(z) is that of these samples, "
             "not of the data; use more samples."
         )
     if form == "other":
         yield (
-            "The latents are not known to be independent under this prior, so that the dimension-wise KL is not "
+            "The latents are not known to be independent under this prior, so the dimension-wise KL is not "
             "defined."
         )
     if form == "conditional":
-        yield "The prior depends on the sample, so that there is no one p(z) to compare q(z) with."
+        yield "The prior depends on the sample, so there is no one p(z) to compare q(z) with."

@@ -56,7 +56,7 @@ STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_
 
 
 def make_app(words: Sequence[str]) -> typer.Typer:
-    """The command line for these words: all commands, or only the one that is called, so that others stay closed."""
+    """The command line for these words: all commands, or only the one that is called, so others stay closed."""
     called = next((word for word in words if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)

@@ -69,7 +69,7 @@ def groups_of(part: str, family: Family) -> list[Group]:
 
 
 def is_switch(option: Option) -> bool:
-    """Whether an option is on or off, so that its flag needs no value."""
+    """Whether an option is on or off, so its flag needs no value."""
     return "bool" in str(option.annotation)
 
 

@@ -53,21 +53,25 @@ class TrainCommand(FlagCommand):
 def train(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
-    objective: Annotated[str, typer.Option(help="What is minimised.")] = "vae",
+    objective: Annotated[
+        str, typer.Option(help="What is minimised; see 'polariscope list objectives'.")
+    ] = "vae",
     net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
     n_latents: Annotated[
         int | None, typer.Option("--latents", help="Number of latent variables. [10]")
     ] = None,
     size: Annotated[
         Path | None,
-        typer.Option(help="As many latents as 'polariscope size --out FOLDER' found.", metavar="FOLDER"),
+        typer.Option(
+            help="Take the number of latents from 'polariscope size --out FOLDER'.", metavar="FOLDER"
+        ),
     ] = None,
     posterior: Annotated[str, typer.Option(help="q(z|x); auto: the objective's, mostly diagonal.")] = "auto",
     prior: Annotated[str, typer.Option(help="p(z); auto: the objective's, mostly isotropic.")] = "auto",
     likelihood: Annotated[
         str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
     ] = "auto",
-    initialisation: Annotated[str, typer.Option(help="How weights start.")] = "glorot",
+    initialisation: Annotated[str, typer.Option(help="How the weights are initialised.")] = "glorot",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
@@ -76,9 +80,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress, no advice: only where the run is.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the folder of the run.")] = False,
 ) -> None:
     """Train a model, or resume a run.
 

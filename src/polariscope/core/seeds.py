@@ -1,6 +1,6 @@
 """Independent streams of randomness from one seed.
 
-Every random choice comes from a generator that was passed in. Streams are told apart by name, so that adding
+Every random choice comes from a generator that was passed in. Streams are told apart by name, so adding
 one (say, another validation pass) never shifts another.
 """
 

@@ -32,7 +32,7 @@ def log_evidence(
     after it, it is log p(x) at most in expectation, and closer with every draw: K = 1 is the evidence lower
     bound, and where q(z|x) is the true posterior every K gives log p(x) exactly.
 
-    The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so that the estimate of
+    The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so the estimate of
     one does not depend on which others are asked for with it. The errors of different observations are therefore
     not independent, and their mean is not much surer than each of them: what helps is a larger K.
 

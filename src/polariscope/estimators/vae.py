@@ -63,7 +63,7 @@ class VAE(TransformerMixin, BaseEstimator):
     makes p(x) a density one can compare. Choose γ yourself with ``options={"learned": "no", "variance": 0.05}``,
     in units of the mean variance of the features. Images have a Bernoulli likelihood.
 
-    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so that
+    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
     learning rate and γ do not depend on units; what is given back is in the units of ``X``.
 
     Parameters
@@ -413,14 +413,14 @@ def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[N
 
 def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
     """How many latents the data need, by models that are made and trained as the final one will be."""
-    from polariscope.sizing.support.checks import heeded
+    from polariscope.sizing.support.checks import supported_options
     from polariscope.sizing.support.size import size
 
     # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
     asked = {name: value for name, value in recipe.items() if name != "schedule"}
     asked["steps"] = max(LEAST, asked["steps"])
     asked |= {"threshold": threshold, "device": device}
-    return size(data, method=method, **heeded(method, asked))
+    return size(data, method=method, **supported_options(method, asked))
 
 
 def _train(
@@ -432,7 +432,7 @@ def _train(
     if place.type == "cpu":
         keep_freed_memory()
     everything = np.arange(len(data))
-    model = job.blueprint.build(job.settings.seed, data).settle(place)
+    model = job.blueprint.build(job.settings.seed, data).to_device(place)
     history: list[dict[str, Any]] = []
 
     def listen(_: int, line: dict[str, Any] | None) -> None:

@@ -127,7 +127,7 @@ def distance_to_orthogonality(
     .. math:: \mathrm{DtO} = \frac1N \sum_i \|V_i - P(V_i)\|_F
 
     where P(V) is the signed permutation closest to V. 0: every latent moves the output along a principal direction
-    of its own, so that the columns of J are orthogonal. ``haar`` is what random rotations give. Signs and order of
+    of its own, so the columns of J are orthogonal. ``haar`` is what random rotations give. Signs and order of
     the latents do not matter.
 
     Where singular values coincide, V is arbitrary within their space and so is DtO, though the columns may be

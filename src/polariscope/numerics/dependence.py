@@ -63,7 +63,7 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
     with R the correlation matrix. 0 when no two latents are correlated; −½ log(1 − ρ²) for a pair with
     correlation ρ; infinite when a latent is a linear function of the others, which n samples of more than
-    n − 1 latents always are. It does not depend on the scale of a latent, so that a passive mean of tiny
+    n − 1 latents always are. It does not depend on the scale of a latent, so a passive mean of tiny
     variance counts as fully as an active one, and it does not change when independent latents are added.
     A constant latent is independent of everything: it adds 0.
 

@@ -130,7 +130,7 @@ def information(
     """Entropy of sampled codes z and its information with inputs x and reconstructions x̂, decoded from z.
 
     Computed for each whole batch of samples in the order given, and averaged: an entropy of h samples is at most
-    log₂ h, so that batches of another size would not be comparable. A rest that fills no batch is left out.
+    log₂ h, so batches of another size would not be comparable. A rest that fills no batch is left out.
 
     Reference: bonheme2023 App. D.2; the authors' slices drop one sample of each batch, ours do not.
     """

@@ -22,7 +22,7 @@ class AnnealedObjective(AbstractObjective):
 
     with :math:`\overline{\mathrm{KL}}` the rate KL(q(z|x) ‖ p(z)) averaged over the batch, t the finished steps, γ
     ``gamma``, :math:`C_{\max}` ``capacity`` in nats and T ``ramp_steps``. Capacity 0 is the β-VAE with β = γ; a
-    larger one regularises less. A strong γ pins the rate to C(t), so that the reconstruction decides only where the
+    larger one regularises less. A strong γ pins the rate to C(t), so the reconstruction decides only where the
     nats go.
 
     Reference: Burgess et al., Understanding disentangling in β-VAE (burgess2018);

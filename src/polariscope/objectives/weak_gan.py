@@ -67,7 +67,7 @@ class WeakGanObjective(AbstractObjective):
         """The encoder reads the generator; the posterior has no prior that pulls it."""
         return (
             "The decoder is a generator trained against a discriminator, and the encoder only learns to invert it: "
-            "there is no rate, so that types say how sure the encoder is, not what an objective has pruned."
+            "there is no rate, so types say how sure the encoder is, not what an objective has pruned."
         )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:

@@ -157,7 +157,7 @@ def _wanted(checkpoints: Any) -> bool | list[int]:
 
 
 def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> list[Source]:
-    """The checkpoints of a run as models, in groups by step, so that seeds are averaged."""
+    """The checkpoints of a run as models, in groups by step, so seeds are averaged."""
     if not isinstance(run, (str, Path, Run)):
         raise InputError(f"checkpoints are those of run folders, got {type(run).__name__}; give paths.")
     opened = run if isinstance(run, Run) else Run(run)

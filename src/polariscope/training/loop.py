@@ -224,7 +224,7 @@ def explain_divergence(
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so that a step is finished before the run stops; twice stops now."""
+    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop

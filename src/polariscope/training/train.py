@@ -101,7 +101,7 @@ def _train(
 ) -> Model:
     if device.type == "cpu":
         keep_freed_memory()
-    model = job.blueprint.build(job.settings.seed, job.data).settle(device)
+    model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
     if show:
         from polariscope.training.listeners import ProgressLine
 

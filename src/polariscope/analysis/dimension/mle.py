@@ -53,7 +53,7 @@ def mle(
     .. math:: d(x) = \Big[ \frac1c \sum_{j=1}^{k-1} \log \frac{T_k(x)}{T_j(x)} \Big]^{-1}
 
     averaged over points: arithmetic, or harmonic, which is one over the mean of 1/d(x). Around a point of constant
-    density the sum is Gamma(k − 1)-distributed with rate d, so that many points give, in the limit,
+    density the sum is Gamma(k − 1)-distributed with rate d, so many points give, in the limit,
 
     ===========  =====================  =====================
     average      k − 1                  k − 2
@@ -101,7 +101,7 @@ def mle(
     check_word("average", average, get_args(Average))
     inverse = inverse_estimates(table, orders, normaliser)
     pooled = _pool(inverse, average, np.ones((1, table.n_points)))[0]
-    n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so that these are the smallest k
+    n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so these are the smallest k
     if n_infinite == len(orders) or (k == "auto" and 2 * orders[n_infinite] > orders[-1]):
         raise _tied(orders[n_infinite - 1], inverse[:, n_infinite - 1])
     orders, inverse, pooled = orders[n_infinite:], inverse[:, n_infinite:], pooled[n_infinite:]

@@ -49,7 +49,7 @@ def twonn(
     ==================  ===================================================================================
 
     The highest ratios are left out because outliers have them. In the likelihood, they still count as being above
-    the others, so that leaving them out biases nothing.
+    the others, so leaving them out biases nothing.
 
     Reference: Facco et al., Estimating the intrinsic dimension of datasets by a minimal neighborhood information
     (facco2017); Denti et al., The generalized ratios intrinsic dimension estimator (denti2022), for the likelihood;

@@ -54,7 +54,7 @@ def beta_vae(
     factors, is chance, and what constant codes get up to the luck of the draw. A single factor would be right
     every time and is refused, like a factor with one value.
 
-    ``standardised`` divides every feature by its standard deviation first, so that the penalty (C = 1) treats
+    ``standardised`` divides every feature by its standard deviation first, so the penalty (C = 1) treats
     latents of any scale alike; ``raw`` does not, as in the code of locatello2019. ``matrix`` holds the mean
     distance with each factor fixed over the mean distance in all features: a small number is a latent that
     stands still with the factor. The interval is the spread of the score over halves of the samples, the chance level

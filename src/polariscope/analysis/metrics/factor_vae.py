@@ -86,7 +86,7 @@ def factor_vae(
     }
     if not kept.any():
         notes += (
-            f"No latent has a standard deviation of {threshold:g} or more, so that there is no vote: 0 by convention.",
+            f"No latent has a standard deviation of {threshold:g} or more, so there is no vote: 0 by convention.",
         )
         return Score.of(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details

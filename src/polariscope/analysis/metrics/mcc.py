@@ -31,7 +31,7 @@ def mcc(
     over assignments π of different latents to the K factors, found by linear assignment. 1 when each factor is a
     linear function of its own latent (``pearson``), or a monotone one (``spearman``, on ranks); 0 when
     no latent is correlated with any. A factor left over when there are fewer latents than factors counts 0; a
-    constant latent has correlation 0. Factors enter with their values, so that the classes of a factor without order
+    constant latent has correlation 0. Factors enter with their values, so the classes of a factor without order
     have no meaning here.
 
     Assignment and correlation use the same samples, as in the in-sample score of the papers. The interval's

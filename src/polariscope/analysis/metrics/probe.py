@@ -160,7 +160,7 @@ def _fit_all(
             strength = strengths[n_choice[task], k] if variant == "logistic" else None
             return targets[k].gain(z[:, latents], train[:count], test, strength)
 
-        # The largest first, so that no thread is left alone with one at the end.
+        # The largest first, so no thread is left alone with one at the end.
         order = sorted(plan, key=lambda task: -task[1] * table.n_classes[task[2]])
         return dict(zip(order, in_threads(fit, order), strict=True))
 

@@ -38,7 +38,7 @@ def sap(
     * ``svm``, the default, as in published comparisons: test accuracy of a linear support vector classifier
       (squared hinge loss, ``strength`` C = 0.01, classes weighted by 1/frequency, one against the rest), trained on
       two thirds of the samples; every factor is a set of classes. A line cannot single out a class in the middle, so
-      that even codes = factors score low when there are many classes. It depends on the scale of the codes, which
+      even codes = factors score low when there are many classes. It depends on the scale of the codes, which
       are not standardised, and on the shift, since the intercept is regularised too.
     * ``r2``: squared correlation of latent and factor, all samples; for ordered factors. Constant latents have 0.
       Independent of shift and scale.

@@ -32,7 +32,7 @@ def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = 0.1) ->
 
     * active, passive: known, or unknown, for at least 1 − α of the samples;
     * mixed: both for at least α of them, "sometimes active, sometimes passive" (bonheme2023 Def. 6.3.1);
-    * noisy: everything else, above all a latent with the same middling variance everywhere. The primary rule
+    * noisy: everything else, above all a latent with the same intermediate variance everywhere. The primary rule
       calls it mixed although it mixes nothing.
 
     >>> mixture(np.array([[0.01, 0.01, 0.5], [0.02, 1.0, 0.5]])).labels
@@ -185,7 +185,7 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     """
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
-    # 2 KL = μ² + σ² − log σ² − 1, so that leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
+    # 2 KL = μ² + σ² − log σ² − 1, so leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
     kept = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
     approximate = float(kept.sum())
     return Polarisation(

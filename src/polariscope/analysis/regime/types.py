@@ -88,7 +88,7 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
     r"""Type of each latent.
 
     A fixed prior: :func:`polariscope.analysis.regime.types.classify` on r = σ²/Σ†, which is the published rule
-    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so that in addition
+    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
 
     * passive needs mean (μ − μ†)²/Σ† < α: the posterior is where the prior is;
     * active needs mean σ² < α · Var(μ): the mean moves by far more than its noise.

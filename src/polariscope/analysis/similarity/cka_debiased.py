@@ -27,7 +27,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     kernel -= sums / (n - 2)
     kernel += sums.sum() / ((n - 1) * (n - 2))
     vector = upper_triangle(kernel, diagonal=False)
-    refuse_nothing(float(vector @ vector), float(size))
+    check_not_degenerate(float(vector @ vector), float(size))
     return unit(vector)
 
 
@@ -41,7 +41,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     too_high_when_wide=False,
 )
 def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
-    r"""Linear centred kernel alignment from unbiased estimates, so that independent noise scores 0 on average.
+    r"""Linear centred kernel alignment from unbiased estimates, so independent noise scores 0 on average.
 
     .. math:: \frac{\langle \tilde K, \tilde L \rangle}{\|\tilde K\| \, \|\tilde L\|}, \qquad
         \tilde K_{ij} = K_{ij} - \frac{r_i + r_j}{n - 2} + \frac{\sum_k r_k}{(n - 1)(n - 2)} \quad (i \neq j)
@@ -69,8 +69,8 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
     x, y = check_pair(x, y, AT_LEAST)
     x, y = centred(x), centred(y)
     own_x, own_y = _product(x, x), _product(y, y)
-    refuse_nothing(own_x, float(gram_product(x, x)))
-    refuse_nothing(own_y, float(gram_product(y, y)))
+    check_not_degenerate(own_x, float(gram_product(x, x)))
+    check_not_degenerate(own_y, float(gram_product(y, y)))
     return float(np.clip(_product(x, y) / math.sqrt(own_x * own_y), -1, 1))  # rounding
 
 
@@ -80,7 +80,7 @@ def _product(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"])
     return float(gram_product(x, y) - n / (n - 2) * (d @ e) + d.sum() * e.sum() / ((n - 1) * (n - 2)))
 
 
-def refuse_nothing(left: float, size: float) -> None:
+def check_not_degenerate(left: float, size: float) -> None:
     """Refuse a representation of which U-centring leaves nothing but rounding."""
     if left <= NOTHING_LEFT * size:
         raise InputError(

@@ -31,7 +31,7 @@ class FolderDataset(AbstractDataset):
 
     When every file lies in a subfolder, and there are at least two of these, the name of the first subfolder
     is the factor ``class``, in alphabetical order (``class_names``). The fingerprint is a hash of the
-    options, the names and the bytes of all files, so that it survives copying; each file is read once for it.
+    options, the names and the bytes of all files, so it survives copying; each file is read once for it.
     """
 
     path: str

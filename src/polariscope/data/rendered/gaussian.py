@@ -23,7 +23,7 @@ class GaussianDataset(AbstractDataset):
 
     with V the principal directions (columns, ``principal_directions``) and the coordinates √λᵢ sᵢ along them
     the continuous factors. With ``exact`` the draws s are centred and whitened by their own covariance, so
-    that the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
+    the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
     in expectation but up to the rounding of float32. A linear β-VAE with decoder variance γ then ends with
     posterior variances min(1, βγ/λᵢ).
 

@@ -143,7 +143,7 @@ def _draw(
 
 
 # Signed distances to outlines whose smallest enclosing circle is the unit circle. Only operations that
-# IEEE 754 rounds exactly, so that a pixel is the same whatever batch it is drawn in.
+# IEEE 754 rounds exactly, so a pixel is the same whatever batch it is drawn in.
 
 
 def _box(

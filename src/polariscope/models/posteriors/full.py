@@ -75,7 +75,7 @@ class FullGaussian(AbstractPosteriorDistribution):
 
         with prior mean m and variance s². A row sums to ½(‖μ‖² + tr Σ − log det Σ − n) for the standard normal
         (zietlow2022 §3.2.7; bonheme2023 Eq. 2.18). Each column is at least the KL of the latent's own marginal:
-        it also holds what the latent shares, given x, with those before it, so that only the sum is independent
+        it also holds what the latent shares, given x, with those before it, so only the sum is independent
         of the order of the latents.
         """
         log_ratio = self.log_conditional_variance - log_variance

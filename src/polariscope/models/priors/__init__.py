@@ -40,7 +40,7 @@ class AbstractPriorModule(AbstractPriorDistribution, nn.Module):
 
     n_latents: int
     is_factorised: bool = True
-    """Whether the latents are independent, so that each has a KL of its own to p(z_j)."""
+    """Whether the latents are independent, so each has a KL of its own to p(z_j)."""
     meaning_of_passive: str
     """What a passive latent looks like under this prior, in words."""
 

@@ -105,7 +105,7 @@ class ConditionalPrior(AbstractPrior):
     with u the auxiliary variable (the data's factors or labels), :math:`\log \Sigma^\dagger` a network of u and
     :math:`\mu^\dagger` 0 or another. The KL is exact. Each sample has its own prior: the posterior of a passive
     latent is N(μ†(u), Σ†(u)), and Σ† itself is reported to be near 0 there, not 1 (bonheme2023 Figs 5.1–5.4).
-    Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so that a small
+    Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so a small
     KL does not make a latent passive.
 
     Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA

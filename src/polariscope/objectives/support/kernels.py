@@ -200,7 +200,7 @@ class AbstractMmdObjective(AbstractObjective):
     kernel_scales: tuple[float, ...] = SCALES
     """Multiples of the base width C over which inverse multiquadratics are added; rbf has none."""
     estimator: Estimator = "unbiased"
-    """Leave pairs of a point with itself out, so that the value is right on average and may be negative, or not."""
+    """Leave pairs of a point with itself out, so the value is right on average and may be negative, or not."""
 
     def __post_init__(self) -> None:
         if self.kernel not in get_args(Kernel):

@@ -12,7 +12,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size, Target, settle
+from polariscope.sizing.support.answer import Size, Target, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -139,8 +139,8 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     ends = [end for each in found if each.interval is not None for end in each.interval]
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
-    meant = "to the nearest β that is sure" if target == "beta" else traits["interval"]
-    alone = f"one seed: {meant}; other seeds are not in it"
+    meant = "as far as the nearest β that is sure" if target == "beta" else traits["interval"]
+    alone = f"{meant}, for this seed only; several seeds show how much it varies between them"
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
         for each in found
@@ -149,7 +149,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     if len(values) < len(found):
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
     return Size(
-        value=settle(values) if values else None,
+        value=median_answer(values) if values else None,
         interval=(min(ends), max(ends)) if ends else None,
         method=method,
         target=target,

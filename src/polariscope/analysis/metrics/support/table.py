@@ -179,7 +179,7 @@ class Table:
 
     @_kept
     def mi_permuted(self, bins: int = N_BINS) -> Float[np.ndarray, "permutation latent factor"]:
-        """:meth:`mi_table` with the rows of the codes shuffled, so that nothing is known of the factors."""
+        """:meth:`mi_table` with the rows of the codes shuffled, so nothing is known of the factors."""
         binned = self.discretised(bins)
         return np.stack([information(binned[order], self.classes)[0] for order in self.permutations])
 
@@ -252,7 +252,7 @@ class Table:
         if pairs:
             yield (
                 f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that codes one "
-                "says something of the other, so that a gap or a ratio of informations is smaller."
+                "says something of the other, so a gap or a ratio of informations is smaller."
             )
 
     def _dependent_pairs(self) -> list[str]:
