@@ -75,9 +75,9 @@ def test_an_unsure_type_is_named_with_its_shares():
 def test_a_type_that_hangs_on_alpha_is_named():
     codes = polarised()
     codes["variance"][:, 1] = 0.09
-    assert "The type of latent 1 hangs on α: it changes at α = 0.090." in said(codes)
+    assert "The type of latent 1 depends on α: it changes at α = 0.090." in said(codes)
     codes["variance"][:, 1] = 0.11
-    assert "The type of latent 1 hangs on α: it changes at α = 0.110." in said(codes)
+    assert "The type of latent 1 depends on α: it changes at α = 0.110." in said(codes)
 
 
 def test_a_uniformly_noisy_latent_is_told_from_a_mixture():
