@@ -26,8 +26,10 @@ format: $(VENV)/dev
 bench: $(VENV)/dev ## ratios measured side by side in one run; not part of the tests
 	for script in benchmarks/*.py; do $(RUN)/python $$script || exit 1; done
 
-docs: $(VENV)/core ## the page of all concepts, from the registries
+docs: $(VENV)/core ## the pages that are written from the package: concepts, references, glossary
 	$(RUN)/python docs/concepts.py
+	$(RUN)/python docs/references.py
+	$(RUN)/python docs/glossary.py
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

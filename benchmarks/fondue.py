@@ -31,7 +31,7 @@ import polariscope as ps
 from polariscope.sizing.support.answer import Size
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.published import trace_of
-from polariscope.sizing.support.search import gallop, grow_and_bisect
+from polariscope.sizing.support.search import grow_and_bisect, search_outward
 
 THRESHOLD, CAP = 1.0, 512
 PUBLISHED = {"log_every": 100, "probe_samples": 1024}
@@ -85,7 +85,7 @@ def published(job: Job, candidates: TrainedCandidates, near: int) -> Published:
         for run in candidates.folder.models():  # of an earlier benchmark
             if run.finished_steps is not None:
                 measured(int(run.path.name.removeprefix("n-")))
-        gallop(inferred, near, CAP)
+        search_outward(inferred, near, CAP)
     answer = grow_and_bisect(fits, job.n_init, CAP)
     return Published(answer, traces, path, steps * len(path))
 

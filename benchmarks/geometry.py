@@ -105,7 +105,7 @@ def jacobian_table(image_size: int, n_codes: int) -> Table:
         10,
         (1, image_size, image_size),
     )
-    model = blueprint.build(0).settle("cpu")
+    model = blueprint.build(0).to_device("cpu")
     codes = np.random.default_rng(0).standard_normal((n_codes, 10)).astype(np.float32)
     decoder_jacobian(model, codes[:1])  # loads torch's forward mode
     forward = seconds(lambda: decoder_jacobian(model, codes)) / n_codes

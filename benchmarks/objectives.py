@@ -37,7 +37,7 @@ BATCH = 64
 def training_step(data: AbstractDataset, name: str) -> Callable[[], None]:
     """One step of the loop on a fixed batch: the same calls, without the data and the log."""
     job = plan(data, name, "conv", 10, batch_size=BATCH)
-    model = job.blueprint.build(0, data).settle("cpu")
+    model = job.blueprint.build(0, data).to_device("cpu")
     companion = job.objective.companion(model, data, torch.Generator().manual_seed(0))
     trained, optimisers = make_optimisers(model, companion, job.objective, job.settings)
     batch = Feed(data, job.objective, model, len(job.split.train), 0).batch(

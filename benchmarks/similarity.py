@@ -86,7 +86,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data = ps.load_dataset("sprites", image_size=arguments.image_size)
     job = plan(data, "beta", "conv", 10)
-    model = job.blueprint.build(0, data).settle("cpu").eval()
+    model = job.blueprint.build(0, data).to_device("cpu").eval()
     indices = np.random.default_rng(0).choice(len(data), arguments.samples, replace=False)
     with tempfile.TemporaryDirectory() as folder:
         place = Scratch(Path(folder), budget=6e9)

@@ -38,7 +38,7 @@ def bare_step(job: RunPlan, keep_memory: bool = True) -> Callable[[int], None]:
     """Forward, backward and optimiser on a fixed batch, as fast as we know."""
     if keep_memory:
         keep_freed_memory()
-    model = job.blueprint.build(0).settle("cpu")
+    model = job.blueprint.build(0).to_device("cpu")
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     x = model.place(torch.from_numpy(job.data.values(np.arange(0, 64 * 1000, 1000))))
     noise = torch.Generator().manual_seed(0)
@@ -56,7 +56,7 @@ def bare_step(job: RunPlan, keep_memory: bool = True) -> Callable[[int], None]:
 def our_loop(job: RunPlan) -> Callable[[int], float]:
     """The real loop; returns its seconds per step once it is running (setting up a run is paid once)."""
     keep_freed_memory()
-    model = job.blueprint.build(0).settle("cpu")
+    model = job.blueprint.build(0).to_device("cpu")
     split = job.split
 
     class EnoughError(Exception):

@@ -10,7 +10,7 @@ observations,
 * the means of μ², Σ, Σ†, μ†, and of Σ/Σ† and (μ − μ†)²/Σ†;
 * ``match``: E[Σ†] / E[Σ + (μ − μ†)²], 1 where the prior is the best one for these posteriors;
 * ``use``: what the decoder makes of the latent, as a share of the variance of the data, E‖f(z) − f(z̃)‖² / 2 Var x
-  with z the posterior means and z̃ the same with latent j of another observation. u determines x here, so that a
+  with z the posterior means and z̃ the same with latent j of another observation. u determines x here, so a
   small KL does not make a latent passive: no use does;
 
 and says what the claims look like. Writes results.json and histograms.png beside the models; a model that is there

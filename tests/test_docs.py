@@ -14,4 +14,7 @@ def test_every_member_of_every_family_is_on_the_page_with_its_options():
         assert f"## {name}\n" in page
         for member in getattr(ps, name):
             assert f"### `{member}`" in page
+    assert (
+        "([kingma2014](references.md#kingma2014)); [bonheme2023](references.md#bonheme2023) Eq. 3.5." in page
+    )
     assert "- `beta`: a number, by default `4.0`. Weight β of the rate" in page

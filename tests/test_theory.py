@@ -1,6 +1,6 @@
-"""Theory checks that run through several parts: T4 and T6 of the reference's results.
+"""Theory checks that run through several parts: rotated latents, and where a linear decoder wants noise.
 
-T1, T2, T3 and T10 are in ``objectives/test_linear_theory.py``, T5 with the entropy objective.
+The closed forms of the linear β-VAE are in ``objectives/test_linear_theory.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from polariscope.objectives import Batch, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
 
-# --- T4: the loss does not change when the latents are rotated (mathieu2019 Thm 2; zietlow2022 Props 2–3) ---
+# --- The loss does not change when the latents are rotated (mathieu2019 Thm 2; zietlow2022 Props 2–3) ---
 
 
 class RotatedEncoder(nn.Module):
@@ -167,7 +167,7 @@ def test_t4_with_a_diagonal_posterior_the_rotated_optimum_is_strictly_worse(beta
     assert losses["rotated"] - losses["aligned"] == pytest.approx(gap, abs=1e-8)
 
 
-# --- T6: how a linear decoder wants the posterior's noise allocated (zietlow2022 §3.2.4, Eqs 3.21–3.22) ---
+# --- How a linear decoder wants the posterior's noise allocated (zietlow2022 §3.2.4, Eqs 3.21–3.22) ---
 
 M1 = np.array([[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]])
 TURN = np.array([[1.0, -1.0], [1.0, 1.0]]) / math.sqrt(2)  # by 45°

@@ -1,6 +1,6 @@
 """Polariscope: train, size and look into variational autoencoders.
 
-The names below are the public face. They are loaded when first used, so that ``import polariscope`` is
+The names below are the public face. They are loaded when first used, so ``import polariscope`` is
 immediate and torch is imported only by what needs it.
 """
 
@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "load_dataset": "polariscope.data.sources",

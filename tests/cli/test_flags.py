@@ -74,7 +74,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_in_flag_spelling():
         share_out({"--betta": "4"}, [BETA], [])
     with pytest.raises(InputError, match="did you mean --latents"):
         share_out({"--n-latents": "4"}, [BETA], [], own=["--latents"])
-    with pytest.raises(InputError, match="no option --zzzzzz; --help lists those there are"):
+    with pytest.raises(InputError, match="no option --zzzzzz; --help-all lists those there are"):
         share_out({"--zzzzzz": "4"}, [BETA], [])
 
 

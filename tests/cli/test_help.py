@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+
+import pytest
 
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "pydantic", "jaxtyping"}
 
@@ -55,7 +58,7 @@ def test_help_of_a_command_says_what_its_arguments_are(call):
 
 
 def test_help_of_train_lists_the_options_of_every_part_with_defaults(call):
-    printed = call("train --help").out
+    printed = call("train --help-all").out
     words = " ".join(printed.split())
     assert "--learning-rate Step size of the optimiser, at its highest. [0.0001]" in words
     assert "Options of objective beta: --beta Weight β of the rate" in words
@@ -65,6 +68,38 @@ def test_help_of_train_lists_the_options_of_every_part_with_defaults(call):
 
 
 def test_help_of_train_tells_the_seed_of_the_data_from_the_seed_of_the_training(call):
-    printed = call("train --help").out
+    printed = call("train --help-all").out
     assert "--data-seed" in printed
     assert printed.count("  --seed ") == 1
+
+
+def flags_in(printed: str) -> list[str]:
+    return re.findall(r"^  (--[\w-]+)(?: |$)", printed, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["train", "size"])
+def test_help_shows_the_twenty_options_people_use_in_one_aligned_list(call, command):
+    printed = call(command, "--help").out
+    flags = flags_in(printed)
+    assert flags[-2:] == ["--help-all", "--help"]
+    assert len(flags) == len(set(flags)) == 22
+    assert {"--latents", "--objective", "--steps", "--beta", "--seed", "--out", "--image-size"} <= {*flags}
+    assert "Options of" not in printed
+    assert len(printed.splitlines()) < 60
+    starts = {
+        line.index(re.split(r"\s{2,}", line.strip())[1]) for line in re.findall(r"^  --\S+ .*", printed, re.M)
+    }
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize("command", ["train", "size"])
+def test_help_all_shows_more_than_help_and_all_of_it(call, command):
+    short, full = call(command, "--help").out, call(command, "--help-all").out
+    assert {*flags_in(short)} < {*flags_in(full)}
+    assert "Options of objective beta-tc:" in full
+    assert call(command, "sprites --help-all").out == full  # wherever it stands
+    assert "--help-all Show every option" in " ".join(short.split())
+
+
+def test_a_command_with_few_options_shows_them_all_in_its_help(call):
+    assert "Options of data sprites:" in call("data info --help").out

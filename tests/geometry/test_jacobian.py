@@ -70,7 +70,7 @@ def test_a_convolutional_decoder_agrees_with_torch_row_by_row():
     blueprint = Blueprint(
         ConvNet(), DiagonalPosterior(), IsotropicPrior(), BernoulliLikelihood(), 4, (1, 64, 64)
     )
-    model = blueprint.build(0).settle("cpu")
+    model = blueprint.build(0).to_device("cpu")
     at = codes(2, 4).astype(np.float32)
     forward = decoder_jacobian(model, at)
     # Backwards, from random combinations of the outputs: cᵀJ.

@@ -1,4 +1,4 @@
-"""The entropy-regularised VAE is the β-VAE in stretched latents: T5 of the reference's results."""
+"""The entropy-regularised VAE is the β-VAE in stretched latents."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The linear β-VAE, whose optimum is known in closed form, through the real objective.
 
-T1, T2, T3 and T10 of the reference's results. Expectations over data and noise are exact: see
+Expectations over data and noise are exact: see
 ``oracles.expected_loss``.
 """
 

@@ -11,6 +11,7 @@ import pytest
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import render, report
+from tooltips import without_tooltips
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
 RUNS = (
@@ -149,7 +150,7 @@ def test_the_numbers_of_the_table_are_those_of_the_diagnosis(
 
 
 def text_of(run: Path) -> str:
-    return (run / "report.html").read_text(encoding="utf-8")
+    return without_tooltips((run / "report.html").read_text(encoding="utf-8"))
 
 
 def test_a_model_without_a_decoder_says_so_and_shows_no_images(headless_run: Path) -> None:

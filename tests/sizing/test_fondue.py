@@ -174,8 +174,10 @@ def test_latents_that_the_threshold_lets_pass_are_told() -> None:
     eigenvalues = np.array([100.0, 100.0, 1.25, 0.1])  # Σ = 0.02 + 0.8
     found = fondue(LinearCandidates(eigenvalues), Goal())
     assert found.value == 3
-    assert any("1 of the 3 says little (E[σ²] above one half)" in note for note in found.notes)
-    assert not any("says little" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes)
+    assert any("1 of the 3 latents carries little information (E[σ²] > 0.5)" in note for note in found.notes)
+    assert not any(
+        "little information" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes
+    )
 
 
 class SpreadOut(LinearCandidates):

@@ -107,8 +107,8 @@ def decompose(
 
     ``n_samples`` of them are used, chosen with ``seed``, None for all; time and the number of densities grow with
     N² · latents, memory does not. q(z) is that of these samples: the mutual information is at most log N, and in
-    expectation at most that of all data [general knowledge: it has the form of the InfoNCE bound, Poole et al., On
-    Variational Bounds of Mutual Information, 2019, https://arxiv.org/abs/1905.06922]. A note says when few of the
+    expectation at most that of all data: it has the form of the InfoNCE bound (Poole et al., On Variational Bounds of
+    Mutual Information, poole2019). A note says when few of the
     encodings overlap: then all three parts are properties of the N points.
 
     Total correlation 0: independent latents. Mutual information 0: the posterior is the same for every input. For a
@@ -120,7 +120,11 @@ def decompose(
     :func:`polariscope.encode` adds for models that have one. A posterior that is a point has no density: refused.
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
-    of Disentanglement in VAEs, 2018, https://arxiv.org/abs/1802.04942.
+    of Disentanglement in VAEs (chen2018).
+
+    :param representation: what :func:`polariscope.encode` returns.
+    :param n_samples: (default 5,000) samples that are used; None for all.
+    :param seed: (default 0) seed of their choice.
     """
     chosen = _rows(representation, n_samples, seed)
     mean, variance, z = (
@@ -309,13 +313,13 @@ def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]
     if overlapping < CROWD:
         yield (
             f"The mutual information is near its bound, log {n_samples} = {math.log(n_samples):.2f}: on average "
-            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so that q(z) is that of these samples, "
+            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so q(z) is that of these samples, "
             "not of the data; use more samples."
         )
     if form == "other":
         yield (
-            "The latents are not known to be independent under this prior, so that the dimension-wise KL is not "
+            "The latents are not known to be independent under this prior, so the dimension-wise KL is not "
             "defined."
         )
     if form == "conditional":
-        yield "The prior depends on the sample, so that there is no one p(z) to compare q(z) with."
+        yield "The prior depends on the sample, so there is no one p(z) to compare q(z) with."

@@ -37,7 +37,9 @@ class Representation:
     sampled: Float[np.ndarray, "sample latent"]
     """One draw z ~ q(z|x) per sample."""
     factors: Shaped[np.ndarray, "sample factor"] | None = None
+    """Ground-truth factors of each sample; None: they are not known."""
     factor_names: tuple[str, ...] = ()
+    """Name of each factor."""
     factor_kinds: tuple[FactorKind, ...] = ()
     """Kind of each factor; empty where nobody says: integers are then classes."""
     ids: Shaped[np.ndarray, " sample"] | None = None
@@ -60,6 +62,7 @@ class Representation:
     notes: tuple[str, ...] = ()
     """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
+    """What a passive latent looks like under the prior, in words."""
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -166,7 +169,11 @@ class Representation:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
-        """What :meth:`to_arrays` took apart."""
+        """What :meth:`to_arrays` took apart.
+
+        :param arrays: the arrays by name.
+        :param words: everything else by name.
+        """
         tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds", "notes")}
         ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
         return cls(**{**arrays, **words, **tuples, **ids})

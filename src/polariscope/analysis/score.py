@@ -154,6 +154,16 @@ def score(
     does not apply, for want of factors, of variances or of several models, is listed with the reason and does not stop
     the others.
 
+    :param representation: a Representation, or codes as an array (sample, latent).
+    :param metrics: (default "all") names joined by commas, or a list of them.
+    :param seed: (default 0) seed of splits, resamples and classifiers.
+    :param options: (default: the defaults of each metric) options by the name of the metric.
+    :param source: (default "mean") which codes are scored: "mean" or "sampled".
+    :param factors: (default: the representation's) ground-truth factors, for codes given as an array.
+    :param factor_names: (default: the representation's) their names.
+    :param factor_kinds: (default: the representation's, else classes) the kind of each factor.
+    :param progress: (default None) told which metric is being computed.
+
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
     >>> codes = factors + 0.01 * rng.normal(size=(500, 2))

@@ -84,7 +84,7 @@ def linear_vae(
     within an eigenspace the directions are arbitrary (zietlow2022 Prop. 1), and all the above still holds.
 
     Reference: bonheme2023 §4.2–4.3 for the posterior given W; Tipping & Bishop, Probabilistic principal component
-    analysis, 1999, for γ; the optimum of W with β is derived in our reference (objectives §12.2).
+    analysis (tipping1999), for γ. The optimum of W with β is derived here: replace γ by βγ in theirs.
 
     >>> found = linear_vae(np.array([4.0, 1.0, 0.5]), 2, beta=2.0, gamma=1.0)
     >>> found.active, found.variances

@@ -1,6 +1,6 @@
 """The command line: one command per file, each a few lines over a function of the package.
 
-Nothing heavy is imported before a command needs it, so that ``polariscope --help`` answers at once.
+Nothing heavy is imported before a command needs it, so ``polariscope --help`` answers at once.
 """
 
 from __future__ import annotations

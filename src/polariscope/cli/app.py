@@ -31,6 +31,7 @@ COMMANDS = {
     "show": "show.show",
     "check": "show.check",
     "list": "families.list_family",
+    "cite": "cite.cite",
 }
 """Where each command is, in the order a newcomer needs them."""
 CLASSES = {"size": "SizeCommand", "train": "TrainCommand"}
@@ -56,7 +57,7 @@ STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_
 
 
 def make_app(words: Sequence[str]) -> typer.Typer:
-    """The command line for these words: all commands, or only the one that is called, so that others stay closed."""
+    """The command line for these words: all commands, or only the one that is called, so others stay closed."""
     called = next((word for word in words if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)
@@ -87,7 +88,7 @@ def _flags(words: Sequence[str]) -> set[str]:
         command = getattr(command, "commands", {}).get(word, command)
     own = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
     groups = command.groups() if hasattr(command, "groups") else ()
-    return own | {"--help"} | {flag for group in groups for flag in group.flags}
+    return own | {"--help", "--help-all"} | {flag for group in groups for flag in group.flags}
 
 
 def _group(data: Any) -> typer.Typer:

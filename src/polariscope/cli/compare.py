@@ -29,7 +29,9 @@ def compare(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
-    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled layers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the observations and of the noise of the sampled layers.")
+    ] = 0,
     step: Step = None,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Compare the kept checkpoints of each run instead.")

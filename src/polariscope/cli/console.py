@@ -25,7 +25,7 @@ def printer(*, errors: bool = False) -> Console:
 
 
 def say(message: str | Text, *, errors: bool = False) -> None:
-    """One message; commands and paths in it are never broken, so that they can be copied."""
+    """One message; commands and paths in it are never broken, so they can be copied."""
     printer(errors=errors).print(message, soft_wrap=True)
 
 

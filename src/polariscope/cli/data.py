@@ -93,7 +93,7 @@ def preview(
         Path | None, typer.Option(help="The PNG file to write. [NAME.png]", metavar="FILE")
     ] = None,
     samples: Annotated[int, typer.Option(help="How many observations.", min=1, max=10_000)] = 64,
-    seed: Annotated[int, typer.Option(help="Which ones: drawn at random with this seed.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of their choice.")] = 0,
 ) -> None:
     """Draw random images on one sheet; of flat data, a table."""
     from polariscope.cli.console import plural, printer, say

@@ -20,7 +20,7 @@ DEMO_SETTINGS: dict[str, Any] = {
     "probe_samples": 512,
     "seed": 0,
 }
-"""What the demo trains, once it knows how many latents: as the sizing did, so that its model is only trained on."""
+"""What the demo trains, once it knows how many latents: as the sizing did, so its model is only trained on."""
 
 
 def demo(

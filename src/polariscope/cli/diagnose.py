@@ -22,7 +22,9 @@ def diagnose(
     samples: Annotated[
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which observations, and the noise of the sampled codes.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the observations and of the noise of the sampled codes.")
+    ] = 0,
     step: Step = None,
     decompose: Annotated[
         bool,

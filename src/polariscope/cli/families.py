@@ -95,10 +95,16 @@ def explain_member(members: Family, name: str, flags: bool) -> None:
     from polariscope.cli.console import printer, say, table
     from polariscope.cli.flags import show_default, show_flag
     from polariscope.core.options import describe, options_of
+    from polariscope.core.references import keys_in, references
 
     text = inspect.getdoc(members[name]) or ""
     say(f"{members.noun} {name}\n")
     say(re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip())
+    cited = [references()[key] for key in keys_in(text)]
+    if cited:
+        say("\nReferences (polariscope cite KEY prints BibTeX):")
+        for reference in cited:
+            say(f"  {reference.key}: {reference.full}")
     options = options_of(members[name])
     if not options:
         say("\nIt has no options.")

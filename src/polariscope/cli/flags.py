@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin
@@ -20,6 +21,7 @@ from polariscope.core.options import Option, check_options, options_of, show
 from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"
+HELP_ALL = "--help-all"
 NO_VALUE = object()  # a flag at the end of the line, or before another flag
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
@@ -119,7 +121,7 @@ def groups_of(part: str, family: Family) -> list[Group]:
 
 
 def is_switch(option: Option) -> bool:
-    """Whether an option is on or off, so that its flag needs no value."""
+    """Whether an option is on or off, so its flag needs no value."""
     return "bool" in str(option.annotation)
 
 
@@ -144,6 +146,9 @@ class FlagCommand(TyperCommand):
     """A command whose flags beyond its own are options of concepts, by default those of the datasets."""
 
     context_class = typer.Context
+    common: Mapping[str, tuple[str, ...]] = {}
+    """The flags that ``--help`` shows: the command's own under "", others under the title of their group. None: all.
+    ``--help-all`` shows all."""
 
     def groups(self) -> list[Group]:
         """The options that may be given, those of every concept that could be chosen."""
@@ -152,6 +157,10 @@ class FlagCommand(TyperCommand):
         return groups_of("data", datasets)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if HELP_ALL in args[: args.index("--") if "--" in args else None]:
+            ctx.meta[HELP_ALL] = True
+            typer.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
         declared = {
             flag: getattr(parameter, "is_flag", False) or flag == "--help"
             for parameter in self.get_params(ctx)
@@ -199,19 +208,42 @@ class FlagCommand(TyperCommand):
         """How the help spells the options of a group."""
         return group.flags
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The options of each concept, below the command's own."""
-        for group in self.groups():
-            if group.options:
-                with formatter.section(f"Options of {group.title}"):
-                    formatter.write_dl(
-                        [
-                            (show_flag(option, flag), f"{explain(option)} [{show_default(option)}]".strip())
-                            for flag, name in self.shown_flags(group).items()
-                            for option in [group.options[name]]
-                        ]
-                    )
-        super().format_epilog(ctx, formatter)
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The flags used most in one list; with ``--help-all`` every flag, those of each concept under its name."""
+        every = HELP_ALL in ctx.meta or not self.common
+        own, arguments = [], []
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is not None and parameter.param_type_name == "argument":
+                arguments.append(row)
+            elif row is not None and (every or {*parameter.opts} & {*self.common[""], "--help"}):
+                own.append(
+                    (re.sub(r" <\w+>$", "", row[0]), re.sub(r" +\[default: (.*)\]$", r" [\1]", row[1]))
+                )
+        if self.common:
+            own.insert(
+                len(own) - 1, (HELP_ALL, "Show every option, also those of each part that can be chosen.")
+            )
+        sections = {
+            f"Options of {group.title}": self._rows(group, every) for group in self.groups() if group.options
+        }
+        if not every:
+            own[-2:-2] = [row for rows in sections.values() for row in rows]
+            sections = {}
+        for title, rows in {"Arguments": arguments, "Options": own, **sections}.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def _rows(self, group: Group, every: bool) -> list[tuple[str, str]]:
+        """The flags of a group with what they mean: every one, or those used most."""
+        about = "" if every or not group.name else f"With {group.title}: "
+        return [
+            (show_flag(option, flag), f"{about}{explain(option)} [{show_default(option)}]".strip())
+            for flag, name in self.shown_flags(group).items()
+            for option in [group.options[name]]
+            if every or flag in self.common.get(group.title, ())
+        ]
 
 
 def share_out(
@@ -260,7 +292,7 @@ def _refusal(flag: str, chosen: list[Group], every: Iterable[Group], own: Iterab
     nearest = difflib.get_close_matches(flag, choices, n=1)
     return InputError(
         problem=f"no option {flag}",
-        remedy=f"did you mean {nearest[0]}?" if nearest else (Argument("help"), " lists those there are"),
+        remedy=f"did you mean {nearest[0]}?" if nearest else (Argument("help_all"), " lists those there are"),
     )
 
 

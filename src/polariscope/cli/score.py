@@ -41,7 +41,7 @@ def score(
     continuous: Annotated[
         str, typer.Option(help="Factors of a file that are measured, not counted: names joined by commas.")
     ] = "",
-    seed: Annotated[int, typer.Option(help="Which observations, and every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the observations and of every random choice.")] = 0,
     step: Step = None,
     json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
 ) -> None:

@@ -26,6 +26,35 @@ UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on
 class SizeCommand(TrainCommand):
     """Takes the options of the models that are trained on the way, as ``train`` does."""
 
+    common = {
+        "": (
+            *(
+                "--method",
+                "--compare",
+                "--threshold",
+                "--seed",
+                "--seeds",
+                "--cap",
+                "--steps",
+                "--learning-rate",
+            ),
+            *(
+                "--target",
+                "--latents",
+                "--objective",
+                "--net",
+                "--likelihood",
+                "--out",
+                "--device",
+                "--quiet",
+            ),
+        ),
+        "training": ("--batch-size", "--train-fraction"),
+        "objective beta": ("--beta",),
+        "data sprites": ("--image-size",),
+    }
+    """The twenty that people use."""
+
     def groups(self) -> list[Group]:
         training, *rest = super().groups()
         options = {name: option for name, option in training.options.items() if name not in OURS}
@@ -43,28 +72,31 @@ def size(
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
     method: Annotated[
         str | None,
-        typer.Option(help="How; with --compare several, joined by commas. [fondue]", metavar="NAME"),
+        typer.Option(help="Method; with --compare several, joined by commas. [fondue]", metavar="NAME"),
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Ask several methods, and say where they disagree.")
     ] = False,
-    threshold: Annotated[float, typer.Option(help="Most Σ E[σ²] that counts as no surplus.")] = 1.0,
+    threshold: Annotated[
+        float, typer.Option(help="Largest Σ E[σ²] at which no latent counts as surplus.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first models.")] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds; the answer is their median.")] = 1,
     n_init: Annotated[int | None, typer.Option(help="First guess of the number of latents.")] = None,
-    cap: Annotated[int, typer.Option(help="Most latents that are tried.")] = 512,
+    cap: Annotated[int, typer.Option(help="Largest number of latents to try.")] = 512,
     steps: Annotated[
         int | None,
-        typer.Option(help="Gradient steps of each model; of fondue, the most. [2000; fondue 3000]"),
+        typer.Option(help="Gradient steps of each model; for fondue, at most. [2000; fondue 3000]"),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over the data, for the published searches. [until it stays]")
+        int | None,
+        typer.Option(help="Passes over the data, for the published searches. [until the answer stays]"),
     ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(help="Step size of the optimiser. [0.001; fondue on images 0.0002; published 0.0001]"),
     ] = None,
-    target: Annotated[str, typer.Option(help="What is sought: latents, or the largest beta.")] = "latents",
+    target: Annotated[str, typer.Option(help="What to find: latents, or the largest beta.")] = "latents",
     n_latents: Annotated[
         int | None, typer.Option("--latents", help="Number of latents, with --target beta.")
     ] = None,
@@ -78,13 +110,13 @@ def size(
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no advice: only the answer.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the answer.")] = False,
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
 
-    With --out nothing is trained twice: an interrupted search goes on with the same command. Below are the
-    options of the models that are trained; where two parts have an option of the same name, put the part in
-    front: --data-seed.
+    With --out nothing is trained twice: the same command resumes an interrupted search. --help shows the options
+    people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
+    option of the same name, put the part in front: --data-seed.
     """
     if out is not None and out.is_file():
         raise InputError("out", "be a folder", got=f"the file {out}")

@@ -31,7 +31,7 @@ def print_size(size: Size) -> None:
     )
     say(f"By {size.method}: {spent}")
     if size.meaning_of_interval:
-        say(f"The interval: {size.meaning_of_interval}.")
+        say(f"Interval: {size.meaning_of_interval}.")
     for note in size.notes:
         say(f"Note: {note}")
 

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 class TrainCommand(FlagCommand):
     """Takes the options of the training, the dataset and every concept as flags."""
 
+    common = {
+        "": (
+            *("--objective", "--latents", "--size", "--net", "--posterior", "--prior", "--likelihood"),
+            *("--out", "--device", "--quiet"),
+        ),
+        "training": (
+            *("--steps", "--epochs", "--batch-size", "--learning-rate", "--schedule", "--seed"),
+            *("--checkpoint-every", "--keep-checkpoints"),
+        ),
+        "objective beta": ("--beta",),
+        "data sprites": ("--image-size",),
+    }
+    """The twenty that people use."""
+
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
         from polariscope.core.options import options_of
@@ -39,21 +53,25 @@ class TrainCommand(FlagCommand):
 def train(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
-    objective: Annotated[str, typer.Option(help="What is minimised.")] = "vae",
+    objective: Annotated[
+        str, typer.Option(help="What is minimised; see 'polariscope list objectives'.")
+    ] = "vae",
     net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
     n_latents: Annotated[
         int | None, typer.Option("--latents", help="Number of latent variables. [10]")
     ] = None,
     size: Annotated[
         Path | None,
-        typer.Option(help="As many latents as 'polariscope size --out FOLDER' found.", metavar="FOLDER"),
+        typer.Option(
+            help="Take the number of latents from 'polariscope size --out FOLDER'.", metavar="FOLDER"
+        ),
     ] = None,
     posterior: Annotated[str, typer.Option(help="q(z|x); auto: the objective's, mostly diagonal.")] = "auto",
     prior: Annotated[str, typer.Option(help="p(z); auto: the objective's, mostly isotropic.")] = "auto",
     likelihood: Annotated[
         str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
     ] = "auto",
-    initialisation: Annotated[str, typer.Option(help="How weights start.")] = "glorot",
+    initialisation: Annotated[str, typer.Option(help="How the weights are initialised.")] = "glorot",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
@@ -62,15 +80,13 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress, no advice: only where the run is.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the folder of the run.")] = False,
 ) -> None:
-    """Train a model; again with the same RUN: resume it.
+    """Train a model, or resume a run.
 
-    A finished run goes on when --steps is larger than before. Below are the options of the training and of
-    everything that can be chosen, with their defaults. Where two parts have an option of the same name, put
-    the part in front: --prior-scale, --data-seed.
+    The same command resumes a run that was interrupted. A finished run goes on when --steps is larger than
+    before. --help shows the options people use most, with their defaults; --help-all shows all of them. Where two
+    parts have an option of the same name, put the part in front: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say_next
 

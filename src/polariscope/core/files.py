@@ -49,7 +49,7 @@ class WriteError(PolariscopeError, OSError):
 
 
 class _NoLocksError(Exception):
-    """The file system has no locks, so that nobody can tell leftovers from what is being written."""
+    """The file system has no locks, so nobody can tell leftovers from what is being written."""
 
 
 def fsync_folder(folder: Path) -> None:
@@ -101,7 +101,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterator[Path]:
-    """A part of ``path``, locked while it is written, so that others can tell it from one that was left behind."""
+    """A part of ``path``, locked while it is written, so others can tell it from one that was left behind."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent)

@@ -185,7 +185,7 @@ def _read_single(hint: Any, value: Any, where: str) -> Any:
 
 
 def _read_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    """What fits first; integers before numbers, so that 3 does not become 3.0."""
+    """What fits first; integers before numbers, so 3 does not become 3.0."""
     if value is None and type(None) in arguments:
         return None
     choices = [argument for argument in arguments if argument is not type(None)]

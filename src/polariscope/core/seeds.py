@@ -1,6 +1,6 @@
 """Independent streams of randomness from one seed.
 
-Every random choice comes from a generator that was passed in. Streams are told apart by name, so that adding
+Every random choice comes from a generator that was passed in. Streams are told apart by name, so adding
 one (say, another validation pass) never shifts another.
 """
 
@@ -35,7 +35,7 @@ def normals(
 
     Sample i gets the same ``width`` numbers whichever samples are asked for with it. Each comes from a counter of its
     own, index · 2²⁰ + column, through the finaliser of SplitMix64 (Steele et al., Fast Splittable Pseudorandom Number
-    Generators, 2014), whose top 53 bits are read as a quantile.
+    Generators, steele2014), whose top 53 bits are read as a quantile.
 
     >>> both = normals(0, "noise", indices=np.array([7, 8]), width=3)
     >>> bool((normals(0, "noise", indices=np.array([8]), width=3) == both[1]).all())

@@ -40,7 +40,10 @@ class AbstractDataset(abc.ABC):
     def __len__(self) -> int: ...
 
     def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
-        """Images as bytes 0–255. Flat data have none."""
+        """Images as bytes 0–255. Flat data have none.
+
+        :param indices: numbers of the observations, from 0.
+        """
         if len(self.shape) != 3:
             raise InputError(
                 problem=f"{self.name} holds flat rows of {self.shape[0]} features, no images",
@@ -49,28 +52,43 @@ class AbstractDataset(abc.ABC):
         return np.round(self.values(indices) * 255).astype(np.uint8)
 
     def values(self, indices: Any) -> Float[np.ndarray, "sample *shape"]:
-        """What a network is fed: float32; images scaled to [0, 1], flat rows as they are."""
+        """What a network is fed: float32; images scaled to [0, 1], flat rows as they are.
+
+        :param indices: numbers of the observations, from 0.
+        """
         return self.images(indices).astype(np.float32) / np.float32(255)
 
     def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
-        """Ground-truth factors: integers, or floats when a factor is continuous."""
+        """Ground-truth factors: integers, or floats when a factor is continuous.
+
+        :param indices: numbers of the observations, from 0.
+        """
         raise InputError(
             problem=f"{self.name} has no known factors",
             remedy="give it factors when you make it",
         )
 
     def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
-        """Where observations with these factor values are."""
+        """Where observations with these factor values are.
+
+        :param factors: factor values, (sample, factor).
+        """
         raise InputError(
             problem=f"{self.name} is not a full grid of factors, so factors do not give an index"
         )
 
     def ids(self, indices: Any) -> Shaped[np.ndarray, " sample"]:
-        """What identifies each of these observations: its number, or the name of its row or file."""
+        """What identifies each of these observations: its number, or the name of its row or file.
+
+        :param indices: numbers of the observations, from 0.
+        """
         return self.check_indices(indices)
 
     def check_indices(self, indices: Any) -> Int[np.ndarray, " sample"]:
-        """Indices as an integer array within range; anything else is refused."""
+        """Indices as an integer array within range; anything else is refused.
+
+        :param indices: numbers of observations.
+        """
         array = np.atleast_1d(np.asarray(indices))
         if array.size == 0:
             return np.zeros(0, dtype=np.int64)

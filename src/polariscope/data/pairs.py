@@ -35,10 +35,10 @@ class Transition:
     Partners are drawn from the whole grid: an observation held out from training can be the partner of one that is
     not.
 
-    References: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding, 2021,
-    https://arxiv.org/abs/2007.10930 (laplace and uniform, as in the authors' code); Shu et al., Weakly Supervised
-    Disentanglement with Guarantees, 2020, https://arxiv.org/abs/1910.09772 (share) [general knowledge: zietlow2022
-    names the methods only]. Ours: cyclic factors take the shorter way around, and how many factors are shared is
+    References: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding
+    (klindt2021; laplace and uniform, as in the authors' code); Shu et al., Weakly Supervised
+    Disentanglement with Guarantees (shu2020; share); zietlow2022 only names the
+    methods. Ours: cyclic factors take the shorter way around, and how many factors are shared is
     uniform.
     """
 

@@ -13,6 +13,9 @@ from polariscope.data.dataset import AbstractDataset, family
 def load_dataset(name: str, **options: Any) -> AbstractDataset:
     """Make a dataset by name, with its options.
 
+    :param name: a member of ``polariscope.datasets``: "sprites".
+    :param options: the options of that dataset by name; ``polariscope data list`` shows them.
+
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
     """

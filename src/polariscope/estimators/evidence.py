@@ -32,7 +32,7 @@ def log_evidence(
     after it, it is log p(x) at most in expectation, and closer with every draw: K = 1 is the evidence lower
     bound, and where q(z|x) is the true posterior every K gives log p(x) exactly.
 
-    The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so that the estimate of
+    The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so the estimate of
     one does not depend on which others are asked for with it. The errors of different observations are therefore
     not independent, and their mean is not much surer than each of them: what helps is a larger K.
 
@@ -45,7 +45,7 @@ def log_evidence(
     :param auxiliary: (default None) u of each observation, which a conditional prior and its encoder need, as
         :func:`polariscope.models.inference.auxiliary_values` makes it of a dataset's factors
 
-    Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, Eq. 8.
+    Reference: Burda et al., Importance Weighted Autoencoders (burda2016), Eq. 8.
     """
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise InputError(

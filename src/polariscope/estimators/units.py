@@ -32,7 +32,7 @@ class Units:
     shape: tuple[int, ...]
     """Of one observation, as it was given."""
     is_bytes: bool
-    """Whether images were given as bytes 0 … 255, so that they are returned as bytes."""
+    """Whether images were given as bytes 0 … 255, so they are returned as bytes."""
     is_unit_interval: bool
     """Whether the network sees values in [0, 1]."""
     offset: Float[np.ndarray, " feature"] | None = None

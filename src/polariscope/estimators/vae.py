@@ -58,12 +58,12 @@ class VAE(TransformerMixin, BaseEstimator):
     variance (β = 1). So γ decides what "passive" means. With the customary γ = 1 on standardised features every
     direction that carries less than one feature's worth of variance would be dropped. Ours is learned, one number
     for all features, from a tenth of their mean variance: it settles where the error of the reconstruction is, as
-    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!, 2019,
-    https://arxiv.org/abs/1911.02469), and a latent is passive when it explains no more than this noise. It also
+    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!,
+    lucas2019), and a latent is passive when it explains no more than this noise. It also
     makes p(x) a density one can compare. Choose γ yourself with ``options={"learned": "no", "variance": 0.05}``,
     in units of the mean variance of the features. Images have a Bernoulli likelihood.
 
-    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so that
+    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
     learning rate and γ do not depend on units; what is given back is in the units of ``X``.
 
     Parameters
@@ -164,7 +164,11 @@ class VAE(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> VAE:
-        """Choose the number of latents, train, and name each latent's type; ``y`` is not used."""
+        """Choose the number of latents, train, and name each latent's type; ``y`` is not used.
+
+        :param X: a table or images, as the class describes.
+        :param y: not used.
+        """
         X = self._checked(X, reset=True)
         if not isinstance(self.standardise, bool | np.bool_):
             raise InputError("standardise", "be True or False", got=f"{self.standardise!r}")
@@ -216,7 +220,10 @@ class VAE(TransformerMixin, BaseEstimator):
         self.loss_curve_ = np.array([line["loss"] for line in history])
 
     def transform(self, X: Any) -> Float[np.ndarray, "sample kept"]:
-        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``."""
+        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``.
+
+        :param X: observations shaped like those of ``fit``.
+        """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         model = self._model(_precision(X))
@@ -229,6 +236,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
         Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes; those
         of bytes 0 and 1 alone as floats, which can be grey.
+
+        :param Z: latents as ``transform`` gives them, (sample, latent).
         """
         check_is_fitted(self)
         refuse_masked(Z, "Z")
@@ -247,7 +256,12 @@ class VAE(TransformerMixin, BaseEstimator):
     def sample(
         self, n_samples: Any = 1, *, seed: int = 0, noise: bool = True
     ) -> Shaped[np.ndarray, "sample ..."]:
-        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False."""
+        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False.
+
+        :param n_samples: (default 1) how many observations to draw.
+        :param seed: (default 0) seed of the draws.
+        :param noise: (default True) whether to draw x ~ p(x|z), or take its mean.
+        """
         check_is_fitted(self)
         if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise InputError("n_samples", "be an integer from 1", got=f"{n_samples!r}")
@@ -262,6 +276,8 @@ class VAE(TransformerMixin, BaseEstimator):
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
         likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
         is estimated: :func:`polariscope.estimators.evidence.log_evidence`.
+
+        :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -274,16 +290,26 @@ class VAE(TransformerMixin, BaseEstimator):
         return np.concatenate(parts) - self.units_.log_scale
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density of the observations, nats; higher is better. ``y`` is not used."""
+        """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
+
+        :param X: observations shaped like those of ``fit``.
+        :param y: not used.
+        """
         return float(self.score_samples(X).mean())
 
     def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " kept"]:
-        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used."""
+        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
+
+        :param input_features: not used.
+        """
         check_is_fitted(self)
         return np.array([f"vae{latent}" for latent in self.kept_], dtype=object)
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator to a folder that :meth:`load` reads, without pickle."""
+        """Write the fitted estimator to a folder that :meth:`load` reads, without pickle.
+
+        :param folder: where to write.
+        """
         from polariscope.estimators.store import save
 
         check_is_fitted(self)
@@ -291,7 +317,11 @@ class VAE(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu") -> VAE:
-        """What :meth:`save` wrote, checked; loading never runs code from the files."""
+        """What :meth:`save` wrote, checked; loading never runs code from the files.
+
+        :param folder: what :meth:`save` wrote.
+        :param device: (default "cpu") where the model goes.
+        """
         from polariscope.estimators.store import load
 
         return load(Path(folder), device)
@@ -389,14 +419,14 @@ def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[N
 
 def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
     """How many latents the data need, by models that are made and trained as the final one will be."""
-    from polariscope.sizing.support.checks import heeded
+    from polariscope.sizing.support.checks import supported_options
     from polariscope.sizing.support.size import size
 
     # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
     asked = {name: value for name, value in recipe.items() if name != "schedule"}
     asked["steps"] = max(LEAST, asked["steps"])
     asked |= {"threshold": threshold, "device": device}
-    return size(data, method=method, **heeded(method, asked))
+    return size(data, method=method, **supported_options(method, asked))
 
 
 def _train(
@@ -408,7 +438,7 @@ def _train(
     if place.type == "cpu":
         keep_freed_memory()
     everything = np.arange(len(data))
-    model = job.blueprint.build(job.settings.seed, data).settle(place)
+    model = job.blueprint.build(job.settings.seed, data).to_device(place)
     history: list[dict[str, Any]] = []
 
     def listen(_: int, line: dict[str, Any] | None) -> None:

@@ -13,7 +13,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.geometry.pictures import tile, to_pictures
 
-SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so that they can be seen
+SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so they can be seen
 
 
 def write_gif(

@@ -46,7 +46,7 @@ def eigenfaces(
 ) -> Eigenfaces:
     r"""Decode the average code z̄ and z̄ ± ``reach`` · e_j for the latents with the smallest mean σ_j.
 
-    A latent that the posterior knows precisely is one whose error would cost most, so that the order by
+    A latent that the posterior knows precisely is one whose error would cost most, so the order by
     E[σ_j(x)], smallest first, is that of principal components by variance; a linear model gives ± multiples of
     the principal directions themselves. z̄ is the mean of the posterior means of ``n_samples`` observations, or,
     as ``centre="code-of-mean"``, the posterior mean of their mean.

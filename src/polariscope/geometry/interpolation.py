@@ -76,7 +76,7 @@ def codes_between(
     A linear path between draws of a Gaussian prior passes nearer to its centre than draws do, by up to √2 in
     length; a spherical one does not. It needs lengths that are not 0 and directions that are not opposite.
 
-    Reference: the rotation at constant rate is Shoemake, Animating rotation with quaternion curves, 1985.
+    Reference: the rotation at constant rate is Shoemake, Animating rotation with quaternion curves (shoemake1985).
 
     >>> codes_between(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 3, "spherical").round(3).tolist()
     [[1.0, 0.0], [0.707, 0.707], [0.0, 1.0]]

@@ -29,7 +29,7 @@ def decoder_jacobian(
     are surely black or white count in the logits and not in the mean. Outputs are flattened. A column of zeros
     is a latent that the decoder ignores (zietlow2022 Def. 1c: passive). Accuracy is that of the model's type.
 
-    All Jacobians are returned, so that this is for small outputs or few codes; :func:`decoder_metric` keeps
+    All Jacobians are returned, so this is for small outputs or few codes; :func:`decoder_metric` keeps
     JᵀJ only. ``model`` is ours, or any function of a batch of latents whose rows do not influence each other.
 
     Reference: zietlow2022 §3.2.3, at the posterior means. Which output is not stated there; ours: the mean.

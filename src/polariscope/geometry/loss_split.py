@@ -57,7 +57,7 @@ class LossSplit:
         sign = "less" if self.interaction < 0 else "more"
         share = abs(self.interaction) / both
         return (
-            f"The decoder bends within the posterior's noise, so that the total is {share:.0%} {sign} than its two "
+            f"The decoder bends within the posterior's noise, so the total is {share:.0%} {sign} than its two "
             "losses together. They are no shares of the total.",
         )
 
@@ -78,14 +78,14 @@ def split_reconstruction(
         + 2\,\mathrm{E}\langle \mathrm{Dec}(z) - \mathrm{Dec}(\mu), \mathrm{Dec}(\mu) - x \rangle
 
     with z ~ q(z|x) and μ its mean. The last term is 0 if E Dec(z) = Dec(μ), as in a linear model; it is kept, so
-    that the parts always add up. It is negative where training has put the mean of the noisy outputs nearer to x
+    the parts always add up. It is negative where training has put the mean of the noisy outputs nearer to x
     than the output of the mean code; a note says when it is over a tenth of the others. The stochastic part is what
     pushes the decoder's columns to be orthogonal; to first order it is tr(J Σ Jᵀ), with the posterior covariance Σ
     and the Jacobian J at μ. Dec is the decoder's mean, whatever the likelihood; a Gaussian one with variance γ has
     this loss over 2γ, in nats.
 
     Each observation gets ``n_draws`` draws and their mirror images 2μ − z, which are as likely: odd orders of the
-    noise cancel, so that the interaction of a linear model is 0 and not just small.
+    noise cancel, so the interaction of a linear model is 0 and not just small.
 
     Reference: zietlow2022 Eqs 3.6, 3.8–3.10 (Prop. 4), 3.13. Ours: the interaction.
     """

@@ -55,7 +55,7 @@ def haar_distance(n_latents: int, n_draws: int = N_DRAWS, seed: int = 0) -> Haar
     more are averaged over ``n_draws`` rotations: about 1.63 for 5 latents, 2.85 for 10. The largest possible
     distance is below √(2d), where no entry of V stands out.
 
-    Reference: our own (analyses §4.1). The "random decoders" of zietlow2022 Tab. 3.3 lie above it.
+    The derivation is our own. The "random decoders" of zietlow2022 Tab. 3.3 lie above it.
     """
     if n_latents < 1 or n_draws < 2:
         raise InputError(
@@ -129,7 +129,7 @@ def distance_to_orthogonality(
     .. math:: \mathrm{DtO} = \frac1N \sum_i \|V_i - P(V_i)\|_F
 
     where P(V) is the signed permutation closest to V. 0: every latent moves the output along a principal direction
-    of its own, so that the columns of J are orthogonal. ``haar`` is what random rotations give. Signs and order of
+    of its own, so the columns of J are orthogonal. ``haar`` is what random rotations give. Signs and order of
     the latents do not matter.
 
     Where singular values coincide, V is arbitrary within their space and so is DtO, though the columns may be

@@ -65,9 +65,9 @@ def traverse(
     """Move each latent through 10 values, equally spaced over ±3 standard deviations of the prior.
 
     The other latents stay at the posterior means of one observation: the one whose code is nearest the centre
-    of the prior, so that the decoder is looked at where it was trained. Rows are sorted by KL; at most 32
+    of the prior, so the decoder is looked at where it was trained. Rows are sorted by KL; at most 32
     latents in use and 8 passive ones, fewer for very large observations. A conditional prior is taken over the
-    auxiliary values of all samples; a deterministic encoder need not follow the prior, so that the range is that
+    auxiliary values of all samples; a deterministic encoder need not follow the prior, so the range is that
     of its own codes.
 
     Reference: mushom2020 §5.3, [−3, 3] for the standard normal prior.

@@ -147,7 +147,7 @@ class _Bank:
                 shuffled = generator(seed, "compare", "parts").permutation(self.n_samples)
                 self._rows = [np.sort(rows) for rows in np.array_split(shuffled, PARTS)]
                 least = min(map(len, self._rows))
-                self._rows = [rows[:least] for rows in self._rows]  # equal, so that their spreads are
+                self._rows = [rows[:least] for rows in self._rows]  # equal, so their spreads are
             self._compressed = [[] for _ in range(1 + len(self._rows))]
         if len(array) != self.n_samples:
             raise InputError(

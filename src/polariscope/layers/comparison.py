@@ -188,7 +188,7 @@ class Comparison:
 
         for layer l at step t of run r, with T the reference: each run is compared with itself only. A layer that
         reaches 1 early has found its representation early. 1 in the row of the reference. Each step draws noise of
-        its own, so that the sampled layer and the decoder stay low while the codes are mostly noise.
+        its own, so the sampled layer and the decoder stay low while the codes are mostly noise.
 
         Reference: bonheme2023 §7.3, which compares epochs with each other.
         """
@@ -289,7 +289,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """As JSON: everything; but of more than 100 layers in all only the scores, not those on parts of the samples.
 
-        Every layer is scored with every other, and on each part again, so that the parts are most of a large file. They
+        Every layer is scored with every other, and on each part again, so the parts are most of a large file. They
         give the standard errors, which a comparison of many layers has no more once it is read back.
         """
         many = len(self.matrix) > MOST_WITH_PARTS

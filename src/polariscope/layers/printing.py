@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 12  # rows of a table or figure; similarity.json has all
 NOTHING_SHARED = (
-    "No layer has the same name in all models, so that no mean over all of them can be shown; give layers that match "
+    "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
     "the same name, or look at two models with average(one, other)."
 )
 

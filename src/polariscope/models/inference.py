@@ -1,7 +1,7 @@
 """The one loop that runs a network without training it: observations through an encoder, in batches.
 
 Everything that looks at a model uses it: representation, layers, geometry, sizing, estimator. The noise of a sample is
-a function of its index and the seed (:func:`polariscope.core.seeds.normals`), so that results do not depend on how
+a function of its index and the seed (:func:`polariscope.core.seeds.normals`), so results do not depend on how
 samples are put together; only rounding does.
 """
 
@@ -272,7 +272,7 @@ def auxiliary_of(
 def auxiliary_values(
     data: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Float[Tensor, "sample factor"]:
-    """The factors as floats; those of n values 0 … n − 1 are divided by n − 1, so that they lie in [0, 1].
+    """The factors as floats; those of n values 0 … n − 1 are divided by n − 1, so they lie in [0, 1].
 
     The published iVAE code passes raw factor values; the scale only changes the first layer's weights, and
     raw indices up to 39 beside a categorical 0–2 make it start badly conditioned.

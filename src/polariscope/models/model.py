@@ -177,7 +177,7 @@ class Model(AbstractModel):
             raise InputError(problem="this model has no decoder: its objective trains an encoder only")
         return self.decoder(z)
 
-    def settle(self, device: str | torch.device) -> Model:
+    def to_device(self, device: str | torch.device) -> Model:
         """Move to ``device``, with weights in the memory layout in which convolutions are fastest."""
         self.to(device)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -250,4 +250,4 @@ def read_model(file: Path, device: str = "cpu") -> Model:
             f"{file} was written by another version of polariscope or is not a model ({error})."
         ) from error
     model.step = metadata.get("step")
-    return model.settle(device).eval()
+    return model.to_device(device).eval()

@@ -69,11 +69,18 @@ class AbstractModel(nn.Module, abc.ABC):
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
-        """q(z|x), or q(z|x, u) with an auxiliary variable."""
+        """q(z|x), or q(z|x, u) with an auxiliary variable.
+
+        :param x: a batch of observations.
+        :param auxiliary: (default None) the auxiliary variable u of each, for models that have one.
+        """
 
     @abc.abstractmethod
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
-        """p(x|z) for a batch of latents."""
+        """p(x|z) for a batch of latents.
+
+        :param z: a batch of latents.
+        """
 
     @abc.abstractmethod
     def activations(
@@ -84,8 +91,15 @@ class AbstractModel(nn.Module, abc.ABC):
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
         """Name and activation of every layer in network order: ``input``, ``encoder/…``, ``mean``, ``variance``,
         ``sampled``, ``decoder/…``; the sampled layer is the posterior at ``noise``.
+
+        :param x: a batch of observations.
+        :param noise: standard normal noise, which decides the draw of the sampled layer.
+        :param auxiliary: (default None) the auxiliary variable u of each, for models that have one.
         """
 
     def place(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
-        """A batch on the model's device and in its type."""
+        """A batch on the model's device and in its type.
+
+        :param x: a batch of observations.
+        """
         return x.to(device=self.device, dtype=self.dtype)

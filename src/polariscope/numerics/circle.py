@@ -17,7 +17,7 @@ def mean_direction(
     - \bar\theta)`, R being the length of the mean.
 
     :param angles: in radians.
-    :param otherwise: (default 0) the answer where angles cancel out, so that no direction is meant.
+    :param otherwise: (default 0) the answer where angles cancel out, so no direction is meant.
 
     >>> mean_direction(np.array([[0.1, 0.3], [0.0, np.pi]]), otherwise=9.0).round(6)
     array([0.2, 9. ])

@@ -50,7 +50,7 @@ def logistic_predictions(
     """Classes that multinomial logistic regression gives the test rows, for each strength, in :func:`quiet_logistic`.
 
     A strength C makes the loss C · Σ cross-entropy + ½‖w‖², intercepts being free. Each fit starts from the one
-    before, so that a path of rising strengths costs little more than its last. It ends where no slope of the mean
+    before, so a path of rising strengths costs little more than its last. It ends where no slope of the mean
     loss exceeds 1e-6, by Newton's method; with more than 1500 weights, 1e-4 or 1000 iterations, by L-BFGS. Labels of
     a single class: it is the answer.
     """
@@ -92,7 +92,7 @@ def ridge_predictions(
 ) -> Float[np.ndarray, "strength test target"]:
     """Numbers that ridge regression gives the test rows, for each strength.
 
-    A strength C makes the loss C · ½ Σ (y − ŷ)² + ½‖w‖², the intercept being free, so that a strength means the same
+    A strength C makes the loss C · ½ Σ (y − ŷ)² + ½‖w‖², the intercept being free, so a strength means the same
     as in :func:`logistic_predictions`. One eigendecomposition serves all strengths.
     """
     centre, offset = train.mean(axis=0), targets.mean(axis=0)

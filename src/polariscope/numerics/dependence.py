@@ -63,7 +63,7 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
     with R the correlation matrix. 0 when no two latents are correlated; −½ log(1 − ρ²) for a pair with
     correlation ρ; infinite when a latent is a linear function of the others, which n samples of more than
-    n − 1 latents always are. It does not depend on the scale of a latent, so that a passive mean of tiny
+    n − 1 latents always are. It does not depend on the scale of a latent, so a passive mean of tiny
     variance counts as fully as an active one, and it does not change when independent latents are added.
     A constant latent is independent of everything: it adds 0.
 
@@ -99,7 +99,7 @@ def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
     n when all directions vary equally, 1 when there is one, 0 when nothing varies. Polarised representations
     have about n − (number of passive latents) for the mean and n for the sampled one.
 
-    Reference: Roy and Vetterli, The Effective Rank, 2007; on the covariance as in the code of bonheme2023.
+    Reference: Roy and Vetterli, The Effective Rank (roy2007); on the covariance as in the code of bonheme2023.
 
     >>> round(effective_rank(np.diag([2.0, 2.0, 0.0])), 12)
     2.0

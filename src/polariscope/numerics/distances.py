@@ -137,7 +137,7 @@ def _deviations(x: np.ndarray, unit: float | None = None) -> Iterator[np.ndarray
 
 
 def _differences(x: np.ndarray, unit: float) -> Iterator[np.ndarray]:
-    """All features less those of the last sample, to which the others are near, so that nothing overflows."""
+    """All features less those of the last sample, to which the others are near, so nothing overflows."""
     for part in some_features(x):
         differences = part.astype(np.float64)
         differences -= differences[-1].copy()

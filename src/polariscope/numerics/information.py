@@ -28,7 +28,7 @@ def discretise(
     x = x.astype(np.float64)
     edges = np.linspace(x.min(axis=0), x.max(axis=0), n_bins + 1)
     edges -= ON_EDGE * np.ptp(x, axis=0)
-    # The first edge is the minimum, so that only the edges between bins have to be looked up.
+    # The first edge is the minimum, so only the edges between bins have to be looked up.
     columns = [
         np.searchsorted(edge[1:-1], column, side="right") for edge, column in zip(edges.T, x.T, strict=True)
     ]

@@ -81,7 +81,7 @@ def _by_product(
 def _closest(points: np.ndarray, row: int, candidates: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k candidates nearest to a point, by the differences themselves; of equally near ones the first.
 
-    Called for every row, so that its shapes are not checked.
+    Called for every row, so its shapes are not checked.
     """
     point = points[row].astype(np.float64)
     step = max(1, SMALL // len(point))

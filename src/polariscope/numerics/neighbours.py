@@ -59,7 +59,7 @@ class NeighbourTable:
         """A note when a dimension is larger than this many points can show.
 
         Reference: Eckmann and Ruelle, Fundamental limitations for estimating dimensions and Lyapunov exponents in
-        dynamical systems, 1992: d ≤ 2 log₁₀ n when balls shall be at most a tenth of the data's extent.
+        dynamical systems (eckmann1992): d ≤ 2 log₁₀ n when balls shall be at most a tenth of the data's extent.
         """
         limit = 2 * math.log10(self.n_points)
         if dimension <= limit:

@@ -41,7 +41,7 @@ def points_of(x: Any) -> Points:
     """Check samples at the door; drop features that never vary and samples seen before.
 
     Scaling by a power of two rounds nothing. Differences of 1e-130 of the largest value are taken for 0: any two
-    points left have a distance whose square float64 can hold, so that no distance is 0.
+    points left have a distance whose square float64 can hold, so no distance is 0.
     """
     array = _as_floats(x)
     n_samples, n_features = array.shape

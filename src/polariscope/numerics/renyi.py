@@ -81,7 +81,7 @@ def renyi_entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int = 2)
     For α = 2, the default, no eigenvalue is computed; α = 1 is the limit. 0 when all samples are the same to the
     kernel, log₂ n when no two have anything in common.
 
-    Reference: bonheme2023 App. D.2 (α = 2 or 1.01), after Giraldo et al., 2015, https://arxiv.org/abs/1211.2459.
+    Reference: bonheme2023 App. D.2 (α = 2 or 1.01), after Giraldo et al. (giraldo2015).
 
     >>> renyi_entropy(np.eye(8) / 8), renyi_entropy(np.full((8, 8), 1 / 8))
     (3.0, 0.0)
@@ -132,7 +132,7 @@ def information(
     """Entropy of sampled codes z and its information with inputs x and reconstructions x̂, decoded from z.
 
     Computed for each whole batch of samples in the order given, and averaged: an entropy of h samples is at most
-    log₂ h, so that batches of another size would not be comparable. A rest that fills no batch is left out.
+    log₂ h, so batches of another size would not be comparable. A rest that fills no batch is left out.
 
     Reference: bonheme2023 App. D.2; the authors' slices drop one sample of each batch, ours do not.
     """

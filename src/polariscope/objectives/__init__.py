@@ -97,14 +97,27 @@ class AbstractObjective(abc.ABC):
         return ""
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
-        """Refuse, before training, data or a model that the objective cannot be trained with."""
+        """Refuse, before training, data or a model that the objective cannot be trained with.
+
+        :param data: what the model is to be trained on.
+        :param blueprint: the parts of the model, before it is built.
+        :param batch_size: samples per step.
+        """
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> nn.Module | None:
-        """A network beside the model, with weights drawn from ``generator``; most objectives have none."""
+        """A network beside the model, with weights drawn from ``generator``; most objectives have none.
+
+        :param model: the model it is trained beside.
+        :param data: what both are trained on.
+        :param generator: where its weights are drawn from.
+        """
         return None
 
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Optimiser of an adversary."""
+        """Optimiser of an adversary.
+
+        :param parameters: the companion's weights.
+        """
         return torch.optim.Adam(parameters, lr=1e-4, betas=(0.5, 0.9), fused=True)
 
     @abc.abstractmethod
@@ -112,6 +125,11 @@ class AbstractObjective(abc.ABC):
         """Named terms of the loss for one batch; randomness comes from ``generator``.
 
         Terms that train an adversary must see the model's outputs detached.
+
+        :param model: the model that is trained.
+        :param batch: observations, with what the objective needs beside them.
+        :param generator: where all randomness comes from.
+        :param companion: (default None) the network that :meth:`companion` made.
         """
 
 

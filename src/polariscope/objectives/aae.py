@@ -38,7 +38,7 @@ class AaeObjective(AbstractObjective):
     ``saturating`` game, which descends on the Jensen-Shannon divergence itself but has no slope where D is sure;
     −log D(z) in the ``non-saturating`` one, which has, and is log 2 where q(z) = p(z). λ = 0 is the autoencoder.
 
-    Reference: Makhzani et al., Adversarial Autoencoders, 2015, https://arxiv.org/abs/1511.05644 [general knowledge];
+    Reference: Makhzani et al., Adversarial Autoencoders (makhzani2015);
     mushom2020 §4.3, Table 4.1, which keeps the VAE's rate: ``keep_rate=1``. The original drops it (0, the default)
     and its encoder is deterministic or Gaussian. Two layers of 1000 units as in the original for MNIST; ours: leaky
     rectifiers with slope 0.2 and Adam with β₁ = 0.5, β₂ = 0.9, as for ``factor``, and both players step at once.

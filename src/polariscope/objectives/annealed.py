@@ -23,10 +23,10 @@ class AnnealedObjective(AbstractObjective):
 
     with :math:`\overline{\mathrm{KL}}` the rate KL(q(z|x) ‖ p(z)) averaged over the batch, t the finished steps, γ
     ``gamma``, :math:`C_{\max}` ``capacity`` in nats and T ``ramp_steps``. Capacity 0 is the β-VAE with β = γ; a
-    larger one regularises less. A strong γ pins the rate to C(t), so that the reconstruction decides only where the
+    larger one regularises less. A strong γ pins the rate to C(t), so the reconstruction decides only where the
     nats go.
 
-    Reference: Burgess et al., Understanding disentangling in β-VAE, 2018, https://arxiv.org/abs/1804.03599;
+    Reference: Burgess et al., Understanding disentangling in β-VAE (burgess2018);
     bonheme2023 Eq. 4.26 and Tab. C.2 for γ = 1000 and T = 100,000. The mean is taken before the absolute value, as
     in the authors' code; 25 nats is the middle of their sweep over 5 … 100. bonheme2023 App. B.1 finds many passive
     latents whatever the capacity.
@@ -40,7 +40,10 @@ class AnnealedObjective(AbstractObjective):
     """Steps T over which the capacity rises linearly from 0; 0: it is there from the start."""
 
     def capacity_at(self, step: int) -> float:
-        """C(t) after ``step`` finished steps."""
+        """C(t) after ``step`` finished steps.
+
+        :param step: number of finished steps.
+        """
         return self.capacity * min(1.0, step / self.ramp_steps) if self.ramp_steps else self.capacity
 
     def terms(

@@ -21,8 +21,8 @@ class BetaObjective(AbstractObjective):
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
 
     β = 1 is the VAE. A larger β makes more latents passive; in a linear model a direction of the data survives
-    if and only if its variance exceeds β times the decoder's. Reference: Higgins et al., β-VAE, 2017,
-    https://openreview.net/forum?id=Sy2fzU9gl; bonheme2023 Eq. 4.25. β = 4 as in zietlow2022 for dSprites.
+    if and only if its variance exceeds β times the decoder's. Reference: Higgins et al., β-VAE
+    (higgins2017); bonheme2023 Eq. 4.25. β = 4 as in zietlow2022 for dSprites.
     """
 
     beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0

@@ -26,11 +26,11 @@ class BetaFullObjective(AbstractObjective):
         \qquad \mathrm{KL} = \tfrac12 \left( \|\mu\|^2 + \mathrm{tr}\,\Sigma - \log\det\Sigma - n \right)
 
     the KL as it is for the standard normal prior. With an isotropic prior the loss is the same for every rotation
-    of the latents (mathieu2019 Thm 2; zietlow2022 Props 2–3), so that nothing aligns them with the factors, as
+    of the latents (mathieu2019 Thm 2; zietlow2022 Props 2–3), so nothing aligns them with the factors, as
     in a plain autoencoder. Reference: β-VAE_Σ of zietlow2022 §3.2.7, Tab. 3.3; β and nets as for the β-VAE.
 
     It is the objective 'beta' with the posterior 'full'; with another posterior it would be β-VAE under a wrong
-    name, so that those are refused.
+    name, so those are refused.
     """
 
     beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0

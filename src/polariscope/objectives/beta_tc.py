@@ -36,7 +36,7 @@ class BetaTcObjective(AbstractObjective):
     be negative though TC is not, and with small batches the penalty behaves like more rate (mathieu2019 App. C;
     mushom2020 §5.4 saw both).
 
-    Reference: Chen et al., Isolating Sources of Disentanglement in VAEs, 2018, https://arxiv.org/abs/1802.04942;
+    Reference: Chen et al., Isolating Sources of Disentanglement in VAEs (chen2018);
     mushom2020 Eq. 4.4, whose code has β·TC instead of (β − 1)·TC. β = 6 as in zietlow2022 for dSprites.
     """
 

@@ -31,9 +31,9 @@ class DipIObjective(AbstractObjective):
     representation, where :mod:`dip-ii <polariscope.objectives.dip_ii>` decorrelates the sampled one; asking every
     mean for unit variance, it also works against passive latents, whose means are constant.
 
-    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; bonheme2023 §4.3.3. λ_d = 10 λ_od unless given, as in disentanglement_lib;
-    λ_od = 10 is the value that bonheme2023 and mushom2020 share for DIP-VAE II, since none of the documents trains
+    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
+    (kumar2018); bonheme2023 §4.3.3. λ_d = 10 λ_od unless given, as in disentanglement_lib;
+    λ_od = 10 is the value that bonheme2023 and mushom2020 share for DIP-VAE II, since neither trains
     DIP-VAE I.
     """
 

@@ -31,8 +31,8 @@ class DipIIObjective(AbstractObjective):
     by its size. Both λ = 0 is the VAE. It regularises the sampled representation only: means may stay correlated
     (bonheme2023 §6.2.1).
 
-    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; bonheme2023 Eq. 4.30. λ_d = λ_od unless given, as in bonheme2023 Tab. C.2 and
+    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
+    (kumar2018); bonheme2023 Eq. 4.30. λ_d = λ_od unless given, as in bonheme2023 Tab. C.2 and
     mushom2020 §5.4; 10 lies within both sweeps (1 … 20 and 1 … 30).
     """
 

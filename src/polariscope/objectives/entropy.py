@@ -20,13 +20,13 @@ class EntropyObjective(AbstractObjective):
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z)) - \frac{\beta - 1}{2} \log|S(x)|
 
-    with S(x) the covariance of q(z|x), so that log|S| = Σ_j log σ_j² where it is diagonal: the entropy of q(z|x) is
+    with S(x) the covariance of q(z|x), so log|S| = Σ_j log σ_j² where it is diagonal: the entropy of q(z|x) is
     ½ log|S| and a constant. β = 1 is the VAE; larger makes encodings overlap more, smaller less.
 
     For a Gaussian prior N(0, Σ) over D latents it is the β-VAE in stretched latents: with decoder p(x|z/√β), means
     √β μ and covariances βS it exceeds the β-VAE's loss by :math:`c = \frac{D(\beta - 1)}{2} (1 + \log
     \frac{2\pi}{\beta}) + \log F_\beta`, :math:`\log F_\beta = \frac{1 - \beta}{2} (D \log 2\pi + \log|\Sigma|) -
-    \frac D2 \log\beta`, so that stationary points of both correspond.
+    \frac D2 \log\beta`, so stationary points of both correspond.
 
     Reference: mathieu2019 Eq. 5, Corollaries 1 and 2 (the value of F_β is worked out here). β = 4 as for the β-VAE.
     """

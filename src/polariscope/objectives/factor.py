@@ -36,7 +36,7 @@ class FactorObjective(AbstractObjective):
     on its own; at its optimum d_0 − d_1 = log q(z) − Σ_j log q(z_j). γ = 0 is the VAE; γ corresponds to the β − 1 of
     the β-TCVAE. The model never trains the discriminator, nor the discriminator the model.
 
-    Reference: Kim & Mnih, Disentangling by Factorising, 2018, https://arxiv.org/abs/1802.05983; bonheme2023 Eq. 4.28,
+    Reference: Kim & Mnih, Disentangling by Factorising (kim2018); bonheme2023 Eq. 4.28,
     a maximised objective with the right sign (mushom2020's is wrong). γ = 10 was the best of 5 … 100 for two of three
     scores in mushom2020 Tab. 5.6. The discriminator and its optimiser (Adam 1e-4, 0.5, 0.9) are disentanglement_lib's,
     without its clipping of probabilities; like it, we permute the batch itself where the paper takes a second one,

@@ -28,7 +28,7 @@ class InfoObjective(AbstractMmdObjective):
     The rate is mutual information plus KL(q(z) ‖ p(z)). Lowering its weight leaves information between x and z
     alone, and the discrepancy takes over what kept q(z) at the prior. Two ways to write the same weights:
 
-    * ``original`` (Zhao et al.), with α on the information that is spared and λ on q(z) as a whole,
+    * ``original`` (zhao2019), with α on the information that is spared and λ on q(z) as a whole,
 
       .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + (1 - \alpha)\, \mathrm{KL}(q(z|x) \,\|\, p(z))
                 + (\alpha + \lambda - 1)\, \mathrm{MMD}^2(q(z), p(z))
@@ -43,7 +43,7 @@ class InfoObjective(AbstractMmdObjective):
     negative. Settings that would reward a rate or a discrepancy (a negative weight) are refused, since the loss
     then has no minimum.
 
-    Reference: Zhao et al., InfoVAE, 2019, https://arxiv.org/abs/1706.02262 [general knowledge]; mushom2020 §4.3. The
+    Reference: Zhao et al., InfoVAE (zhao2019); mushom2020 §4.3. The
     original form is the default since it is what the name stands for elsewhere. The default numbers are ours: half
     the rate, and on the discrepancy the 10 of ``wae``.
     """

@@ -28,7 +28,7 @@ class IvaeObjective(AbstractObjective):
     rate of a latent that the decoder uses can be near 0: a small rate does not make it passive. If p(z|u) is the same
     for every u, this is the VAE, which is why a prior without u is refused.
 
-    Reference: Khemakhem et al., Variational Autoencoders and Nonlinear ICA, 2020, https://arxiv.org/abs/1907.04809;
+    Reference: Khemakhem et al., Variational Autoencoders and Nonlinear ICA (khemakhem2020);
     bonheme2023 §5, Eq. 5.3. Huge Σ† make training unstable (§5.3): try ``clip_gradient``.
     """
 

@@ -32,16 +32,16 @@ class PclObjective(AbstractObjective):
         \qquad r(x, x') = \sum_j B_j(h_j(x), h_j(x'))
 
     with h the encoder, a point for each observation, and B_j a function of the two values of one latent, trained with
-    it; x̃' is the batch of partners in a random cyclic order, so that none stays with its own. The score can only see
-    the dependence between frames latent by latent, so that a latent has to follow one source. At its best the score is
+    it; x̃' is the batch of partners in a random cyclic order, so none stays with its own. The score can only see
+    the dependence between frames latent by latent, so a latent has to follow one source. At its best the score is
     log p(x, x')/(p(x) p(x')) and the loss log 2 less the Jensen-Shannon divergence of the two kinds of pairs: log 2
     for pairs that are independent. There is no decoder, no prior and no rate; the term ``accuracy`` is the share of
     pairs told apart, at chance ½.
 
-    Reference: Hyvärinen & Morioka, Nonlinear ICA of Temporally Dependent Stationary Sources, 2017. zietlow2022 §4.3
-    names the method as a non-variational contrast that the manipulated data do not affect; everything else here is
-    [general knowledge]. ``laplace`` is the B of the authors' simulations and starts where Klindt et al. 2021 start it;
-    ``network`` is ours. Sources whose pairs are jointly Gaussian are not identified.
+    Reference: Hyvärinen & Morioka, Nonlinear ICA of Temporally Dependent Stationary Sources (hyvarinen2017).
+    zietlow2022 §4.3 names the method as a non-variational contrast that the manipulated data do not affect.
+    ``laplace`` is the B of the authors' simulations and starts where klindt2021 starts it; ``network`` is ours.
+    Sources whose pairs are jointly Gaussian are not identified.
     """
 
     score: Literal["laplace", "network"] = "laplace"

@@ -39,9 +39,9 @@ class SlowObjective(AbstractObjective):
     γ = 0 is the β-VAE on both frames with β/2 as the weight of the rate: the loss of a pair is the sum over its frames
     of rec + β/2 KL. A large λ asks for latents that stand still.
 
-    Reference: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding, 2021,
-    https://arxiv.org/abs/2007.10930; loss, averages and defaults as in the authors' code. zietlow2022 §4.3 names the
-    method and its β = 1; the rest is [general knowledge].
+    Reference: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding
+    (klindt2021); loss, averages and defaults as in the authors' code. zietlow2022 §4.3 names the
+    method and its β = 1 only.
     """
 
     beta: Annotated[float, Ge(0), Advice("0 leaves that term out")] = 1.0

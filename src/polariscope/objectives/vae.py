@@ -19,7 +19,7 @@ class VaeObjective(AbstractObjective):
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z))
 
     An upper bound on −log p(x), tight when q(z|x) is the true posterior. Reference: Kingma & Welling,
-    Auto-Encoding Variational Bayes, 2014, https://arxiv.org/abs/1312.6114; bonheme2023 Eq. 3.5.
+    Auto-Encoding Variational Bayes (kingma2014); bonheme2023 Eq. 3.5.
     """
 
     def terms(

@@ -26,8 +26,8 @@ class WaeObjective(AbstractMmdObjective):
     posterior to resemble the prior, so no latent becomes passive for want of information; the encoder is
     deterministic unless ``posterior="diagonal"``, whose rate is then watched and not trained.
 
-    Reference: Tolstikhin et al., Wasserstein Auto-Encoders, 2018, https://arxiv.org/abs/1711.01558; mushom2020 §4.3.
-    From the original [general knowledge]: the inverse multiquadratic kernel with C = 2nσ_z², and λ = 10 for MNIST,
+    Reference: Tolstikhin et al., Wasserstein Auto-Encoders (tolstikhin2018); mushom2020 §4.3.
+    From the original: the inverse multiquadratic kernel with C = 2nσ_z², and λ = 10 for MNIST,
     100 for CelebA. Ours: ρ = −log p(x|z) of the chosen likelihood. Its square error is the Gaussian likelihood of
     variance ½, up to a constant; with variance γ the same model needs λ/2γ. The paper's single kernel is
     ``kernel_scales=(1,)``; the default adds six.

@@ -42,10 +42,10 @@ class WeakGanObjective(AbstractObjective):
     Neither term of the model reaches the other's network: the decoder never sees the encoder, nor the encoder the
     data.
 
-    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees, 2020, https://arxiv.org/abs/1910.09772,
+    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees (shu2020),
     share pairing. zietlow2022 §4.3 names it in its "full sharing" setting, as a non-variational contrast that the
-    manipulated data do not affect; the reference adds that the discriminator sees (x, x', S) and that the encoder is
-    trained afterwards on generated samples. Ours, beyond that [general knowledge]: the non-saturating loss, encoder
+    manipulated data do not affect; the paper adds that the discriminator sees (x, x', S) and that the encoder is
+    trained afterwards on generated samples. Ours, beyond that: the non-saturating loss, encoder
     and decoder trained at the same time, the sets S (1 to K − 1 factors, uniform), and the discriminator: the net's
     own encoder on each observation, then a layer on both and S.
     """
@@ -63,7 +63,7 @@ class WeakGanObjective(AbstractObjective):
         """The encoder reads the generator; the posterior has no prior that pulls it."""
         return (
             "The decoder is a generator trained against a discriminator, and the encoder only learns to invert it: "
-            "there is no rate, so that types say how sure the encoder is, not what an objective has pruned."
+            "there is no rate, so types say how sure the encoder is, not what an objective has pruned."
         )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:

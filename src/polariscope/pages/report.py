@@ -20,6 +20,7 @@ from polariscope.models.protocol import AbstractModel
 from polariscope.pages import words
 from polariscope.pages.figures import COLOURS, curves, grids
 from polariscope.pages.figures import regime as figures
+from polariscope.pages.glossary import add_glossary
 from polariscope.pages.record import Newest, ReportRecord, make_record, record_of_codes, record_of_model
 from polariscope.pages.series import History
 from polariscope.pages.views import N_SHOWN, Views
@@ -36,7 +37,7 @@ UNMATCHED = (
 def render(record: ReportRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
     template = words.environment().get_template("page.html.j2")
-    return template.render(
+    page = template.render(
         record=record,
         regime=record.regime,
         settings=record.settings,
@@ -67,6 +68,7 @@ def render(record: ReportRecord) -> str:
         geometry=_section("sections.geometry.geometry_view", record.geometry, record.views),
         similarity=_section("sections.similarity.similarity_view", record.similarity),
     )
+    return add_glossary(page)
 
 
 def _section(view: str, part: Any, *arguments: Any) -> dict[str, Any] | None:

@@ -106,7 +106,7 @@ N_BINS = 80
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Histogram:
-    """Shares of the samples of each latent in the same bins, so that latents can be compared by eye."""
+    """Shares of the samples of each latent in the same bins, so latents can be compared by eye."""
 
     edges: Float[np.ndarray, " edge"]
     shares: Float[np.ndarray, "latent bin"]
@@ -122,7 +122,7 @@ def histograms(representation: Representation) -> dict[Source, Histogram]:
     """Histograms of the mean, variance and sampled representation, and of the moments of a conditional prior.
 
     All means and draws share their bins, and all variances. They reach at least three standard deviations
-    of the prior and its variance, so that a latent that never varies shows as a spike and not as a full axis.
+    of the prior and its variance, so a latent that never varies shows as a spike and not as a full axis.
     A deterministic encoder has a mean only.
     """
     centre, variance = prior_moments(representation)

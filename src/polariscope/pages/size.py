@@ -20,6 +20,7 @@ from polariscope.pages.figures.size import (
     place_of,
     save_figure,
 )
+from polariscope.pages.glossary import add_glossary
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size, path_table
 from polariscope.storage.search import SearchFolder
@@ -105,7 +106,7 @@ def verdict(sizes: Sequence[Size]) -> str:
 def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> SizeRecord:
     """The answer kept in a folder, or with ``compared`` the answers of several methods that were sized in it.
 
-    A method without an answer keeps none, so that those come as they are; the settings are of the first that has.
+    A method without an answer keeps none, so those come as they are; the settings are of the first that has.
     """
     folder = Path(folder)
     places = [folder] if compared is None else [folder / size.method for size in compared]
@@ -127,7 +128,7 @@ def render_size(record: SizeRecord) -> str:
     """The page of a record; the same record gives the same bytes."""
     first, several = record.sizes[0], len(record.sizes) > 1
     template = words.environment().get_template("sizing.html.j2")
-    return template.render(
+    page = template.render(
         record=record,
         colours=COLOURS,
         version=__version__,
@@ -139,6 +140,7 @@ def render_size(record: SizeRecord) -> str:
         groups=_groups(record.settings),
         repeat=_repeat(record),
     )
+    return add_glossary(page)
 
 
 def size_view(size: Size, key: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
     n, counts = regime.n_latents, regime.counts
     if not has_rate:
         return (
-            "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so that "
+            "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so "
             "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
             "spread."
         )
@@ -99,7 +99,7 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
         ]
         named = name_latents(faint)
         spare = (
-            f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so that more latents "
+            f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so more latents "
             "are unlikely to be of use."
             if faint
             else "None is left over, so a model with more latents may find a use for them."

@@ -59,7 +59,7 @@ class Run:
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None if data is None else as_dataset(data)
         self._data = self._given
-        self._models: dict[int | None, Model] = {}  # never handed out, so that they stay as they are on disk
+        self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}
         self.used: set[Path] = set()
         """Files of the artefacts that were read or made through this object."""
@@ -422,7 +422,7 @@ class Run:
                 progress=progress,
                 **options,
             )
-            return Comparison.from_dict(made.to_dict())  # as it will be read, so that both are the same
+            return Comparison.from_dict(made.to_dict())  # as it will be read, so both are the same
 
         return self._record(key, Comparison, compute)
 

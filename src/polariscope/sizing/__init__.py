@@ -1,6 +1,6 @@
 """Sizing: how many latents the data need. Each method asks for models of some widths and reads an answer off them.
 
-A method sees models through :class:`AbstractCandidates` only, so that it can be tested against the closed form of
+A method sees models through :class:`AbstractCandidates` only, so it can be tested against the closed form of
 the linear VAE without training anything, and used with any trainer.
 """
 
@@ -66,7 +66,7 @@ class AbstractCandidates(abc.ABC):
         """Train a model up to ``steps`` and return its curves from the beginning."""
 
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
-        """What was measured under ``key`` of a model after so many steps, before it was trained on; else measure it."""
+        """What was measured under ``key`` of a model after so many steps, before further training; else measure it."""
         return measure()
 
     @abc.abstractmethod

@@ -32,5 +32,8 @@ def active_units(candidates: AbstractCandidates, goal: Goal) -> Found:
     The rule of thumb of most practitioners, and the ``var-type`` variant in the code of bonheme2023. It says what a
     model with room to spare uses, not what a narrow one would need: latents on their way to being pruned count
     as mixed. The interval is over resamples of the samples, not over seeds.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return count_in_wide_model(candidates, goal, count_in_use)

@@ -28,8 +28,11 @@ def ard(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Latents of a wide model with a learned prior variance that carry most of it.
 
     In automatic relevance determination the scale of what is not needed shrinks to 0. A VAE's decoder can undo any
-    scale of a latent, so that the learned prior variance s² alone says nothing; what does is the share of it that
+    scale of a latent, so the learned prior variance s² alone says nothing; what does is the share of it that
     the means carry, 1 − E[σ²]/s², more than half for a relevant latent. The interval is over resamples of the
     samples.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return count_in_wide_model(candidates, goal, count_relevant, prior="anisotropic-learned")

@@ -16,7 +16,11 @@ from polariscope.sizing.support.elbow import elbow_of
     uses=("cap", "steps"),
 )
 def elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
-    """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee."""
+    """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
+    """
     return elbow_of(
         candidates,
         goal,

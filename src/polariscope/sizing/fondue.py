@@ -7,9 +7,16 @@ from collections.abc import Sequence
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing.support.answer import Trial
-from polariscope.sizing.support.deciding import MOST, SILENCE, could_be_otherwise, decide, passes, schedule
+from polariscope.sizing.support.deciding import (
+    MOST,
+    SILENCE,
+    decide,
+    may_still_cross_threshold,
+    passes,
+    schedule,
+)
 from polariscope.sizing.support.judge import BEGUN, judge, predict
-from polariscope.sizing.support.search import CapError, gallop, no_surplus, notes_on
+from polariscope.sizing.support.search import CapError, no_surplus, notes_on, search_outward
 
 WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
@@ -27,7 +34,7 @@ TOO_WIDE = 8
     trains=True,
     needs_variances=True,
     threshold="goal",
-    interval="what may still change if it trains on",
+    interval="how the answer could change with more training",
     uses=("n_init", "cap", "steps"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
@@ -35,14 +42,14 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     The published procedure (see ``fondue-published``) trains 4–8 models for whole epochs. Here
 
-    1. one *wide* model predicts the answer: narrower models keep the latents that say most, so that
+    1. one *wide* model predicts the answer: narrower models keep the latents that say most, so
        :math:`\hat g(n)` is the sum of its n smallest variances
        (:func:`~polariscope.sizing.support.judge.predict`; exact for linear VAEs). It is stopped as soon as the
        prediction stands still, doubled in width if it has no surplus, and not believed if it is far too wide. It may
        learn fast, since it is only a guess;
     2. *narrow* models at the predicted n and n + 1, trained afresh, prove it: each until the level and the trend
        of its latents say on which side of the threshold it stays
-       (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, the search gallops
+       (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, it searches outward
        away from it and bisects.
 
     The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
@@ -50,16 +57,19 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     still turn out otherwise. Data of which a model learns nothing need 0 latents, and a note says so.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
-    sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so that images
+    sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
     are proved with 2e-4. The answers are then within one latent of the published procedure's (1e-4, an epoch a model)
     for 10 of 10 seeds on sprites of 32×32 pixels, 9 of them within the interval, with 11x fewer steps, and for 2 of 2
     of 64×64 with 14x fewer (``python benchmarks/fondue.py --seeds 10``, ``--image-size 64``; the rule was set with
     these seeds in view; all this was measured on the first drawing of ``sprites``, 1.7 times larger in area than
     dSprites). What is left is the luck of a start: with t = 1 one latent that is given up leaves Σ E[σ²] just below or
     just above the threshold, and such models are trained to the end and said to be in doubt.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     trials: list[Trial] = []
-    # A threshold of k lets about k surplus latents pass, so that the wide model must have room for them.
+    # A threshold of k lets about k surplus latents pass, so the wide model must have room for them.
     width = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
     guess, has_begun = wide_guess(candidates, goal, width, trials)
 
@@ -70,7 +80,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         trials.append(trial)
         return passes(trial, goal.threshold)
 
-    answer = gallop(fits, guess, goal.cap)
+    answer = search_outward(fits, guess, goal.cap)
     low, high = _reach(trials, answer, goal)
     notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
     notes += [
@@ -92,7 +102,7 @@ def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
     doubtful = [
         trial
         for trial in trials
-        if could_be_otherwise(trial, goal.threshold) or trial.decision == "undecided"
+        if may_still_cross_threshold(trial, goal.threshold) or trial.decision == "undecided"
     ]
     sure = [trial for trial in trials if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
@@ -116,10 +126,10 @@ def _on_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: i
     count = int((variances > BEGUN).sum())
     if count in (0, answer):
         return []
-    verb = "says" if count == 1 else "say"
+    verb = "carries" if count == 1 else "carry"
     return [
-        f"{count} of the {answer} {verb} little (E[σ²] above one half), which a threshold of {goal.threshold:g} lets "
-        f"pass: take {answer - count} where every latent has to say much."
+        f"{count} of the {answer} latents {verb} little information (E[σ²] > 0.5), which a threshold of "
+        f"{goal.threshold:g} allows. Choose {answer - count} if every latent must be informative."
     ]
 
 

@@ -16,5 +16,9 @@ from polariscope.sizing.support.published import search, trace_of
     uses=("cap", "steps", "epochs"),
 )
 def fondue_binary(candidates: AbstractCandidates, goal: Goal) -> Found:
-    """Binary search of Σ E[σ²] over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8)."""
+    """Binary search of Σ E[σ²] over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8).
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
+    """
     return search(candidates, goal, trace_of, binary=True)

@@ -23,5 +23,8 @@ def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> Found:
     bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2, H and I each
     cut to two decimals before they are subtracted (§8.4.2). The threshold is this method's own;
     ``goal.threshold`` is not used.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return search(candidates, goal, information_of, threshold=THRESHOLD)

@@ -21,5 +21,8 @@ def fondue_published(candidates: AbstractCandidates, goal: Goal) -> Found:
     bonheme2023 Algorithms 1 and 2, threshold 1. Theorem 8.3.3: below 1 only active latents are kept, from 1 on
     non-passive ones; but many slightly noisy latents use up the threshold too (33 at σ² = 0.03). Ours: the
     statistic without sampling noise, seeds, a cap, and epochs raised until the answer stays.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return search(candidates, goal, trace_of)

@@ -20,6 +20,9 @@ def intrinsic(candidates: AbstractCandidates, goal: Goal) -> Found:  # noqa: ARG
 
     A manifold of dimension d may need more than d latents to be flattened (a circle needs 2), and noise has a
     dimension too: published values differ from FONDUE's by factors (bonheme2023: 4 against 19 on SymSol).
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     found = intrinsic_dimension(candidates.observations(), seed=candidates.seed)
     low, high = found.interval

@@ -26,6 +26,9 @@ def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     Held-out accuracy (R² for continuous factors) of boosted trees on the mean representation, averaged over the
     factors. Needs data with known factors.
+
+    :param candidates: trains and encodes a model for any number of latents.
+    :param goal: what is sought, and within which limits.
     """
     return elbow_of(
         candidates,

@@ -203,7 +203,7 @@ class Artefacts:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """One writer at a time, so that numbers are not given twice and what grows is read before it is written."""
+        """One writer at a time, so numbers are not given twice and what grows is read before it is written."""
         lock = self.folder / layout.ARTEFACT_LOCK
         try:
             with filelock.FileLock(lock, timeout=PATIENCE):

@@ -135,7 +135,7 @@ class RunFolder:
         return files.read_header(self.model_file) if self.model_file.exists() else {}
 
     def set_model_aside(self) -> None:
-        """Keep a damaged model under another name, so that a whole one can be written."""
+        """Keep a damaged model under another name, so a whole one can be written."""
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, Any]) -> None:
@@ -155,7 +155,7 @@ class RunFolder:
         earlier = read_settings(self.path)
         done = max(self.checkpoints.steps, default=0)
         if not done and not self.model_file.exists():
-            return  # it never got to its first checkpoint, so that there is nothing to go on with
+            return  # it never got to its first checkpoint, so there is nothing to go on with
         if changed := differences(earlier, record):
             raise InputError(
                 problem=f"{self.path} was trained with other settings ({'; '.join(changed[:4])})",

@@ -130,7 +130,7 @@ def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torc
 
 
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser with the reference settings; fused, since one pass over the weights is faster than eight."""
+    """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
     rate = settings.learning_rate
     if settings.optimiser in ("adam", "amsgrad"):
         return torch.optim.Adam(
@@ -224,7 +224,7 @@ def explain_divergence(
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so that a step is finished before the run stops; twice stops now."""
+    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -45,6 +45,17 @@ def train(
 
     Called again with the same ``out``: a finished run is loaded, an unfinished one resumed bit for bit, a
     longer one (more ``steps``) continued, and one with other settings refused.
+
+    :param data: a dataset, or an array of observations.
+    :param objective: (default "vae") what is minimised, a member of ``polariscope.objectives``.
+    :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
+    :param n_latents: (default 10) number of latent variables.
+    :param out: (default None: nothing is written) folder of the run.
+    :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
+    :param progress: (default False) True for a live line, or a function called after every step.
+    :param tensorboard: (default False) also write TensorBoard events into the run.
+    :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
+        the training by name.
     """
     job = plan(data, objective, net, n_latents, **options)
     place = choose_device(device)
@@ -93,7 +104,7 @@ def _train(
 ) -> Model:
     if device.type == "cpu":
         keep_freed_memory()
-    model = job.blueprint.build(job.settings.seed, job.data).settle(device)
+    model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
     if show:
         from polariscope.training.listeners import ProgressLine
 

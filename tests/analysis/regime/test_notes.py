@@ -75,18 +75,21 @@ def test_an_unsure_type_is_named_with_its_shares():
 def test_a_type_that_hangs_on_alpha_is_named():
     codes = polarised()
     codes["variance"][:, 1] = 0.09
-    assert "The type of latent 1 hangs on α: it changes at α = 0.090." in said(codes)
+    assert "The type of latent 1 depends on α: it changes at α = 0.090." in said(codes)
     codes["variance"][:, 1] = 0.11
-    assert "The type of latent 1 hangs on α: it changes at α = 0.110." in said(codes)
+    assert "The type of latent 1 depends on α: it changes at α = 0.110." in said(codes)
 
 
 def test_a_uniformly_noisy_latent_is_told_from_a_mixture():
     mean, variance, sampled = linear_vae([100.0, 2.0, 0.1], noise=1.0)
     codes = {"mean": mean, "variance": variance, "sampled": sampled}
-    assert "Uniformly noisy: latent 1." in said(codes)
+    assert (
+        "Latent 1 has intermediate variance for every input. The rule calls it mixed, but it does not"
+        in said(codes)
+    )
     assert "mixed latents are not Gaussian" not in said(codes)
     variance[:, 1] = np.tile([0.02, 1.0], 1000)
-    assert "Uniformly noisy" not in said(codes)
+    assert "intermediate variance" not in said(codes)
     assert "mixed latents are not Gaussian: latent 1." in said(codes)
 
 

@@ -19,9 +19,9 @@ from polariscope.sizing.support.search import (
     bisect,
     dimension_gap,
     fondue,
-    gallop,
     grow_and_bisect,
     sampled_trace,
+    search_outward,
     trace,
 )
 
@@ -71,7 +71,7 @@ def test_every_search_finds_the_last_n_that_fits_and_asks_each_n_once(best: int,
     for search in (
         lambda fits: grow_and_bisect(fits, n_init, cap=1024),
         lambda fits: bisect(fits, 1, 200),
-        lambda fits: gallop(fits, n_init, cap=300),
+        lambda fits: search_outward(fits, n_init, cap=300),
     ):
         tried, fits = fitting_up_to(best)
         assert search(fits) == best
@@ -80,10 +80,10 @@ def test_every_search_finds_the_last_n_that_fits_and_asks_each_n_once(best: int,
 
 def test_galloping_from_the_right_guess_takes_two_models() -> None:
     tried, fits = fitting_up_to(11)
-    assert gallop(fits, 11) == 11
+    assert search_outward(fits, 11) == 11
     assert tried == [11, 12]
     tried, fits = fitting_up_to(11)
-    assert gallop(fits, 12) == 11
+    assert search_outward(fits, 12) == 11
     assert tried == [12, 11]
 
 
@@ -92,7 +92,7 @@ def test_galloping_from_the_right_guess_takes_two_models() -> None:
     [
         lambda fits: grow_and_bisect(fits, 5, cap=64),
         lambda fits: bisect(fits, 1, 64),
-        lambda fits: gallop(fits, 5, cap=64),
+        lambda fits: search_outward(fits, 5, cap=64),
     ],
 )
 def test_a_search_that_hits_its_cap_says_so(search: object) -> None:

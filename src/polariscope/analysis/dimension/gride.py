@@ -52,9 +52,10 @@ def gride(
 
     The bootstrap takes one Newton step in log d from the estimate, which is exact to first order.
 
-    Reference: Denti et al., The generalized ratios intrinsic dimension estimator, 2022,
-    https://doi.org/10.1038/s41598-022-20991-1. Ours: the likelihood itself, no ratio is left out as an outlier.
+    Reference: Denti et al., The generalized ratios intrinsic dimension estimator (denti2022).
+    Ours: the likelihood itself, no ratio is left out as an outlier.
 
+    :param x: points, a row for each.
     :param k: (default 64) neighbours; the largest scale is half as many.
     :param scale: (default: the largest of the smallest stable range) the scale s whose estimate is the value.
     :param level: (default 0.95) probability that the interval is meant to have.

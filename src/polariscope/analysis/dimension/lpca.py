@@ -48,11 +48,12 @@ def lpca(
     ==============  =========================================================================================
 
     At most k − 1 can be seen. A neighbourhood wide enough to bend, or noise, adds directions; kaiser and
-    broken-stick look for eigenvalues that stand out, so that d equal ones in d features count as 0.
+    broken-stick look for eigenvalues that stand out, so d equal ones in d features count as 0.
 
-    Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data, 1971; Jackson,
-    Stopping Rules in Principal Components Analysis, 1993, for kaiser and broken-stick.
+    Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data (fukunaga1971);
+    Jackson, Stopping Rules in Principal Components Analysis (jackson1993), for kaiser and broken-stick.
 
+    :param x: points, a row for each.
     :param k: (default 100) neighbours around each point.
     :param criterion: (default "fo") which eigenvalues count.
     :param threshold: (default: 0.05 for fo, 0.95 for variance) what an eigenvalue is compared with.

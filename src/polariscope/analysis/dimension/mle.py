@@ -53,7 +53,7 @@ def mle(
     .. math:: d(x) = \Big[ \frac1c \sum_{j=1}^{k-1} \log \frac{T_k(x)}{T_j(x)} \Big]^{-1}
 
     averaged over points: arithmetic, or harmonic, which is one over the mean of 1/d(x). Around a point of constant
-    density the sum is Gamma(k − 1)-distributed with rate d, so that many points give, in the limit,
+    density the sum is Gamma(k − 1)-distributed with rate d, so many points give, in the limit,
 
     ===========  =====================  =====================
     average      k − 1                  k − 2
@@ -76,9 +76,10 @@ def mle(
     too large at small k. Points whose k neighbours are all equally far have an infinite d(x): the harmonic mean
     can hold some, the arithmetic one is refused; the curve begins at the first k without.
 
-    Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension, 2004, Eqs 8–9; MacKay and
-    Ghahramani, Comments on it, 2005; bonheme2023 Eqs 8.2–8.3.
+    Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension (levina2004), Eqs 8–9; MacKay
+    and Ghahramani, Comments on it (mackay2005); bonheme2023 Eqs 8.2–8.3.
 
+    :param x: points, a row for each.
     :param k: (default 20) neighbours around each point, or "auto".
     :param normaliser: (default "k-2") what the sum of logarithms is divided by, c.
     :param average: (default "harmonic") how the estimates of all points are averaged.
@@ -100,7 +101,7 @@ def mle(
     check_word("average", average, get_args(Average))
     inverse = inverse_estimates(table, orders, normaliser)
     pooled = _pool(inverse, average, np.ones((1, table.n_points)))[0]
-    n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so that these are the smallest k
+    n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so these are the smallest k
     if n_infinite == len(orders) or (k == "auto" and 2 * orders[n_infinite] > orders[-1]):
         raise _tied(orders[n_infinite - 1], inverse[:, n_infinite - 1])
     orders, inverse, pooled = orders[n_infinite:], inverse[:, n_infinite:], pooled[n_infinite:]

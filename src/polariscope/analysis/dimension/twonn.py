@@ -49,12 +49,13 @@ def twonn(
     ==================  ===================================================================================
 
     The highest ratios are left out because outliers have them. In the likelihood, they still count as being above
-    the others, so that leaving them out biases nothing.
+    the others, so leaving them out biases nothing.
 
-    Reference: Facco et al., Estimating the intrinsic dimension of datasets by a minimal neighborhood information,
-    2017; Denti et al., The generalized ratios intrinsic dimension estimator, 2022, for the likelihood;
+    Reference: Facco et al., Estimating the intrinsic dimension of datasets by a minimal neighborhood information
+    (facco2017); Denti et al., The generalized ratios intrinsic dimension estimator (denti2022), for the likelihood;
     bonheme2023 Eqs 8.5–8.6.
 
+    :param x: points, a row for each.
     :param fit: (default "line") how the dimension is fitted to the ratios.
     :param share: (default 0.9) share of the ratios that is used, the lowest; below 1 for ``line``.
     :param level: (default 0.95) probability that the interval is meant to have.

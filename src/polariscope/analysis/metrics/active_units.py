@@ -57,8 +57,8 @@ def active_units(
     ``kl-tail``, ``kl-threshold``, ``kl-udr`` and ``mixture``. ``threshold`` replaces the source's value. The interval
     holds 95 % of the counts in resamples; a count has no chance level. ``per_latent`` is 1 for latents in use.
 
-    Reference: Burda et al., Importance Weighted Autoencoders, 2016, https://arxiv.org/abs/1509.00519, §5.1.1;
-    the other rules in analyses.md §1.3.
+    Reference: Burda et al., Importance Weighted Autoencoders (burda2016), §5.1.1;
+    the other rules are in :mod:`polariscope.analysis.regime.criteria`.
 
     :param variant: (default "active-units") the rule that says which latents are in use.
     :param threshold: (default: the source's) value with which the rule compares.

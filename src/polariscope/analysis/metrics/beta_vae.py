@@ -54,15 +54,15 @@ def beta_vae(
     factors, is chance, and what constant codes get up to the luck of the draw. A single factor would be right
     every time and is refused, like a factor with one value.
 
-    ``standardised`` divides every feature by its standard deviation first, so that the penalty (C = 1) treats
-    latents of any scale alike; ``raw`` does not, as in the code of Locatello et al. ``matrix`` holds the mean
+    ``standardised`` divides every feature by its standard deviation first, so the penalty (C = 1) treats
+    latents of any scale alike; ``raw`` does not, as in the code of locatello2019. ``matrix`` holds the mean
     distance with each factor fixed over the mean distance in all features: a small number is a latent that
     stands still with the factor. The interval is the spread of the score over halves of the samples, the chance level
     that of shuffled codes (at most
     3 000 features each).
 
-    Reference: Higgins et al., β-VAE, 2017, https://openreview.net/forum?id=Sy2fzU9gl; numbers as in Locatello et
-    al., 2019, https://arxiv.org/abs/1811.12359. Ours: pairs come from the encoded table, values fixed as often as
+    Reference: Higgins et al., β-VAE (higgins2017); numbers as in Locatello et
+    al. (locatello2019). Ours: pairs come from the encoded table, values fixed as often as
     they occur, and a sample is never paired with itself.
 
     :param variant: (default "standardised") features divided by their standard deviation, or as they are.

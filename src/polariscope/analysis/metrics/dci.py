@@ -52,7 +52,7 @@ def dci(
 
     D = 1: the predictor uses no latent for two factors; C = 1: none of two latents for one factor; 0: all are used
     alike. This is about what a fitted predictor used, not only about the codes: factors that depend on each other
-    predict each other, and trees also split on noise, so that both cost codes that are the factors up to order,
+    predict each other, and trees also split on noise, so both cost codes that are the factors up to order,
     sign and a little noise some of the 1. Nor does a flipped sign or another order of the latents leave trees exactly
     as they were. Where any latent is used, a single latent has C = 1. With a single factor D would be 1,
     and is refused; C and I are not (``part``). Codes that predict
@@ -61,9 +61,9 @@ def dci(
 
     Variants: ``boosted`` (default), histogram gradient boosting by LightGBM with the settings of the published
     numbers (100 trees of depth 3, rate 0.1) and 1023 bins, importance by gain; ``reference``, scikit-learn's exact
-    gradient boosting as in Locatello et al., minutes with dSprites' factors; ``forest``, random forest; ``lasso``,
+    gradient boosting as in locatello2019, minutes with dSprites' factors; ``forest``, random forest; ``lasso``,
     |weights| of a linear regression on the factors' numbers, strength by cross-validation, as in the original
-    paper. Gain is second-order in LightGBM, a reduction of squared residuals in scikit-learn, so that scores shift
+    paper. Gain is second-order in LightGBM, a reduction of squared residuals in scikit-learn, so scores shift
     a little (``python benchmarks/metrics.py --dci --samples 3000`` shows both). They fall with the number of trees,
     whose later splits are noise. A factor that no latent predicts still counts as a whole column of R and pulls D
     down; a note names it.
@@ -71,12 +71,12 @@ def dci(
     The interval is the spread of D over 6 halves of the training samples, with half of the trees on 63 bins: they
     spread as with all, or up to 1.5 times as much where D is small; where D is near 1, halves spread more than the
     value does, and it is wide. The chance level is D of shuffled codes, with all trees on 63 bins: once, or for
-    ``lasso`` the mean of ten shufflings, since of noise it keeps no weight (D = 0) or a stray one (D = 1), so that
+    ``lasso`` the mean of ten shufflings, since of noise it keeps no weight (D = 0) or a stray one (D = 1), so
     codes that know nothing can score high. ``reference`` has neither, since both would take as long again.
 
-    Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled Representations,
-    2018, https://openreview.net/forum?id=By-7dz-AZ; boosted trees: Locatello et al., 2019,
-    https://arxiv.org/abs/1811.12359. Ours: train and test are 2/3 and 1/3 of the samples at hand.
+    Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled Representations
+    (eastwood2018); boosted trees: Locatello et al.
+    (locatello2019). Ours: train and test are 2/3 and 1/3 of the samples at hand.
 
     :param variant: (default "boosted") the predictor whose use of the latents is measured.
     :param n_trees: (default 100) trees of each predictor; ``lasso`` has none.
@@ -138,7 +138,8 @@ def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
     if not names:
         return []
     return [
-        f"No better than a constant is the prediction of {', '.join(names)}: noise shared among the latents."
+        f"Factor{'s' if len(names) > 1 else ''} {', '.join(names)}: predicted no better than by a constant, so the "
+        "importances of the latents for it are noise."
     ]
 
 

@@ -57,7 +57,7 @@ def ds(
       constant guess.
 
     ``corrected`` also takes A = 0 where a latent predicts worse than a constant would. Five neighbours of pure noise
-    have mse = 1.2 var(w), so that as printed even a continuous factor can exceed 1: up to 1.095. Corrected, the
+    have mse = 1.2 var(w), so as printed even a continuous factor can exceed 1: up to 1.095. Corrected, the
     score lies between 0, two latents equally good or none good, and 1, all in one latent. All integer factors are
     categorical unless ``factor_kinds`` says otherwise. The interval is that of the test samples.
 

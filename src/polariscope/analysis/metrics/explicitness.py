@@ -39,12 +39,12 @@ def explicitness(
     chance, and values below it are cut off at 0. A linear classifier cannot single out the middle of an ordered
     factor.
 
-    Classes are weighted by 1/frequency; codes are standardised (the reference takes them as they are), so that the
+    Classes are weighted by 1/frequency; codes are standardised (the paper takes them as they are), so the
     penalty, C = 1, does not depend on their scale. A class that is not in both parts of the split is left out. The
     interval is that of the test samples, given the classifiers: their variance by the delta method, in Wilson's
-    interval for as many answers as :func:`worth` says, so that it is no point where every pair is ranked right.
+    interval for as many answers as :func:`worth` says, so it is no point where every pair is ranked right.
 
-    Reference: Ridgeway & Mozer 2018, https://arxiv.org/abs/1802.05312; analyses.md §5.
+    Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss (ridgeway2018).
 
     :param variant: (default "auc") the mean area itself, or stretched so that chance is 0.
 
@@ -110,11 +110,11 @@ def worth(n_positive: Int[np.ndarray, " label"], n: int) -> float:
 
     .. math:: A (1 - A) \frac{n + 2}{4 m (n - m)} \quad (A \to 1)
 
-    so that a class is worth 4m(n − m)/(n + 2) answers, about n when halved and 4m when rare. The mean of C classes
+    so a class is worth 4m(n − m)/(n + 2) answers, about n when halved and 4m when rare. The mean of C classes
     is worth C/2 times their harmonic mean, two classes being one comparison, and n at most.
 
-    Reference: Hanley & McNeil, The Meaning and Use of the Area under a ROC Curve, 1982,
-    https://doi.org/10.1148/radiology.143.1.7063747.
+    Reference: Hanley & McNeil, The Meaning and Use of the Area under a ROC Curve
+    (hanley1982).
 
     >>> worth(np.array([10, 10]), 20), worth(np.array([1, 19]), 20)
     (18.181818181818183, 3.4545454545454546)
@@ -138,7 +138,7 @@ def area_under_curve(
     r"""P(decision of a positive > that of a negative), ties counting ½, and the influence of each sample on it.
 
     From ranks; the influence of a positive is (share of negatives below it − AUC) / share of positives, that of a
-    negative likewise, so that the variance of the area is the mean square of the influences over n.
+    negative likewise, so the variance of the area is the mean square of the influences over n.
 
     >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))[0]
     0.75

@@ -60,8 +60,8 @@ def factor_vae(
     ``matrix`` holds each factor's share of votes for each latent, ``details`` the pruned latents. The interval
     is the spread of the score over halves of the samples, in-sample on at most 2 000 votes each.
 
-    Reference: Kim & Mnih, Disentangling by Factorising, 2018, https://arxiv.org/abs/1802.05983; held-out votes
-    and numbers as in Locatello et al., 2019, https://arxiv.org/abs/1811.12359, in-sample as mathieu2019 (there
+    Reference: Kim & Mnih, Disentangling by Factorising (kim2018); held-out votes
+    and numbers as in Locatello et al. (locatello2019), in-sample as mathieu2019 (there
     ``batch_size=1000, n_train=20_000``). Ours: batches come from the encoded table, values fixed as often as
     they occur; the threshold prunes by default (0 keeps all latents that vary); the number of latents used is
     counted, not taken from the length of the mask.
@@ -86,7 +86,7 @@ def factor_vae(
     }
     if not kept.any():
         notes += (
-            f"No latent has a standard deviation of {threshold:g} or more, so that there is no vote: 0 by convention.",
+            f"No latent has a standard deviation of {threshold:g} or more, so there is no vote: 0 by convention.",
         )
         return Score.of(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details

@@ -37,8 +37,8 @@ def hoyer(
     There are no factors: ``chance`` is what d independent standard normals get, where the mean of ‖z‖₁/‖z‖₂ is
     d Γ(d/2) / (√π Γ((d+1)/2)). The interval is that of a mean.
 
-    Reference: Mathieu et al., Disentangling Disentanglement in Variational Autoencoders, 2019,
-    https://arxiv.org/abs/1812.02833 (mean encodings); Hoyer 2004.
+    Reference: Mathieu et al., Disentangling Disentanglement in Variational Autoencoders
+    (mathieu2019; mean encodings); hoyer2004.
 
     :param variant: (default "normalised") latents divided by their standard deviation, or as they are.
 

@@ -37,20 +37,20 @@ def irs(
     .. math:: \mathrm{IRS} = \frac{\sum_j D_j \max_k (1 - d_{jk} / D_j)}{\sum_j D_j}
 
     1 when every latent is a function of one factor; 0 when holding any factor leaves as much movement as before.
-    Latents count by how far they move, so that the score depends on their scale; constant ones do not count, and
+    Latents count by how far they move, so the score depends on their scale; constant ones do not count, and
     codes that are all constant are refused. It does not ask whether anything is coded: several latents may share a
     factor.
 
     "Largest" within a value is the 0.99 ``quantile`` (1: the maximum of the definition). ``locatello``, the default,
-    divides it by the maximum over all samples, so that a latent of Gaussian noise gets 0.3 rather than 0: see
+    divides it by the maximum over all samples, so a latent of Gaussian noise gets 0.3 rather than 0: see
     ``chance``. ``matched`` takes the same quantile in both places. Values below 0, which few samples a value can give,
     are cut off.
 
     It is interventional only where factors are independent in the samples; a factor that depends on another is
     held with it. The interval comes from 50 resamples: it speaks of the spread, not of how few samples miss extremes.
 
-    Reference: Suter et al., Robustly Disentangled Causal Mechanisms, 2019, https://arxiv.org/abs/1811.00007; the
-    quantile is disentanglement_lib's. Not in the documents.
+    Reference: Suter et al., Robustly Disentangled Causal Mechanisms (suter2019); the
+    quantile is disentanglement_lib's.
 
     :param variant: (default "locatello") whether movements are divided by the largest of all, or by the same quantile.
     :param quantile: (default 0.99) which of the movements within a value counts as the largest; 1 is the maximum.

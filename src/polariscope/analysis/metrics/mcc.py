@@ -31,14 +31,14 @@ def mcc(
     over assignments π of different latents to the K factors, found by linear assignment. 1 when each factor is a
     linear function of its own latent (``pearson``), or a monotone one (``spearman``, on ranks); 0 when
     no latent is correlated with any. A factor left over when there are fewer latents than factors counts 0; a
-    constant latent has correlation 0. Factors enter with their values, so that the classes of a factor without order
+    constant latent has correlation 0. Factors enter with their values, so the classes of a factor without order
     have no meaning here.
 
-    Assignment and correlation use the same samples, as in the in-sample score of the reference. The interval's
+    Assignment and correlation use the same samples, as in the in-sample score of the papers. The interval's
     resamples keep the ranks of ``spearman``.
 
-    Reference: Hyvärinen & Morioka, Unsupervised Feature Extraction by Time-Contrastive Learning and Nonlinear ICA,
-    2016, https://arxiv.org/abs/1605.06336; Khemakhem et al. 2020, https://arxiv.org/abs/1907.04809.
+    Reference: Hyvärinen & Morioka, Unsupervised Feature Extraction by Time-Contrastive Learning and Nonlinear ICA
+    (hyvarinen2016); Khemakhem et al. (khemakhem2020).
 
     :param variant: (default "pearson") correlation of the values, or of their ranks.
 

@@ -48,7 +48,7 @@ def mig(
 
     * ``locatello``, the default, since published comparisons use it: codes in ``n_bins`` equal-width bins over their
       range, factors as their classes;
-    * ``rebinned``: the factors' values in as many bins too, so that H(w_k) ≤ log ``n_bins``; with ``n_bins=10`` it is
+    * ``rebinned``: the factors' values in as many bins too, so H(w_k) ≤ log ``n_bins``; with ``n_bins=10`` it is
       the one of mushom2020's code;
     * ``chen``: from the posteriors N(codes, ``variance``), without bins:
       I = E[log q(z_j|w_k) − log q(z_j)] with q(z_j) and q(z_j|w_k) the mixtures of the posteriors of all samples and
@@ -60,8 +60,8 @@ def mig(
       be 0; a note says so where it is over a tenth of the entropy. Subtracting it would not help: a latent that
       codes the factor has less room below H(w_k).
 
-    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs, 2018,
-    https://arxiv.org/abs/1802.04942; Locatello et al. 2019, https://arxiv.org/abs/1811.12359. mushom2020 prints the
+    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs
+    (chen2018); Locatello et al. (locatello2019). mushom2020 prints the
     roles of latents and factors exchanged; its code does not. The interval is of the samples; chance is the mean over
     shuffled rows.
 
@@ -160,7 +160,7 @@ def _too_narrow(shares: Float[np.ndarray, "latent factor"], n_samples: int) -> t
         return ()
     names = f"latent{'s' if len(latents) > 1 else ''} {', '.join(map(str, latents))}"
     return (
-        f"The posteriors of {names} are too narrow for {n_samples} samples: a draw tells its sample apart, so that "
+        f"The posteriors of {names} are too narrow for {n_samples} samples: a draw tells its sample apart, so "
         f"even in shuffled rows up to {worst.max():.0%} of a factor's entropy seems known. The gap is too small; take "
         "more n_samples, or the variant locatello.",
     )

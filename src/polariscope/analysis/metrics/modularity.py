@@ -50,8 +50,8 @@ def modularity(
     nothing lets a latent through; 0 if there is none. Its interval is the spread over 20 halves of the samples, in
     each of which latents are chosen anew; that of ``locatello`` is by bootstrap.
 
-    Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss, 2018,
-    https://arxiv.org/abs/1802.05312; analyses.md §5.
+    Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss
+    (ridgeway2018).
 
     :param variant: (default "locatello") average over all latents, or over those that know more than chance allows.
     :param n_bins: (default 20) equal-width bins of each code.

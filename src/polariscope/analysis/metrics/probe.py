@@ -71,7 +71,7 @@ def probe(
     Reference: bonheme2023 §6.4.1 (types) and §8.4.1, mushom2020 §5.6 (sample efficiency), who take every factor as
     classes (``kinds="classes"``; measured ones in 20 bins). Ours: the strength is chosen on at most ``n_selection``
     training samples, and with all latents (it is the variance of a prior on the weights, which does not depend on their
-    number), and is 1 for fewer than 50; train and test are 2/3 and 1/3 of the samples at hand, where the references had
+    number), and is 1 for fewer than 50; train and test are 2/3 and 1/3 of the samples at hand, where the papers had
     10 000 and 5 000.
 
     :param variant: (default "logistic") the predictor: linear, or boosted trees.
@@ -160,7 +160,7 @@ def _fit_all(
             strength = strengths[n_choice[task], k] if variant == "logistic" else None
             return targets[k].gain(z[:, latents], train[:count], test, strength)
 
-        # The largest first, so that no thread is left alone with one at the end.
+        # The largest first, so no thread is left alone with one at the end.
         order = sorted(plan, key=lambda task: -task[1] * table.n_classes[task[2]])
         return dict(zip(order, in_threads(fit, order), strict=True))
 

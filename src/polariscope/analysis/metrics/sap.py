@@ -38,7 +38,7 @@ def sap(
     * ``svm``, the default, as in published comparisons: test accuracy of a linear support vector classifier
       (squared hinge loss, ``strength`` C = 0.01, classes weighted by 1/frequency, one against the rest), trained on
       two thirds of the samples; every factor is a set of classes. A line cannot single out a class in the middle, so
-      that even codes = factors score low when there are many classes. It depends on the scale of the codes, which
+      even codes = factors score low when there are many classes. It depends on the scale of the codes, which
       are not standardised, and on the shift, since the intercept is regularised too.
     * ``r2``: squared correlation of latent and factor, all samples; for ordered factors. Constant latents have 0.
       Independent of shift and scale.
@@ -47,8 +47,8 @@ def sap(
     method, all classes at once, where the customary solver (liblinear) stops at a tolerance. The interval of ``svm`` is
     that of the test samples, given the classifiers.
 
-    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, 2018,
-    https://arxiv.org/abs/1711.00848; analyses.md §5 (the settings are those of disentanglement_lib).
+    Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
+    (kumar2018). The settings are those of disentanglement_lib.
 
     :param variant: (default "svm") how a latent predicts a factor: by a support vector classifier, or linearly.
     :param strength: (default 0.01) C of the support vector classifiers; larger fits the training samples closer.

@@ -57,12 +57,12 @@ def udr(
 
     Only latents with a mean KL of over 0.01 nats count, d_i of them, when ``variance`` gives each model's posterior
     variances; without it all that vary do. A model without any scores 0. ``models`` are mean codes of the same samples,
-    1 000 in the reference, or representations, which have variances; ids that differ are refused. ``chance`` is for
+    1 000 in the paper, or representations, which have variances; ids that differ are refused. ``chance`` is for
     rows shuffled separately in each model. The interval is a jackknife over 20 blocks of samples, with the ranks of
     all; it is not about the choice of models.
 
-    Reference: Duan et al., Unsupervised Model Selection for Variational Disentangled Representation Learning, 2020,
-    https://arxiv.org/abs/1905.12614, whose formula pools both directions, dividing by d_i + d_j (``pooling="pooled"``,
+    Reference: Duan et al., Unsupervised Model Selection for Variational Disentangled Representation Learning
+    (duan2020), whose formula pools both directions, dividing by d_i + d_j (``pooling="pooled"``,
     the same when d_i = d_j); the code averages both ways, the default.
 
     :param variant: (default "spearman") how the relation of two latents is measured.

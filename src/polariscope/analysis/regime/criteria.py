@@ -32,7 +32,7 @@ def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = 0.1) ->
 
     * active, passive: known, or unknown, for at least 1 − α of the samples;
     * mixed: both for at least α of them, "sometimes active, sometimes passive" (bonheme2023 Def. 6.3.1);
-    * noisy: everything else, above all a latent with the same middling variance everywhere. The primary rule
+    * noisy: everything else, above all a latent with the same intermediate variance everywhere. The primary rule
       calls it mixed although it mixes nothing.
 
     >>> mixture(np.array([[0.01, 0.01, 0.5], [0.02, 1.0, 0.5]])).labels
@@ -86,7 +86,7 @@ def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InU
 
 
 def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
-    """KL > 0.01 nats. UDR code (Duan et al. 2020)."""
+    """KL > 0.01 nats. The code of UDR (duan2020)."""
     return mean_with_interval(posterior.kl)[0] > threshold
 
 
@@ -96,7 +96,7 @@ def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InU
 
 
 def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
-    """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders, 2016 (not in the documents)."""
+    """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders (burda2016)."""
     return posterior.mean.var(axis=0) > threshold
 
 
@@ -185,7 +185,7 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     """
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
-    # 2 KL = μ² + σ² − log σ² − 1, so that leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
+    # 2 KL = μ² + σ² − log σ² − 1, so leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
     kept = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
     approximate = float(kept.sum())
     return Polarisation(

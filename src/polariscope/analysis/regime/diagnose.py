@@ -76,6 +76,16 @@ def diagnose(
     linearly dependent latents have an infinite total correlation; a posterior variance of 0 has an infinite
     KL. Refused: fewer than two samples, NaN, negative variances, numbers beyond 1e30.
 
+    :param representation: a Representation; None with the arrays below.
+    :param mean: posterior means, (sample, latent).
+    :param variance: posterior variances σ², (sample, latent).
+    :param sampled: (default: drawn) one draw per sample from the posterior.
+    :param prior_mean: (default 0) mean of the prior.
+    :param prior_variance: (default 1) variance of the prior.
+    :param alpha: (default 0.1) tolerance of the rule that names the types.
+    :param n_bootstrap: (default 200) resamples behind each confidence.
+    :param seed: (default 0) seed of the resamples, and of the draw where ``sampled`` is not given.
+
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.normal(size=(1000, 2)) * [1, 0.01]
     >>> regime = diagnose(mean=mean, variance=np.full((1000, 2), [0.01, 1.0]))

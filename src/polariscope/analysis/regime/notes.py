@@ -77,12 +77,14 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
             yield f"The type of latent {latent.index} is unsure: in the bootstrap it is {shares}."
         elif low > 0.8 * alpha or high < min(1.2 * alpha, ALPHA_LIMIT):
             edge = low if latent.type != "mixed" else high
-            yield f"The type of latent {latent.index} hangs on α: it changes at α = {edge:.3f}."
-    middling = [latent.index for latent in latents if _is_middling(latent, alpha)]
-    if middling:
+            yield f"The type of latent {latent.index} depends on α: it changes at α = {edge:.3f}."
+    intermediate = [latent.index for latent in latents if _is_intermediate(latent, alpha)]
+    if intermediate:
+        named = name_latents(intermediate)
+        has, it, does = ("has", "it", "it does") if len(intermediate) == 1 else ("have", "them", "they do")
         yield (
-            f"Uniformly noisy: {name_latents(middling)}. The posterior variance is middling for every input; "
-            "the rule says mixed, although nothing is active for some inputs and passive for others."
+            f"{named[0].upper()}{named[1:]} {has} intermediate variance for every input. The rule calls {it} mixed, "
+            f"but {does} not switch between active and passive."
         )
     # Whatever the prior, a posterior that is the same for every input says nothing; the rule does not look at means.
     still = posterior.absolute_mean.var(axis=0) < 0.01 * posterior.absolute_variance.mean(axis=0)
@@ -90,9 +92,9 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
     if idle:
         yield (
             f"Not passive by its variance, yet with a mean that hardly moves: {name_latents(idle)}. Its posterior is "
-            "nearly the same for every input, so that it says nothing about it, whatever its KL."
+            "nearly the same for every input, so it says nothing about it, whatever its KL."
         )
-    # The published rule looks at variances only, so that a posterior beside the prior can pass for it.
+    # The published rule looks at variances only, so a posterior beside the prior can pass for it.
     displaced = (posterior.mean**2).mean(axis=0) >= alpha
     moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
     if moved:
@@ -120,7 +122,9 @@ def _about_dependence(
                 f"In the {name} representation a latent is a linear function of others: the total "
                 "correlation is infinite."
             )
-    mixed = [latent.index for latent in latents if latent.type == "mixed" and not _is_middling(latent, alpha)]
+    mixed = [
+        latent.index for latent in latents if latent.type == "mixed" and not _is_intermediate(latent, alpha)
+    ]
     if mixed:
         yield (
             "Gaussian total correlation sees linear dependence only, and mixed latents are not Gaussian: "
@@ -138,7 +142,7 @@ def _about_prior(posterior: RelativePosterior) -> Iterable[str]:
     if posterior.prior == "conditional":
         yield (
             "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, "
-            "so that a small KL does not make a latent passive; check the decoder's sensitivity to it."
+            "so a small KL does not make a latent passive; check the decoder's sensitivity to it."
         )
     if not kl_is_gaussian(posterior):
         yield (
@@ -160,7 +164,7 @@ def _about_pruning(representation: Representation, posterior: RelativePosterior)
         )
 
 
-def _is_middling(latent: Latent, alpha: float) -> bool:
+def _is_intermediate(latent: Latent, alpha: float) -> bool:
     """The same posterior variance everywhere, neither the prior's nor near 0."""
     steady = latent.variance_of_ratio < alpha and latent.mixture == "noisy"
     return steady and alpha < latent.mean_of_ratio < 1 - alpha

@@ -42,7 +42,7 @@ PriorKind = Literal["standard", "fixed", "conditional"]
 class RelativePosterior:
     r"""Posterior N(μ, σ²) against prior N(μ†, Σ†), latent by latent, in float64.
 
-    With the standard normal prior the relative moments are μ and σ² themselves, so that every published
+    With the standard normal prior the relative moments are μ and σ² themselves, so every published
     rule, written for N(0, 1), holds as printed; for another prior "σ² ≈ 1" becomes "σ² ≈ Σ†".
     """
 

@@ -45,7 +45,7 @@ class Latent:
     unknown: float
     """Share of samples with σ²/Σ† > 1 − α."""
     mixture: MixtureLabel
-    """Label from these two shares; "noisy" is a latent of middling variance that mixes nothing."""
+    """Label from these two shares; "noisy" is a latent of intermediate variance that does not switch."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -88,12 +88,12 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
     r"""Type of each latent.
 
     A fixed prior: :func:`polariscope.analysis.regime.types.classify` on r = σ²/Σ†, which is the published rule
-    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so that in addition
+    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
 
     * passive needs mean (μ − μ†)²/Σ† < α: the posterior is where the prior is;
     * active needs mean σ² < α · Var(μ): the mean moves by far more than its noise.
 
-    Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: the thesis gives no rule; this one is derived).
+    Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: it gives no rule; this one is derived).
     Ours: active keeps the condition Var(r) < α under a conditional prior.
     """
     found = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
@@ -183,7 +183,7 @@ def type_shares(
     for the type found on all samples: the type does not hang on which samples were drawn. About a half: the
     latent sits on the boundary of the rule. It says nothing about another seed or a longer training.
 
-    Reference: Efron, Bootstrap Methods: Another Look at the Jackknife, 1979.
+    Reference: Efron, Bootstrap Methods: Another Look at the Jackknife (efron1979).
     """
     counts = np.zeros((posterior.mean.shape[1], len(TYPES)))
     weighted = moments_of_resamples(posterior)

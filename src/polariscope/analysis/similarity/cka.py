@@ -49,8 +49,11 @@ def cka(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
 
     For many layers, ⟨XXᵀ, YYᵀ⟩ is the same as ‖XᵀY‖²: each layer is kept as its Gram matrix.
 
-    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
-    https://arxiv.org/abs/1905.00414; bonheme2023 Eq. 2.2. Ours: no debiasing.
+    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited
+    (kornblith2019); bonheme2023 Eq. 2.2. Ours: no debiasing.
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
 
     >>> round(cka(np.eye(3), 2 * np.eye(3) + 1), 6)
     1.0

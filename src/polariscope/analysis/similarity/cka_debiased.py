@@ -27,7 +27,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     kernel -= sums / (n - 2)
     kernel += sums.sum() / ((n - 1) * (n - 2))
     vector = upper_triangle(kernel, diagonal=False)
-    refuse_nothing(float(vector @ vector), float(size))
+    check_not_degenerate(float(vector @ vector), float(size))
     return unit(vector)
 
 
@@ -41,7 +41,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     too_high_when_wide=False,
 )
 def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> float:
-    r"""Linear centred kernel alignment from unbiased estimates, so that independent noise scores 0 on average.
+    r"""Linear centred kernel alignment from unbiased estimates, so independent noise scores 0 on average.
 
     .. math:: \frac{\langle \tilde K, \tilde L \rangle}{\|\tilde K\| \, \|\tilde L\|}, \qquad
         \tilde K_{ij} = K_{ij} - \frac{r_i + r_j}{n - 2} + \frac{\sum_k r_k}{(n - 1)(n - 2)} \quad (i \neq j)
@@ -56,8 +56,11 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
     1 for a rotated, rescaled, shifted copy. Numerator and denominator are unbiased, their ratio nearly so. Samples
     that are all equally far from each other leave K̃ = 0, and are refused.
 
-    Reference: Song et al., Feature Selection via Dependence Maximization, 2012 (Eq. 4); Nguyen et al., Do Wide and
-    Deep Networks Learn the Same Things?, 2021. https://arxiv.org/abs/2010.15327.
+    Reference: Song et al., Feature Selection via Dependence Maximization (song2012, Eq. 4); Nguyen et al., Do Wide and
+    Deep Networks Learn the Same Things? (nguyen2021).
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
 
     >>> x = np.array([[0.0], [1.0], [2.0], [5.0], [3.0]])
     >>> round(cka_debiased(x, 1 - 3 * x), 6)
@@ -66,8 +69,8 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
     x, y = check_pair(x, y, AT_LEAST)
     x, y = centred(x), centred(y)
     own_x, own_y = _product(x, x), _product(y, y)
-    refuse_nothing(own_x, float(gram_product(x, x)))
-    refuse_nothing(own_y, float(gram_product(y, y)))
+    check_not_degenerate(own_x, float(gram_product(x, x)))
+    check_not_degenerate(own_y, float(gram_product(y, y)))
     return float(np.clip(_product(x, y) / math.sqrt(own_x * own_y), -1, 1))  # rounding
 
 
@@ -77,7 +80,7 @@ def _product(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"])
     return float(gram_product(x, y) - n / (n - 2) * (d @ e) + d.sum() * e.sum() / ((n - 1) * (n - 2)))
 
 
-def refuse_nothing(left: float, size: float) -> None:
+def check_not_degenerate(left: float, size: float) -> None:
     """Refuse a representation of which U-centring leaves nothing but rounding."""
     if left <= NOTHING_LEFT * size:
         raise InputError(

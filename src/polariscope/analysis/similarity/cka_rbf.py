@@ -67,12 +67,12 @@ def cka_rbf(
     .. math:: \frac{\langle HKH, HLH \rangle}{\|HKH\| \, \|HLH\|}, \qquad
         K_{ij} = \exp\left(-\frac{\|x_i - x_j\|^2}{2 (b \, m)^2}\right), \qquad H = I - \tfrac1n 1 1^\top
 
-    with m the median distance between samples, so that it is invariant to scale, and b the ``bandwidth``. It tends to
-    linear CKA as b grows; as b falls, every sample is alone and any two representations score 1, so that a small
+    with m the median distance between samples, so it is invariant to scale, and b the ``bandwidth``. It tends to
+    linear CKA as b grows; as b falls, every sample is alone and any two representations score 1, so a small
     bandwidth says nothing. Kornblith et al. use b from 0.2 to 0.8; the largest, our default, is the safest.
 
-    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
-    https://arxiv.org/abs/1905.00414.
+    Reference: Kornblith et al., Similarity of Neural Network Representations Revisited
+    (kornblith2019).
 
     :param x: one representation, a row for each sample.
     :param y: another one of the same samples.

@@ -58,7 +58,7 @@ def knn(
     k / (n − 1) on average for independent representations. It sees local structure only and falls with n at fixed k.
     Where several samples are equally far, which of them counts is arbitrary: with many duplicates do not use it.
 
-    Reference: Huh et al., The Platonic Representation Hypothesis, 2024, https://arxiv.org/abs/2405.07987 (mutual
+    Reference: Huh et al., The Platonic Representation Hypothesis (huh2024; mutual
     k-nearest-neighbour metric, there on normalised features and with an inner product; ours: distances).
 
     :param x: one representation, a row for each sample.

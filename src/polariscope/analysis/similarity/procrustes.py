@@ -57,12 +57,15 @@ def procrustes(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"])
     shifted copy; 0 when no feature of X is correlated with one of Y. Small directions count as their standard
     deviation, not their variance as in CKA. With few samples for the number of features it is far too high:
     independent noise scores near 1 when features far exceed samples (bonheme2023 Fig. 7.1c). Where the two disagree,
-    the thesis trusts the smaller.
+    bonheme2023 trusts the smaller.
 
     SciPy's ``procrustes`` gives the disparity 1 − P_s².
 
-    Reference: bonheme2023 Eqs 7.4–7.8; Ding et al., Grounding Representation Similarity with Statistical Testing,
-    2021, https://arxiv.org/abs/2108.01661.
+    Reference: bonheme2023 Eqs 7.4–7.8; Ding et al., Grounding Representation Similarity with Statistical Testing
+    (ding2021).
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
 
     >>> round(procrustes(np.eye(3), 2 * np.eye(3) + 1), 6)
     1.0

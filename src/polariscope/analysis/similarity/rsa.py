@@ -58,9 +58,12 @@ def rsa(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
     negative when near in one is far in the other. Ties share their mean rank; squared distances that differ by less
     than about 1e-9 of themselves are ties.
 
-    Reference: Kriegeskorte et al., Representational similarity analysis, 2008,
-    https://doi.org/10.3389/neuro.06.004.2008. Ours: Euclidean distance where they take 1 − correlation over features,
+    Reference: Kriegeskorte et al., Representational similarity analysis
+    (kriegeskorte2008). Ours: Euclidean distance where they take 1 − correlation over features,
     which two latents do not have; Spearman's correlation as they do.
+
+    :param x: one representation, a row for each sample.
+    :param y: another one of the same samples.
 
     >>> x = np.array([[0.0], [1.0], [3.0], [7.0]])
     >>> round(rsa(x, 2 * x - 1), 6)

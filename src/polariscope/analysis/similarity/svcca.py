@@ -63,7 +63,7 @@ def svcca(
     canonical correlations, which no invertible linear map changes; below, such a map changes which components are
     kept. With r + s components on n samples noise alone gives about √(max(r, s)/n), and 1 when r or s reaches n − 1.
 
-    Reference: Raghu et al., SVCCA, 2017, https://arxiv.org/abs/1706.05806.
+    Reference: Raghu et al., SVCCA (raghu2017).
 
     :param x: one representation, a row for each sample.
     :param y: another one of the same samples.

@@ -163,6 +163,16 @@ def from_arrays(
     ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
     unless ``factor_kinds`` says otherwise.
 
+    :param X: the observations, as above.
+    :param factors: (default None: none are known) ground-truth factors, one row per observation.
+    :param factor_names: (default: factor-1, factor-2 …) name of each factor.
+    :param factor_kinds: (default: from the values) "categorical", "ordinal", "cyclic" or "continuous" for each factor.
+    :param layout: (default: from the shape) "channels-first" or "channels-last", where the shape of images leaves it
+        open.
+    :param unit_interval: (default False) flat values lie in [0, 1] by their nature, so a Bernoulli likelihood fits
+        them.
+    :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
+
     >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
     >>> data.shape, data.factor_names, data.factor_sizes
     ((1, 28, 28), ('digit',), (3,))

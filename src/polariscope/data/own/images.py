@@ -33,7 +33,7 @@ class FolderDataset(AbstractDataset):
 
     When every file lies in a subfolder, and there are at least two of these, the name of the first subfolder
     is the factor ``class``, in alphabetical order (``class_names``). The fingerprint is a hash of the
-    options, the names and the bytes of all files, so that it survives copying; each file is read once for it.
+    options, the names and the bytes of all files, so it survives copying; each file is read once for it.
     """
 
     path: str
@@ -166,5 +166,13 @@ def from_folder(
     grey: bool = False,
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024,
 ) -> FolderDataset:
-    """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`."""
+    """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`.
+
+    :param path: the folder; its subfolders are searched too.
+    :param image_size: (default 64) height and width in pixels that every image is brought to.
+    :param mode: (default "pad") what happens to images that are not square: "pad" adds black bars, "crop" cuts the ends
+        off.
+    :param grey: (default False) one channel instead of three.
+    :param cache_megabytes: (default 1024) decoded images are kept in memory if all of them fit this size.
+    """
     return FolderDataset(os.fspath(path), image_size, mode, grey, cache_megabytes)

@@ -24,7 +24,7 @@ class GaussianDataset(AbstractDataset):
 
     with V the principal directions (columns, ``principal_directions``) and the coordinates √λᵢ sᵢ along them
     the continuous factors. With ``exact`` the draws s are centred and whitened by their own covariance, so
-    that the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
+    the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
     in expectation but up to the rounding of float32. A linear β-VAE with decoder variance γ then ends with
     posterior variances min(1, βγ/λᵢ).
 
@@ -90,7 +90,7 @@ class GaussianDataset(AbstractDataset):
         basis, triangle = np.linalg.qr(
             generator(self.seed, "gaussian", "rotation").standard_normal((width, width))
         )
-        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (Mezzadri 2007)
+        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (mezzadri2007)
         return (basis * np.sign(np.diag(triangle)))[:, :count]
 
     @functools.cached_property

@@ -24,11 +24,11 @@ class PinwheelDataset(AbstractDataset):
               \theta = 2\pi c / C + r e^{f_1}, \quad f_1 \sim N(1, s_1^2),\; f_2 \sim N(0, s_2^2)
 
     with arm c of C, ``rate`` r, and standard deviations s₁ along the radius and s₂ across it. Sample i lies on
-    arm i mod C, so that the arms have equally many points and any stretch of indices holds them all. The factor
+    arm i mod C, so the arms have equally many points and any stretch of indices holds them all. The factor
     is the arm. Turning only moves a point along its circle: its distance from the centre is that of (f₁, f₂).
 
     Reference: mathieu2019 App. B, with the generator of R. P. Adams (2008). That generator calls its arguments
-    (radial_std, tangential_std) but multiplies the radial coordinate by ``tangential_std``, so that what was
+    (radial_std, tangential_std) but multiplies the radial coordinate by ``tangential_std``, so what was
     published as a radial deviation of 0.1 and a tangential one of 0.3 are arms 0.3 long and 0.1 thick.
     ``spread="published"`` does the same; ``"as-named"`` gives the radius ``radial_std``. Ours: the arms in turn
     instead of one after the other; another ``seed`` is an independent test set.

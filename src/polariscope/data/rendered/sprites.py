@@ -54,7 +54,7 @@ class SpritesDataset(AbstractGridDataset):
     and small ellipses can cover the same pixels at two angles that nearly agree, up to symmetry. Antialiased images
     have no duplicates from 16 pixels on, at the positions that the tests try; below, some poses share an image.
 
-    Reference: Matthey et al., dSprites, 2017, https://github.com/google-deepmind/dsprites-dataset. Ours: no
+    Reference: Matthey et al., dSprites (matthey2017). Ours: no
     constant colour factor.
 
     >>> data = SpritesDataset()

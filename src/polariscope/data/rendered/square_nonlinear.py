@@ -91,12 +91,18 @@ class SquareNonlinearDataset(AbstractDataset):
         return self._points[self.check_indices(indices)]
 
     def jacobian(self, indices: Any) -> Float[np.ndarray, "sample feature factor"]:
-        """∂x/∂w = B diag(1 − tanh²) A at each point."""
+        """∂x/∂w = B diag(1 − tanh²) A at each point.
+
+        :param indices: numbers of the observations, from 0.
+        """
         (first, _), (second, _) = self.layers
         slopes = 1 - self._hidden(indices) ** 2
         return np.einsum("oh,nh,hi->noi", second, slopes, first)
 
     def singular_value_ratio(self, indices: Any) -> Float[np.ndarray, " sample"]:
-        """Largest over smallest singular value of the Jacobian: 1 where the map stretches both ways alike."""
+        """Largest over smallest singular value of the Jacobian: 1 where the map stretches both ways alike.
+
+        :param indices: numbers of the observations, from 0.
+        """
         singular = np.linalg.svd(self.jacobian(indices), compute_uv=False)
         return singular[:, 0] / singular[:, 1]

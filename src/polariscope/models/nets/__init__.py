@@ -52,13 +52,19 @@ class AbstractNet(abc.ABC):
     """A recipe for the two trunks; its dataclass fields are the architecture's options."""
 
     def check(self, shape: tuple[int, ...]) -> None:  # noqa: B027 (most take any shape)
-        """Refuse observations of a shape that the architecture cannot take."""
+        """Refuse observations of a shape that the architecture cannot take.
+
+        :param shape: shape of one observation.
+        """
 
     @abc.abstractmethod
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         """Trunk from observations of ``shape`` to a flat vector of ``out_features``.
 
         The layer after the flattening one is wider by ``n_auxiliary``, for an auxiliary variable that joins there.
+
+        :param shape: shape of one observation.
+        :param n_auxiliary: (default 0: there is none) width of the auxiliary variable.
         """
 
     @abc.abstractmethod
@@ -66,6 +72,10 @@ class AbstractNet(abc.ABC):
         """Trunk from latents to raw outputs of shape ``(n_parameters · channel, …)``.
 
         ``n_parameters`` is how many numbers per value the likelihood needs (two for a mean and a scale).
+
+        :param n_latents: number of latent variables.
+        :param shape: shape of one observation.
+        :param n_parameters: numbers per value that the likelihood needs.
         """
 
 
@@ -79,7 +89,7 @@ def initialise(module: nn.Module, how: Initialisation, generator: torch.Generato
     """Draw every weight of ``module`` from ``generator``, in the order of its modules.
 
     * ``glorot``: uniform on ±√(6 / (fan_in + fan_out)), biases 0: the default of the TensorFlow layers with
-      which the published models (Locatello et al., bonheme2023) were trained, and ours.
+      which the published models (locatello2019, bonheme2023) were trained, and ours.
     * ``kaiming``: normal with std √(2 / fan_in), biases 0 (mushom2020).
     * ``torch``: uniform on ±1/√fan_in, biases too: PyTorch's own default.
 

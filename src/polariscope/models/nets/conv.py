@@ -18,7 +18,7 @@ from polariscope.models.nets import AbstractNet, Trunk, net
 class ConvNet(AbstractNet):
     """Four stride-2 convolutions and a layer of 256, mirrored by four transposed convolutions.
 
-    The network of Higgins et al. and Locatello et al., bonheme2023 Tabs A.2, C.3 and D.2, for images of any
+    The network of higgins2017 and locatello2019, bonheme2023 Tabs A.2, C.3 and D.2, for images of any
     channel count whose height and width are divisible by 16. Encoder layers 1–4 are the convolutions (4×4,
     4×4, k×k, k×k), 5 flattens, 6 is the layer of 256. Decoder layers 1–2 are fully connected (256, then the
     4×4×64 map at 64×64), 3–6 the transposed convolutions; the last has no activation (the printed ReLU would

@@ -15,9 +15,9 @@ from polariscope.models.nets import AbstractNet, Trunk, net, output_layer
 class LinearNet(AbstractNet):
     """One affine map each way; the polarised regime it ends in is known in closed form.
 
-    The encoder trunk only flattens, so that the posterior head is the affine map. With decoder noise γ, data
+    The encoder trunk only flattens, so the posterior head is the affine map. With decoder noise γ, data
     covariance with eigenvalues λ_i and weight β on the KL, component i is active if and only if λ_i > βγ
-    (bonheme2023 §4.2; reference, objectives §12.2).
+    (bonheme2023 §4.2).
     """
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:

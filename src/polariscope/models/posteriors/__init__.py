@@ -82,11 +82,15 @@ class AbstractPosterior(abc.ABC):
     has_density: bool = True
     """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
     is_diagonal: bool = True
-    """Whether latents are independent given x, so that the marginal variances are all there is to know."""
+    """Whether latents are independent given x, so the marginal variances are all there is to know."""
 
     @abc.abstractmethod
     def head(self, n_features: int, n_latents: int) -> nn.Module:
-        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`."""
+        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`.
+
+        :param n_features: width of the encoder's output.
+        :param n_latents: number of latent variables.
+        """
 
 
 posterior = family = open_family(__name__, "posterior")

@@ -41,7 +41,7 @@ class PointMass(AbstractPosteriorDistribution):
         return self.mean
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        return self.mean  # draws nothing, so that the noise of a deterministic model is nobody's
+        return self.mean  # draws nothing, so the noise of a deterministic model is nobody's
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         raise InputError(
@@ -76,7 +76,7 @@ class PointHead(nn.Module):
 class DeterministicPosterior(AbstractPosterior):
     r"""A point instead of a distribution, z = μ(x), as in a plain autoencoder.
 
-    Mean and sampled representation are the same and every posterior variance is 0, so that the polarised regime
+    Mean and sampled representation are the same and every posterior variance is 0, so the polarised regime
     says nothing: every latent counts as active. Reference: zietlow2022 §2.2.
     """
 

@@ -75,7 +75,7 @@ class FullGaussian(AbstractPosteriorDistribution):
 
         with prior mean m and variance s². A row sums to ½(‖μ‖² + tr Σ − log det Σ − n) for the standard normal
         (zietlow2022 §3.2.7; bonheme2023 Eq. 2.18). Each column is at least the KL of the latent's own marginal:
-        it also holds what the latent shares, given x, with those before it, so that only the sum is independent
+        it also holds what the latent shares, given x, with those before it, so only the sum is independent
         of the order of the latents.
         """
         log_ratio = self.log_conditional_variance - log_variance
@@ -128,9 +128,8 @@ class FullPosterior(AbstractPosterior):
     loss no longer changes when the latents are rotated (mathieu2019 Thm 2), and the alignment with the data's
     directions that the diagonal posterior brings is lost: zietlow2022 §3.2.7, Tab. 3.3.
 
-    The parametrisation is general knowledge, since the dissertation only names the Cholesky factor: entries below
-    the diagonal are free, those on it are exp(ℓ_j/2). The former start at 0, so that training starts from the
-    diagonal posterior with the same weights.
+    zietlow2022 only names the Cholesky factor; here entries below the diagonal are free, those on it are
+    exp(ℓ_j/2). The former start at 0: training starts from the diagonal posterior with the same weights.
     """
 
     is_diagonal = False

@@ -40,7 +40,7 @@ class AbstractPriorModule(AbstractPriorDistribution, nn.Module):
 
     n_latents: int
     is_factorised: bool = True
-    """Whether the latents are independent, so that each has a KL of its own to p(z_j)."""
+    """Whether the latents are independent, so each has a KL of its own to p(z_j)."""
     meaning_of_passive: str
     """What a passive latent looks like under this prior, in words."""
 
@@ -63,7 +63,10 @@ class AbstractPrior(abc.ABC):
     """Whether p(z|u) needs an auxiliary variable."""
 
     def check(self, n_latents: int) -> None:  # noqa: B027 (most take any number)
-        """Refuse a number of latents that the options do not fit."""
+        """Refuse a number of latents that the options do not fit.
+
+        :param n_latents: number of latent variables.
+        """
 
     @abc.abstractmethod
     def build(
@@ -73,6 +76,11 @@ class AbstractPrior(abc.ABC):
 
         ``data`` is for priors that start from it, and None when weights are loaded over what is built;
         ``n_auxiliary`` is the width of u for conditional ones; weights are drawn from ``generator``.
+
+        :param n_latents: number of latent variables.
+        :param data: what the model is trained on, or None.
+        :param n_auxiliary: width of the auxiliary variable u; 0: there is none.
+        :param generator: where weights are drawn from.
         """
 
 

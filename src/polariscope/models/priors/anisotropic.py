@@ -23,7 +23,7 @@ class AnisotropicPrior(AbstractAnisotropicPrior):
     Reference: mathieu2019 App. B. The text has the singular values as standard deviations pushed through a
     softmax; the authors' code has the formula above, and what it calls scale is our s². Ours: descending order,
     centred data, at most 10,000 observations drawn from the whole dataset; no singular value counts for less
-    than 10⁻³ of the largest variance, so that latents beyond the rank of the data have a density too.
+    than 10⁻³ of the largest variance, so latents beyond the rank of the data have a density too.
     """
 
     learned = False

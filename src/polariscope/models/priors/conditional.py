@@ -108,11 +108,11 @@ class ConditionalPrior(AbstractPrior):
     with u the auxiliary variable (the data's factors or labels), :math:`\log \Sigma^\dagger` a network of u and
     :math:`\mu^\dagger` 0 or another. The KL is exact. Each sample has its own prior: the posterior of a passive
     latent is N(μ†(u), Σ†(u)), and Σ† itself is reported to be near 0 there, not 1 (bonheme2023 Figs 5.1–5.4).
-    Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so that a small
+    Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so a small
     KL does not make a latent passive.
 
-    Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA,
-    2020, https://arxiv.org/abs/1907.04809. Identifiable with the mean fixed or learned, but not with a learned
+    Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA
+    (khemakhem2020). Identifiable with the mean fixed or learned, but not with a learned
     mean alone (§5.2), so the variance is always learned. The slope 0.1 of the rectifiers and the mean's network
     (like the variance's) are from the authors' code. Ours: weights start Glorot uniform, biases at 0.
     """

@@ -40,7 +40,7 @@ class MixturePriorModule(AbstractPriorModule):
         self.n_latents = len(means[0])
         self.is_factorised = len(means) == 1 or len(means[0]) == 1
         self.variance = variance
-        centre, spread = nearest_to_the_whole(means, weights, variance)
+        centre, spread = passive_gaussian(means, weights, variance)
         low, high = (f"{float(edge):.3g}" for edge in (spread.min(), spread.max()))
         self.meaning_of_passive = (
             f"its posterior is the prior, a normal of variance {variance:g}, for every input"
@@ -81,7 +81,7 @@ class MixturePriorModule(AbstractPriorModule):
 
 
 @functools.lru_cache(maxsize=64)
-def nearest_to_the_whole(
+def passive_gaussian(
     centres: tuple[tuple[float, ...], ...], weights: tuple[float, ...], variance: float
 ) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
     r"""Mean m of the mixture, and variances s² that minimise KL(N(m, diag s²) ‖ p), going down from its own.
@@ -142,7 +142,7 @@ class MixturePrior(AbstractPrior):
 
     with weights π, means μ_c and variance v. One component is a normal, with an exact KL; for more it is
     estimated with one draw per sample. The latents are not independent: the rate is split over them by the
-    chain rule, log p(z_j | z_1 … z_{j−1}), so that its sum is right, but a single column depends on the order.
+    chain rule, log p(z_j | z_1 … z_{j−1}), so its sum is right, but a single column depends on the order.
 
     What passive means is a choice, since the Gaussian nearest to a mixture, by KL(q ‖ p), is not unique: any
     separate component is a minimum. Ours is the nearest of those that have the mixture's mean, where, for the

@@ -72,7 +72,7 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
     r"""Variances s² at which KL(N(0, s²) ‖ p) has its minima, the deepest first.
 
     Its derivative in log s is :math:`\mathbb{E}\, z^2 r(z) - 1` for z ~ N(0, s²), where the precision r(z) is
-    between 1 and 1/σ₀², so that every minimum has s between σ₀ and 1. There are two where the spike is narrow
+    between 1 and 1/σ₀², so every minimum has s between σ₀ and 1. There are two where the spike is narrow
     and neither part has nearly all the weight (γ = 0.8, σ₀ = 0.05: at 0.053² and 0.69²). The mean is 0, since p
     is symmetric and falls on both sides (Anderson's inequality).
 

@@ -45,7 +45,7 @@ class StudentPriorModule(AbstractPriorModule):
         """Box & Muller's method for a t: the first coordinate of a bivariate t in polar coordinates.
 
         Its radius exceeds r with probability (1 + r²/ν)^(−ν/2), its angle is uniform; exact for every ν.
-        Reference: Bailey, Polar generation of random variates with the t-distribution, 1994 [general knowledge].
+        Reference: Bailey, Polar generation of random variates with the t-distribution (bailey1994).
         """
         radial, angular = (
             torch.rand(

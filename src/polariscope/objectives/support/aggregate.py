@@ -8,7 +8,7 @@ With N training samples, :math:`q(z) = \frac1N \sum_n q(z|x_n)`. Given a batch :
 with j a latent: the weight enters once in the joint and once in each marginal.
 
 An unbiased :math:`\hat q` still gives a biased logarithm, E log q̂ ≈ log q − Var[q̂]/(2q²). Where the batch is a
-small part of the data and encodings do not overlap, only the own sample counts, so that estimators with own weight
+small part of the data and encodings do not overlap, only the own sample counts, so estimators with own weight
 1/N say entropy = log N + E H[q(z|x)] whatever the data: what is meant as a penalty on q(z) is then one more rate,
 and estimates of divergences turn negative (mathieu2019 App. C). Only large batches cure it.
 """
@@ -65,15 +65,15 @@ def weight_matrix(estimator: Estimator, n_samples: int, n_data: int) -> Float[Te
 
     With batch size B and N training samples:
 
-    * ``weighted``: 1/(NB), the minibatch-weighted sampling of Chen et al. 2018 Eq. 5 (bonheme2023 Eq. 4.29).
+    * ``weighted``: 1/(NB), the minibatch-weighted sampling of chen2018 Eq. 5 (bonheme2023 Eq. 4.29).
       A row sums to 1/N: q̂ is too small by about that factor, and overrates the own sample unless B = N.
-    * ``stratified``: 1/N for the own sample, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest; Chen et
-      al. 2018 App. C.2 [general knowledge]. The one other is the next in the batch, whose order is random. A row
+    * ``stratified``: 1/N for the own sample, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest;
+      chen2018 App. C.2. The one other is the next in the batch, whose order is random. A row
       sums to 1; q̂ is unbiased over batches, but not exact when the batch is the whole data.
     * ``symmetric``: 1/N for the own sample, (N − 1)/(N(B − 1)) for every other; mathieu2019 Eq. 10b. A row sums to
       1; unbiased, and exact when B = N.
     * ``batch``: 1/B, the mixture of the batch itself. A row sums to 1; overrates the own sample unless B = N.
-    * ``exact``: the same; the name promises that the batch is the whole training split, so that it is q(z).
+    * ``exact``: the same; the name promises that the batch is the whole training split, so it is q(z).
 
     ``weighted``, ``batch`` and no weights at all (disentanglement_lib) differ by constants: the same gradient. A
     batch larger than the training split, as a validation batch may be, stands for itself: N is at least B. A

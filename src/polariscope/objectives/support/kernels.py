@@ -101,8 +101,8 @@ def kernel_sum(
       .. math:: k(x, y) = \sum_s \frac{C_s}{C_s + \|x - y\|^2}, \qquad C_s = 2 n \sigma^2 s
 
       so that C for s = 1 is the mean square distance of two draws from N(0, σ²I). Tolstikhin et al., Wasserstein
-      Auto-Encoders, 2018, https://arxiv.org/abs/1711.01558; several scales added, not averaged, as in their code
-      [general knowledge].
+      Auto-Encoders (tolstikhin2018); several scales added, not averaged, as in their
+      code.
     * ``imq-per-latent``: the same of every coordinate alone, C_s = 2σ²s, added over latents (the code of
       mathieu2019). It compares marginals: q(z) and p(z) that differ only in how latents depend are equal to it.
     * ``imq-unsquared``: C_s / (C_s + ‖x − y‖), as mathieu2019 App. B prints it, without the square; its C is not
@@ -152,8 +152,8 @@ def mmd(
     negative; ``biased`` (the V-statistic) keeps them, is never negative, and exceeds it by
     (k(x,x) − mean of the other k) / n for each sample, most for small batches.
 
-    Reference: mushom2020 Eq. 2.6; Gretton et al., A Kernel Two-Sample Test, 2012. The median bandwidth depends on
-    the sample, so with it the U-statistic is unbiased only for given bandwidth.
+    Reference: mushom2020 Eq. 2.6; Gretton et al., A Kernel Two-Sample Test (gretton2012). The median bandwidth depends
+    on the sample, so with it the U-statistic is unbiased only for given bandwidth.
 
     >>> round(float(mmd(torch.zeros(2, 1), torch.ones(2, 1), kernel="rbf", width=1.0)), 6)
     0.786939
@@ -204,7 +204,7 @@ class AbstractMmdObjective(AbstractObjective):
     kernel_scales: tuple[Annotated[float, Gt(0)], ...] = SCALES
     """Multiples of the base width C over which inverse multiquadratics are added; rbf has none."""
     estimator: Estimator = "unbiased"
-    """Leave pairs of a point with itself out, so that the value is right on average and may be negative, or not."""
+    """Leave pairs of a point with itself out, so the value is right on average and may be negative, or not."""
 
     def __post_init__(self) -> None:
         if not self.kernel_scales:
@@ -227,6 +227,11 @@ class AbstractMmdObjective(AbstractObjective):
         """MMD² between z ~ q(z|x) of a batch and as many draws from the prior.
 
         A batch of one, as the last of a validation pass may be, has the biased value only.
+
+        :param model: whose prior is compared with.
+        :param batch: the observations that z was drawn for.
+        :param z: one draw per sample from the posterior.
+        :param generator: where the prior's draws come from.
         """
         prior = model.prior.given(batch.auxiliary)
         width: Width | None = self.kernel_width

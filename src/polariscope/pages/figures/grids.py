@@ -12,7 +12,7 @@ from PIL import Image
 from polariscope.geometry.pictures import PAPER, tile, to_pictures
 from polariscope.pages.figures import DIVERGING
 
-LARGEST = 96  # pixels: larger images are shown smaller, so that the page stays light
+LARGEST = 96  # pixels: larger images are shown smaller, so the page stays light
 
 
 def strip(

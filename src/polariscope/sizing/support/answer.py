@@ -28,7 +28,7 @@ class Trial:
     beta: float | None = None
     """Weight of the rate, where that is what is searched for."""
     projected: tuple[float, float] | None = None
-    """Where the statistic may be if it is trained on."""
+    """Where the statistic may be if the model is trained further."""
     keeps: int | None = None
     """How many of its latents are within the threshold together in the worst case, as a narrower model's would be."""
     curve: tuple[tuple[int, float], ...] = ()
@@ -122,10 +122,10 @@ def path_table(size: Size) -> list[tuple[str, ...]]:
     return rows
 
 
-def settle(answers: Sequence[float | int]) -> float | int:
+def median_answer(answers: Sequence[float | int]) -> float | int:
     """One answer for several seeds: the median; between two, the larger, since a latent too many does less harm.
 
-    >>> settle([10, 11, 11, 13]), settle([10, 11])
+    >>> median_answer([10, 11, 11, 13]), median_answer([10, 11])
     (11, 11)
     """
     ordered = sorted(answers)

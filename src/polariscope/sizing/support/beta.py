@@ -6,7 +6,7 @@ import math
 
 from polariscope.sizing import AbstractCandidates, Found, Goal
 from polariscope.sizing.support.answer import Trial
-from polariscope.sizing.support.deciding import could_be_otherwise, decide, passes
+from polariscope.sizing.support.deciding import decide, may_still_cross_threshold, passes
 from polariscope.sizing.support.search import CapError
 
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
@@ -18,7 +18,7 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     """The largest β for which ``n_latents`` have no surplus, Σ E[σ²] ≤ threshold, to within a fifth.
 
     β is doubled or halved from ``start`` until the decision changes, then bisected on a logarithmic scale. A larger
-    β prunes more latents, so that the statistic rises with it (for a linear VAE Σ min(1, βγ/λ_j)).
+    β prunes more latents, so the statistic rises with it (for a linear VAE Σ min(1, βγ/λ_j)).
 
     Reference: proposed in bonheme2023 §8.9 and zietlow2022 §3.3.6.
     """
@@ -35,7 +35,7 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
         if not SMALLEST <= beta <= LARGEST:
             n_open = sum(trial.decision == "undecided" for trial in trials)
             remedy = (
-                f"{n_open} of {len(trials)} models were still open after {trials[-1].steps:,} steps: give them more, "
+                f"{n_open} of {len(trials)} models were undecided after {trials[-1].steps:,} steps: give them more, "
                 "or a higher learning rate"
                 if n_open
                 else f"change n_latents (it is {n_latents}) or the threshold"
@@ -49,11 +49,11 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
         beta = math.sqrt(low * high)
         low, high = (beta, high) if fits(beta) else (low, beta)
     notes = [f"β = {trial.beta:.3g}: {trial.note}." for trial in trials if trial.note]
-    # Near the threshold a decision may be a step early, so that the answer is good to one step either way.
+    # Near the threshold a decision may be a step early, so the answer is good to one step either way.
     sure = [
         trial
         for trial in trials
-        if trial.decision != "undecided" and not could_be_otherwise(trial, goal.threshold)
+        if trial.decision != "undecided" and not may_still_cross_threshold(trial, goal.threshold)
     ]
     lowest = max((beta_of(trial) for trial in sure if beta_of(trial) <= low), default=SMALLEST)
     highest = min((beta_of(trial) for trial in sure if beta_of(trial) >= high), default=LARGEST)

@@ -37,7 +37,7 @@ def used_by(method: str) -> set[str]:
     return used | ({"threshold"} if traits["threshold"] == "goal" else set())
 
 
-def heeded(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def supported_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those bounds that mean nothing to a method."""
     used = used_by(method)
     return {name: value for name, value in options.items() if name not in BOUNDS or name in used}

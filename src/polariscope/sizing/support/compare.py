@@ -11,7 +11,7 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size
-from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, heeded
+from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, supported_options
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
 from polariscope.training.train import choose_device
@@ -31,8 +31,14 @@ def compare_sizes(
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 
     ``methods`` are by default one of each idea, without those that need factors where the data have none. In
-    ``out`` each method has a folder of its own, so that their costs can be compared; all answers are
+    ``out`` each method has a folder of its own, so their costs can be compared; all answers are
     kept. ``begin`` is told the name of each method when its turn comes.
+
+    :param data: a dataset, or an array of observations.
+    :param methods: (default: one of each idea) names of ``polariscope.sizing``.
+    :param out: (default None: nothing is written) folder for the models and all answers.
+    :param begin: (default None) called with the name of each method when its turn comes.
+    :param options: further arguments of :func:`size`, each for the methods that use it.
     """
     dataset = as_dataset(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
@@ -49,7 +55,7 @@ def compare_sizes(
         if begin is not None:
             begin(name)
         try:
-            answers.append(size(dataset, name, out=place, **heeded(name, options)))
+            answers.append(size(dataset, name, out=place, **supported_options(name, options)))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))

@@ -62,8 +62,10 @@ def _trial(
     note, decision = "", verdict.decision
     projected: tuple[float, float] | None = verdict.projected
     if verdict.decision == "undecided":
-        side = "below" if verdict.level <= threshold else "above"
-        note = f"still open after {steps:,} steps; taken as {side} the threshold, where it is now"
+        counted = (
+            "fitting because it is below" if verdict.level <= threshold else "too many because it is above"
+        )
+        note = f"undecided after {steps:,} steps; counted as {counted} the threshold now"
         if not verdict.has_settled:
             note += (
                 "; its posteriors are still wider than the prior: train longer, or raise the learning rate"
@@ -92,7 +94,7 @@ def passes(trial: Trial, threshold: float) -> bool:
     return trial.decision == "fits" or (trial.decision == "undecided" and trial.statistic <= threshold)
 
 
-def could_be_otherwise(trial: Trial, threshold: float) -> bool:
+def may_still_cross_threshold(trial: Trial, threshold: float) -> bool:
     """Whether the statistic may yet end on the other side."""
     if trial.projected is None:
         return False

@@ -11,7 +11,7 @@ from polariscope.sizing import AbstractCandidates, Found, Goal
 from polariscope.sizing.support.answer import Trial
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
-"""About √2 apart, so that the knee is found to within a fifth."""
+"""About √2 apart, so the knee is found to within a fifth."""
 
 
 def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int, int], float]) -> Found:

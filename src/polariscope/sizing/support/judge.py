@@ -80,7 +80,7 @@ def judge(
     which has turned already where the curve has: the lower g_low and the higher g_high of the two count. The model
     *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
     doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
-    g_low > threshold; otherwise it is undecided and must be trained on, as it is while no latent has begun to learn.
+    g_low > threshold; otherwise it is undecided and needs more training, as it does while no latent has begun to learn.
     Looking at the end only makes the steep descent leave the windows by itself.
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
@@ -131,7 +131,7 @@ def predict(
 ) -> tuple[int, int, int]:
     r"""What a wide model says of narrow ones: the n whose statistic would just pass, with lowest and highest.
 
-    A narrower model keeps the latents that say most, so that
+    A narrower model keeps the latents that say most, so
     :math:`\hat g(n) = \sum_{j \le n} \mathbb{E}[\sigma_{(j)}^2]`, smallest variances first; the prediction is the
     largest n with :math:`\hat g(n) \le t`. For a linear VAE this is exact (its latents are the principal
     directions, whatever n). The range is that of the looks in the second half of the training.

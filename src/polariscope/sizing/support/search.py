@@ -1,7 +1,7 @@
 """FONDUE: the largest number of latents of which none is surplus, by training a few models.
 
 The searches of bonheme2023 chapter 8, over any statistic and any trainer: a function ``encode_with(n_latents)``
-that gives a :class:`~polariscope.analysis.representation.Representation`, so that models of any library can be sized.
+that gives a :class:`~polariscope.analysis.representation.Representation`, so models of any library can be sized.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.numerics.rounding import truncate
-from polariscope.sizing.support.answer import Size, Trial, settle
+from polariscope.sizing.support.answer import Size, Trial, median_answer
 from polariscope.storage.documents import read_document, write_document
 
 Algorithm = Literal["grow", "binary"]
@@ -65,7 +65,7 @@ def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) ->
 def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
     """Binary search between ``low`` and ``high``: the largest n that fits, as bonheme2023 Algorithms 7 and 8.
 
-    ``high`` itself is never tried, so that the answer is at most ``high`` − 1; that answer raises
+    ``high`` itself is never tried, so the answer is at most ``high`` − 1; that answer raises
     :class:`CapError`, since a larger one was never looked for.
 
     >>> tried = []
@@ -87,17 +87,17 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
     return low - 1
 
 
-def gallop(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
+def search_outward(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
     """From a good guess, 1, 2, 3, 4, 6, 9 … away until the decision changes, then bisect: the largest n that fits.
 
     Two questions when the guess is right, another for each by which it is too low as long as that is little, whatever
     the cap.
 
     >>> tried = []
-    >>> gallop(lambda n: tried.append(n) or n <= 11, guess=11), tried
+    >>> search_outward(lambda n: tried.append(n) or n <= 11, guess=11), tried
     (11, [11, 12])
     >>> tried = []
-    >>> gallop(lambda n: tried.append(n) or n <= 16, guess=11), tried
+    >>> search_outward(lambda n: tried.append(n) or n <= 16, guess=11), tried
     (16, [11, 12, 13, 14, 15, 17, 16])
     """
     _check_range(max(guess, 1), cap)
@@ -172,7 +172,7 @@ def fondue(
     ``encode_with(n_latents)``, or ``encode_with(n_latents, seed)`` where it has a ``seed``, trains a model and
     returns its representation. ``statistic`` is ``trace`` (Σ E[σ²]), ``sampled-trace``, ``dimension`` or a
     function of a representation. ``algorithm`` doubles from ``n_init`` and bisects (``grow``), or searches
-    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which each measured value is kept, so that an interrupted
+    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which each measured value is kept, so an interrupted
     search continues; it belongs to one ``encode_with`` and statistic.
 
     Reference: bonheme2023 Algorithms 1–8 and Theorem 8.3.3.
@@ -221,7 +221,7 @@ def fondue(
         else:
             answers.append(bisect(lambda n, seed=seed: fits(n, seed), 1, cap))  # type: ignore[misc]
     return Size(
-        value=settle(answers),
+        value=median_answer(answers),
         interval=(min(answers), max(answers)),
         method="fondue",
         statistic=name,
@@ -323,7 +323,7 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
             elif after.statistic < before.statistic - max(0.1, 0.1 * abs(before.statistic)):
                 notes.append(
                     f"seed {seed}: the statistic falls from {before.statistic:.2f} at {before.n_latents} latents to "
-                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so that the models may not be "
+                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so the models may not be "
                     "trained long enough."
                 )
     if any(answer == 0 for answer in answers):

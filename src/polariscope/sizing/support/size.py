@@ -12,7 +12,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size, Target, settle
+from polariscope.sizing.support.answer import Size, Target, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -66,6 +66,23 @@ def size(
     With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
     where it stopped, and the answer is kept. ``device`` as in ``train``; ``progress`` is a function
     called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
+
+    :param data: a dataset, or an array of observations.
+    :param method: (default "fondue") a member of ``polariscope.sizing``.
+    :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus.
+    :param target: (default "latents") what is sought: "latents", or "beta" for the largest β.
+    :param n_latents: (default None) number of latents, with ``target="beta"``.
+    :param seed: (default 0) seed of the first models.
+    :param seeds: (default 1) how many seeds; the answer is their median.
+    :param n_init: (default None: chosen by the method) first guess of the number of latents.
+    :param cap: (default 512) most latents that are tried.
+    :param steps: (default 2,000; fondue 3,000) gradient steps of each model, for fondue at most.
+    :param epochs: (default: until the answer stays) passes over the data, for the published searches.
+    :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser.
+    :param out: (default None: nothing is written) folder for the models and the answer.
+    :param device: (default "auto") "cpu", "cuda" or "mps".
+    :param progress: (default False) True for a line on the terminal, or a function.
+    :param recipe: what is trained: ``objective``, ``net``, ``likelihood`` … and their options.
     """
     dataset = as_dataset(data)
     check_call(method, target, n_latents, seeds, recipe)
@@ -122,8 +139,8 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     ends = [end for each in found if each.interval is not None for end in each.interval]
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
-    meant = "to the nearest β that is sure" if target == "beta" else traits["interval"]
-    alone = f"one seed: {meant}; other seeds are not in it"
+    meant = "as far as the nearest β that is sure" if target == "beta" else traits["interval"]
+    alone = f"{meant}, for this seed only; several seeds show how much it varies between them"
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
         for each in found
@@ -132,7 +149,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     if len(values) < len(found):
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
     return Size(
-        value=settle(values) if values else None,
+        value=median_answer(values) if values else None,
         interval=(min(ends), max(ends)) if ends else None,
         method=method,
         target=target,

@@ -35,11 +35,11 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
     interval would be too narrow by a factor of 1.1 to 1.5 (uniform points in 2 to 10 dimensions, k = 2 to 20).
     So each of the n/(k + 1) draws is a centre j and brings all points that have j among themselves and their k
     neighbours, as the block bootstrap of time series does; the factor is then 0.85 to 1.2. Each point belongs to
-    k + 1 such blocks, so that all of them count equally on average.
+    k + 1 such blocks, so all of them count equally on average.
 
     Assumes that samples were drawn independently, and that many neighbourhoods fit into them, n ≫ k.
 
-    Reference: Künsch, The Jackknife and the Bootstrap for General Stationary Observations, 1989.
+    Reference: Künsch, The Jackknife and the Bootstrap for General Stationary Observations (kunsch1989).
     """
     n_points = table.n_points
     n_blocks = max(2, round(n_points / (k + 1)))

@@ -64,7 +64,7 @@ def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list
         job, k = jobs[task[0]], task[1]
         return len(job.train) * job.n_trees * job.n_bins * table.n_classes[k]
 
-    # The largest first, so that no thread is left alone with one at the end.
+    # The largest first, so no thread is left alone with one at the end.
     tasks = itertools.product(range(len(jobs)), range(table.n_factors))
     order = sorted(tasks, key=cost, reverse=True)
     found = dict(zip(order, in_threads(fit, order), strict=True))

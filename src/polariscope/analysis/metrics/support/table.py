@@ -181,7 +181,7 @@ class Table:
 
     @_kept
     def mi_permuted(self, bins: int = N_BINS) -> Float[np.ndarray, "permutation latent factor"]:
-        """:meth:`mi_table` with the rows of the codes shuffled, so that nothing is known of the factors."""
+        """:meth:`mi_table` with the rows of the codes shuffled, so nothing is known of the factors."""
         binned = self.discretised(bins)
         return np.stack([information(binned[order], self.classes)[0] for order in self.permutations])
 
@@ -254,7 +254,7 @@ class Table:
         if pairs:
             yield (
                 f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that codes one "
-                "says something of the other, so that a gap or a ratio of informations is smaller."
+                "says something of the other, so a gap or a ratio of informations is smaller."
             )
 
     def _dependent_pairs(self) -> list[str]:
@@ -266,7 +266,7 @@ class Table:
         for i in range(self.n_factors):
             for j in range(i):
                 freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
-                # 2n I is χ² distributed when the factors are independent [general knowledge: the G test].
+                # 2n I is χ² distributed when the factors are independent (the G test).
                 beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
                 excess = table[i, j] - freedom / (2 * self.n_samples)
                 if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):

@@ -96,7 +96,7 @@ def nuclear_norm(matrix: Float[np.ndarray, "r s"]) -> float:
     r"""Sum of the singular values.
 
     Those of a large matrix are the roots of the eigenvalues of its smaller Gram matrix. Eigenvalues are right to
-    about 1e-16 λ_max, so that a singular value is off by up to 1e-8 σ_max when it is itself smaller, and by
+    about 1e-16 λ_max, so a singular value is off by up to 1e-8 σ_max when it is itself smaller, and by
     much less else; for layers of networks the sum was right to 1e-8.
     """
     if min(matrix.shape) <= BY_SVD:

@@ -25,7 +25,7 @@ OVERSAMPLING, ITERATIONS = 10, 6
 
 
 class AnisotropicPriorModule(AbstractNormalPriorModule):
-    """p(z) = N(0, diag s²) with variances T · softmax(logits), so that they sum to T whatever is learned."""
+    """p(z) = N(0, diag s²) with variances T · softmax(logits), so they sum to T whatever is learned."""
 
     logits: Tensor
     log_total: Tensor

@@ -1,0 +1,145 @@
+"""The works that docstrings and documentation cite by key, such as ``kingma2014``.
+
+They are kept in ``references.bib`` beside this file, the only place to add one. ``polariscope cite KEY`` prints an
+entry, and ``docs/references.md`` lists them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+
+from polariscope.core.errors import InputError, unknown
+
+KEY = re.compile(r"(?<![\w/.-])[a-z]{3,}(?:19|20)\d\d[a-z]?(?![\w-])")
+"""What a citation key looks like: the first author in small letters and the year."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """One cited work."""
+
+    key: str
+    """How it is cited: first author and year, ``kingma2014``."""
+    kind: str
+    """The kind of BibTeX entry: ``article``, ``inproceedings``, ``phdthesis``, ``mastersthesis`` or ``misc``."""
+    fields: Mapping[str, str]
+    """The BibTeX fields, in their order."""
+
+    @property
+    def authors(self) -> list[str]:
+        """The authors' full names."""
+        return self.fields["author"].split(" and ")
+
+    @property
+    def short(self) -> str:
+        """Authors, year and title on one line.
+
+        >>> references()["kingma2014"].short
+        'Kingma and Welling (2014), Auto-Encoding Variational Bayes'
+        """
+        surnames = [_surname(name) for name in self.authors]
+        few = " and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al."
+        return f"{few} ({self.fields['year']}), {self.fields['title']}"
+
+    @property
+    def full(self) -> str:
+        """The reference as a bibliography prints it, with the link at the end where there is one.
+
+        >>> references()["bonheme2023"].full
+        'Lisa Bonheme. The Polarised Regime of Variational Autoencoders. PhD thesis, School of Computing, University of
+        Kent, 2023.'
+        """
+        *others, last = self.authors
+        names = f"{', '.join(others)} and {last}" if others else last
+        title = self.fields["title"]
+        link = f" {self.fields['url']}" if "url" in self.fields else ""
+        stop = "" if title.endswith("?") else "."
+        return f"{names.rstrip('.')}. {title}{stop} {self._where}, {self.fields['year']}.{link}"
+
+    @property
+    def _where(self) -> str:
+        fields = self.fields
+        if self.kind in THESES:
+            return f"{THESES[self.kind]}, {fields['school']}"
+        if self.kind == "article":
+            volume = f" {fields['volume']}" if "volume" in fields else ""
+            number = f"({fields['number']})" if "number" in fields else ""
+            pages = f":{fields['pages'].replace('--', '–')}" if "pages" in fields else ""
+            return f"{fields['journal']}{volume}{number}{pages}"
+        pages = f", pages {fields['pages'].replace('--', '–')}" if "pages" in fields else ""
+        return (fields.get("booktitle") or fields["howpublished"]) + pages
+
+    @property
+    def bibtex(self) -> str:
+        """The BibTeX entry, ready to paste."""
+        lines = [f"  {name} = {{{value}}}," for name, value in self.fields.items()]
+        return "\n".join([f"@{self.kind}{{{self.key},", *lines, "}"])
+
+
+THESES = {"phdthesis": "PhD thesis", "mastersthesis": "Master's thesis"}
+
+
+def _surname(name: str) -> str:
+    """The last word of a name, without "Jr."."""
+    return name.removesuffix(" Jr.").split()[-1]
+
+
+def read_bibtex(text: str) -> dict[str, Reference]:
+    """The entries of a BibTeX text by key, in their order.
+
+    :param text: entries with one field per line and values in braces; lines that start with ``%`` are comments.
+
+    >>> read_bibtex("@misc{a2020,\\n  author = {A},\\n  title = {On $a$},\\n}")["a2020"].fields["title"]
+    'On $a$'
+    """
+    found: dict[str, Reference] = {}
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("%")]
+    kind = key = ""
+    fields: dict[str, str] = {}
+    for line in lines:
+        head = re.fullmatch(r"@(\w+)\{(\w+),", line)
+        field = re.fullmatch(r"\s+(\w+) = \{(.*)\},", line)
+        if head and not key:
+            kind, key, fields = head[1], head[2], {}
+        elif field and key and field[1] not in fields:
+            fields[field[1]] = field[2]
+        elif line == "}" and key and key not in found:
+            found[key] = Reference(key, kind, fields)
+            key = ""
+        else:
+            raise InputError("a BibTeX entry", "have one field per line, name = {value}", got=f"{line!r}")
+    if key:
+        raise InputError(f"the BibTeX entry {key}", "end with a line }", remedy="the text stops before it")
+    return found
+
+
+@functools.cache
+def references() -> Mapping[str, Reference]:
+    """Every work the package cites, by key."""
+    return read_bibtex(files("polariscope.core").joinpath("references.bib").read_text(encoding="utf-8"))
+
+
+def cite(key: str) -> Reference:
+    """The work behind a citation key; an unknown key is refused with the nearest that exists.
+
+    :param key: first author and year, as in the docstrings: ``kingma2014``.
+    """
+    known = references()
+    if key not in known:
+        raise unknown("citation key", key, known)
+    return known[key]
+
+
+def keys_in(text: str) -> list[str]:
+    """The citation keys in a text, each once, in the order of their first use.
+
+    :param text: for example a docstring.
+
+    >>> keys_in("Reference: kingma2014, https://example.org/x2013; bonheme2023 Eq. 3.5; kingma2014.")
+    ['kingma2014', 'bonheme2023']
+    """
+    return list(dict.fromkeys(KEY.findall(text)))

@@ -1,0 +1,71 @@
+"""Words that make a text hard to read are not written; plain ones are."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXTS = sorted(
+    [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.j2"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "studies").rglob("*.py"),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    ]
+)
+INSTEAD = {
+    r"refuse_nothing": "check_not_degenerate",
+    r"could_be_otherwise": "may_still_cross_threshold",
+    r"heeded": "supported_options",
+    r"gallops?|galloping": "search_outward, or searches outward",
+    r"def settle|[.]settle[(]": "to_device",
+    r"nearest_to_the_whole": "passive_gaussian",
+    r"middling": "intermediate",
+    r"uniformly noisy": "intermediate variance for every input",
+    r"gone on with": "resumed",
+    r"still open after": "undecided after",
+    r"taken as (?:below|above)": "counted as fitting because it is below",
+    r"(?:has|have) to say much": "must be informative",
+    r"no better than a constant is": "predicted no better than by a constant",
+    r"if it (?:is trained|trains) on": "with more training",
+    r"other seeds are not in it": "for this seed only",
+    r"[,;:)] so that": "so, therefore, or two sentences",
+}
+"""Words that are never written, and what to write."""
+
+
+@functools.cache
+def readable(file: Path) -> str:
+    """A file without its ``raise`` statements, on one line: messages have tests of their own."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        lines = text.split("\n")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Raise):
+                for line in range(node.lineno - 1, node.end_lineno or node.lineno):
+                    lines[line] = ""
+        text = "\n".join(lines)
+    return re.sub(r"\s+(?:# )?", " ", text)
+
+
+def uses(word: str, file: Path) -> list[str]:
+    """Where a hard word is in a file, with what stands around it."""
+    return re.findall(rf"(?i).{{0,30}}(?:{word}).{{0,10}}", readable(file))
+
+
+@pytest.mark.parametrize("word", INSTEAD)
+def test_a_hard_word_is_not_written(word: str) -> None:
+    found = {str(file.relative_to(ROOT)): uses(word, file) for file in TEXTS if uses(word, file)}
+    assert not found, f"write instead: {INSTEAD[word]}"
+
+
+def test_a_hard_word_would_be_found(tmp_path: Path) -> None:
+    file = tmp_path / "text.py"
+    file.write_text('"""One, so\n    that Middling."""\nraise ValueError("heeded")\n', encoding="utf-8")
+    assert [word for word in INSTEAD if uses(word, file)] == ["middling", "[,;:)] so that"]
