@@ -148,7 +148,10 @@ class InputError(PolariscopeError, ValueError):
         super().__init__(self.worded(PYTHON))
 
     def worded(self, spelling: Spelling) -> str:
-        """The message for a reader."""
+        """The message for a reader.
+
+        :param spelling: how this reader writes arguments.
+        """
         if self.problem is not None:
             message = spelling.text(self.problem)
         else:
