@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import torch
-
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.options import refuse_negative
 
 
@@ -47,17 +43,11 @@ class AnnealedObjective(AbstractObjective):
         """C(t) after ``step`` finished steps."""
         return self.capacity * min(1.0, step / self.ramp_steps) if self.ramp_steps else self.capacity
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         mean_rate = forward.rate.sum(1).mean()
         return {
             "reconstruction": Term(forward.reconstruction),
             "rate": Term(forward.rate.detach(), weight=0.0),
-            "capacity_gap": Term((mean_rate - self.capacity_at(batch.step)).abs(), weight=self.gamma),
+            "capacity_gap": Term((mean_rate - self.capacity_at(step.batch.step)).abs(), weight=self.gamma),
         }

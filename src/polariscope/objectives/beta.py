@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
-
-import torch
 
 from polariscope.core.errors import InputError
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 
 @objective("beta")
@@ -32,11 +28,5 @@ class BetaObjective(AbstractObjective):
         if not (self.beta >= 0 and math.isfinite(self.beta)):
             raise InputError(f"beta must not be negative, got {self.beta}; 1 is the VAE, larger prunes more.")
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator, beta=self.beta)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step, beta=self.beta)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 from polariscope.objectives.support.options import refuse_negative
 
 if TYPE_CHECKING:
@@ -47,11 +45,5 @@ class BetaFullObjective(AbstractObjective):
                 f"{type(blueprint.posterior).__name__}; leave the posterior out, or use objective='beta'."
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator, beta=self.beta)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step, beta=self.beta)

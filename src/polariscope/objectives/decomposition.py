@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -12,10 +12,10 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError, unknown
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.model import Blueprint, Model
+from polariscope.models.model import Blueprint
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.priors import AbstractPriorDistribution
-from polariscope.objectives import Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import pairwise_log_density
 from polariscope.objectives.support.kernels import AbstractMmdObjective
 from polariscope.objectives.support.options import refuse_negative
@@ -73,18 +73,12 @@ class DecompositionObjective(AbstractMmdObjective):
                 "which compares draws, or another prior."
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         if self.divergence == "mmd":
-            apart = self.discrepancy(model, batch, forward.z, generator)
+            apart = self.discrepancy(step, forward.z)
         else:
-            apart = inclusive_kl(forward.posterior, model.prior, generator).mean()
+            apart = inclusive_kl(forward.posterior, step.model.prior, step.generator).mean()
         return {**forward.terms(self.beta), "aggregate": Term(apart, weight=self.alpha)}
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import torch
-
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.options import refuse_negative
 
 
@@ -36,13 +32,7 @@ class EntropyObjective(AbstractObjective):
     def __post_init__(self) -> None:
         refuse_negative("1 is the VAE, larger makes encodings overlap more", beta=self.beta)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         size = Term(forward.posterior.log_determinant, weight=-(self.beta - 1) / 2)
         return {**forward.terms(), "log_determinant": size}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.data.pairs import Transition, TransitionKind
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Batch, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.options import refuse_negative
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
@@ -75,16 +75,11 @@ class SlowObjective(AbstractObjective):
                 "use posterior='diagonal'."
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        batch = step.batch
         n = len(batch.x)
         frames = Batch(torch.cat([batch.x, pair_of(batch)]), batch.step, batch.n_data)
-        both = run_forward(model, frames, generator)
+        both = run_forward(dataclasses.replace(step, batch=frames))
         mean, log_variance = both.posterior.mean, both.posterior.log_variance
         moved = mean[:n] - mean[n:]
         crossed = laplace_cross_entropy(torch.cat([moved, -moved]), log_variance, self.rate)

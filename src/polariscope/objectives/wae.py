@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import torch
-
-from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
-from polariscope.objectives import Batch, Term, Terms, objective
+from polariscope.objectives import Step, Term, Terms, objective
 from polariscope.objectives.support.kernels import AbstractMmdObjective
 from polariscope.objectives.support.options import refuse_negative
 
@@ -42,17 +38,12 @@ class WaeObjective(AbstractMmdObjective):
         super().__post_init__()
         refuse_negative("0 is the autoencoder, 10 the original for MNIST", lambda_mmd=self.lambda_mmd)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         q = model.encode(batch.x, batch.auxiliary)
-        z = q.sample(generator)
+        z = q.sample(step.generator)
         terms = {"reconstruction": Term(-model.decode(z).log_density(batch.x))}
         if model.blueprint.posterior.has_density:
             terms["rate"] = Term(kl(q, model.prior.given(batch.auxiliary), z), weight=0.0)
-        terms["aggregate"] = Term(self.discrepancy(model, batch, z, generator), weight=self.lambda_mmd)
+        terms["aggregate"] = Term(self.discrepancy(step, z), weight=self.lambda_mmd)
         return terms
