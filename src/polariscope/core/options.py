@@ -107,7 +107,8 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
     NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
     has no NaN. An option whose default is ∞ takes it.
 
-    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``.
+    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``. An annotation may hold a predicate
+    (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is the message.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -120,14 +121,30 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
         raise InputError(f"{owner} needs {', '.join(missing)}; give a value for each.")
     checked = {}
     for name, value in given.items():
+        if isinstance(value, bool) and _is_number(options[name].annotation):  # True is no 1
+            wanted = describe(options[name].annotation)
+            raise InputError(f"option {name} of {owner} must be {wanted}, got {value}.")
         adapter = TypeAdapter(options[name].annotation, config=ConfigDict(arbitrary_types_allowed=True))
         try:
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
-        except ValidationError:
+        except ValidationError as wrong:
+            for reason in wrong.errors():  # what a predicate of the annotation refused in words of its own
+                if isinstance(own := reason.get("ctx", {}).get("error"), InputError):
+                    raise own from None
             wanted = describe(options[name].annotation)
             raise InputError(f"option {name} of {owner} must be {wanted}, got {value!r}.") from None
         _check_finite(owner, options[name], checked[name])
     return checked
+
+
+def _is_number(annotation: Any) -> bool:
+    """Whether an option takes numbers, and neither true nor false.
+
+    >>> _is_number(float | None), _is_number(int | bool), _is_number(str)
+    (True, False, False)
+    """
+    words = set(re.findall(r"\w+", str(annotation)))
+    return bool(words & {"int", "float"}) and not words & {"bool", "Any", "object", "Literal"}
 
 
 def _check_finite(owner: str, option: Option, value: Any) -> None:
@@ -188,6 +205,8 @@ def describe(annotation: Any) -> str:
     >>> from annotated_types import Ge, Gt, Le
     >>> describe(Annotated[int, Ge(2)]), describe(Annotated[float, Gt(0), Le(1)])
     ('an integer, at least 2', 'a number, above 0 and at most 1')
+    >>> describe(Annotated[int, Ge(2)] | None)
+    'an integer, at least 2, or none'
     """
     if get_origin(annotation) is Annotated:
         kind, *limits = get_args(annotation)
@@ -209,8 +228,11 @@ def describe(annotation: Any) -> str:
         return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
     if origin is not None and "Literal" in str(origin):
         return "one of " + ", ".join(str(argument) for argument in arguments)
+    if origin is Mapping:
+        return "a table of options"
     if arguments:
-        return " or ".join(dict.fromkeys(describe(argument) for argument in arguments))
+        parts = list(dict.fromkeys(describe(argument) for argument in arguments))
+        return (", or " if any("," in part for part in parts) else " or ").join(parts)
     return getattr(annotation, "__name__", str(annotation))
 
 

@@ -11,7 +11,14 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size
-from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, heeded
+from polariscope.sizing.support.checks import (
+    BOUNDS,
+    check_recipe,
+    check_scale,
+    check_varies,
+    heeded,
+    own_options,
+)
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
 from polariscope.training.train import choose_device
@@ -36,7 +43,7 @@ def compare_sizes(
     """
     dataset = as_dataset(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
-    keys = set(inspect.signature(size).parameters) - {"data", "method"}
+    keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
@@ -49,7 +56,7 @@ def compare_sizes(
         if begin is not None:
             begin(name)
         try:
-            answers.append(size(dataset, name, out=place, **heeded(name, options)))
+            answers.append(size(dataset, name, out=place, **heeded(name, options, chosen)))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing.support.answer import Size, Target, settle
@@ -17,13 +19,13 @@ from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
     BOUNDS,
-    CAP,
     check_call,
     check_recipe,
     check_scale,
     check_used,
     check_varies,
     make_goal,
+    split_options,
 )
 from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
@@ -36,44 +38,42 @@ def size(
     data: Any,
     method: str = "fondue",
     *,
-    threshold: float | int = 1.0,
-    target: Any = "latents",
+    target: str = "latents",
     n_latents: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    n_init: int | None = None,
-    cap: int = CAP,
-    steps: int | None = None,
-    epochs: int | None = None,
-    learning_rate: float | None = None,
     out: str | Path | None = None,
     device: Any = "auto",
     progress: bool | Callable[[int, int, int, float], None] = False,
-    **recipe: Any,
+    **options: Any,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
 
-    ``data`` is a dataset or an array of observations, ``method`` a name of :data:`polariscope.sizing`:
-    ``fondue`` (the largest n whose Σ E[σ²] stays within ``threshold``, in few steps), the published searches, and
-    rivals. The ``recipe`` says what is trained: ``objective``, ``net``, ``likelihood`` … as in
-    :func:`polariscope.train`.
+    With ``out`` nothing is trained twice: an interrupted search goes on where it stopped, and the answer is kept.
 
-    ``seeds`` models' seeds are ``seed``, ``seed`` + 1, …; the answer is their median, the interval their range
-    together with what each may still become. ``n_init`` is a first guess (the answer does not depend on it),
-    ``cap`` the most latents that are tried. ``steps`` bounds each model (see :class:`~polariscope.sizing.Goal`);
-    ``epochs`` is for the published searches.
-
-    With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
-    where it stopped, and the answer is kept. ``device`` as in ``train``; ``progress`` is a function
-    called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
+    :param data: a dataset, or an array of observations
+    :param method: (default fondue) a name of :data:`polariscope.sizing`: ``fondue`` (the largest n whose Σ E[σ²]
+        stays within ``threshold``, in few steps), the published searches, and rivals
+    :param target: (default latents) what is sought: latents, or the largest beta
+    :param n_latents: number of latents, with ``target="beta"``
+    :param seed: (default 0) seed of the first models; the others have ``seed`` + 1, …
+    :param seeds: (default 1) how many seeds; the answer is their median, the interval their range together with
+        what each may still become
+    :param out: folder in which every model is a run
+    :param device: (default auto) as in :func:`polariscope.train`
+    :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
+    :param options: of the search, the fields of :class:`~polariscope.sizing.Goal` (``threshold``, ``n_init``,
+        ``cap``, ``steps``, ``epochs``, ``learning_rate``), of the method, and of what is trained: ``objective``,
+        ``net``, ``likelihood`` … as in :func:`polariscope.train`
     """
     dataset = as_dataset(data)
-    check_call(method, target, n_latents, seeds, recipe)
+    sought = check_call(method, target, n_latents, seeds, options)
+    bounds, own, recipe = split_options(method, options)
+    threshold = bounds.get("threshold", Goal.threshold)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
-    goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate, images=len(dataset.shape) == 3)
-    given = {"threshold": threshold, "n_init": n_init, "cap": cap, "steps": steps, "epochs": epochs}
-    check_used(method, target, {**given, "learning_rate": learning_rate})
-    most = n_latents if target == "beta" else cap
+    goal = make_goal(bounds, images=len(dataset.shape) == 3)
+    check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
+    most = n_latents if target == "beta" else goal.cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
         raise InputError(
             f"threshold must be below the {most} that so many latents can reach, got {threshold:g}."
@@ -81,8 +81,8 @@ def size(
     check_varies(dataset)
     check_scale(dataset, method)
     choose_device(device)
-    if learning_rate is not None:
-        recipe["learning_rate"] = learning_rate
+    if goal.learning_rate is not None:
+        recipe["learning_rate"] = goal.learning_rate
     check_recipe(dataset, method, recipe)
     found: list[Found] = []
     spent = 0
@@ -99,9 +99,9 @@ def size(
                 assert n_latents is not None
                 found.append(largest_beta(candidates, goal, n_latents))
             else:
-                found.append(family[method](candidates, goal))
+                found.append(family[method](candidates, goal, **own))
             spent += candidates.n_steps
-        result = merge(found, method, target, goal, spent)
+        result = merge(found, method, sought, goal, spent)
         if out is not None:
             settings = {
                 "data": {**dataset.describe(), "fingerprint": dataset.fingerprint},
@@ -110,10 +110,28 @@ def size(
                 "seed": seed,
                 "seeds": seeds,
                 "goal": {name: getattr(goal, name) for name in BOUNDS},
+                "options": own,
                 "recipe": recipe,
             }
             write_size(out, result, settings)
     return result
+
+
+def _show_options(function: Callable[..., Any]) -> None:
+    """Let ``help`` and completion see the options of every search, which are declared in :class:`Goal` alone."""
+    signature = inspect.signature(function)
+    *named, rest = signature.parameters.values()
+    known = options_of(Goal)
+    fields = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=known[name].annotation
+        )
+        for name, default in BOUNDS.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *fields, rest])  # type: ignore[attr-defined]
+
+
+_show_options(size)
 
 
 def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
