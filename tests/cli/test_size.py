@@ -330,3 +330,40 @@ def test_train_says_which_folders_of_a_comparison_hold_an_answer(call, elsewhere
     assert (
         "both holds the answers of several methods; give --size one of both/elbow, both/fondue." in done.err
     )
+
+
+def test_the_estimator_of_the_dimension_takes_options_from_a_file_and_the_line(call, elsewhere):
+    """Of gaussian data in 5 directions, 400 rows; what was asked is what is kept."""
+    (elsewhere / "options.toml").write_text("[dimension.mle]\nk = 5\nnormaliser = 'k-1'\n", encoding="utf-8")
+    words = "size gaussian --eigenvalues 1,1,1,1,1 --n-samples 400 --method id --out sizes"
+
+    def asked(more: str) -> dict:
+        done = call(words, more)
+        assert done.code == 0, done.err
+        return json.loads((elsewhere / "sizes" / "size.json").read_text())["about"]["settings"]["options"]
+
+    assert asked("") == {}
+    assert asked("--dimension mle") == {"dimension": "mle"}
+    assert asked("--config options.toml") == {}  # the estimator was not chosen
+    from_line = asked("--dimension mle --set mle.k=8 --set mle.average=arithmetic")
+    assert from_line == {"dimension": {"name": "mle", "k": 8, "average": "arithmetic"}}
+    both = asked("--dimension mle --set mle.k=8 --config options.toml")
+    assert both == {"dimension": {"name": "mle", "k": 8, "normaliser": "k-1"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--set mle.k=8",
+            "--set mle.… is for the estimator mle of --method id, and --dimension is not given",
+        ),
+        ("--dimension twonn --set mle.k=8", "and --dimension is twonn; use --dimension mle"),
+        ("--dimension mle --set mle.kk=8", "Did you mean 'k'"),
+        ("--dimension mle --set mel.k=8", "Did you mean 'mle'"),
+    ],
+)
+def test_options_of_another_estimator_are_refused(call, words, message):
+    refused = call(f"size gaussian --method id {words}")
+    assert refused.code == 2
+    assert message in refused.err

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
+from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def score(
             metavar="NAME.OPTION=VALUE",
         ),
     ] = None,
+    config: Config = None,
     samples: Annotated[
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
     ] = None,
@@ -55,13 +57,12 @@ def score(
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.families import open_family
-    from polariscope.cli.flags import read_settings
     from polariscope.core import files
 
     if json is not None and json.is_dir():
         raise InputError(f"--json must be a file, got the folder {json}.")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
-    options = read_settings(open_family("metrics"), settings or ())
+    options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
     run = open_target(target, samples, step)
     try:
         scores = measure(run or target, metrics, options, samples, source, names, seed, step)
@@ -78,6 +79,16 @@ def score(
     if run is not None:
         say_kept(run)
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
+
+
+def metrics_in(words: str) -> set[str]:
+    """The metrics that words name, without their variants."""
+    from polariscope.analysis.score import words_of
+
+    try:
+        return {word.partition(":")[0] for word in words_of(words)}
+    except InputError as error:
+        raise InputError(str(error).replace("metrics must name", "--metrics must name")) from None
 
 
 def measure(

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from polariscope.cli import INTERRUPTED
+from polariscope.cli.config import Config, settings_of
 from polariscope.cli.data import SOURCE_HELP
 from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, in_flag_spelling
 from polariscope.cli.train import TrainCommand, take_flags, training_of
@@ -77,6 +78,16 @@ def size(
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="An option of the estimator that --dimension names, as mle.k=10; may be repeated. "
+            "See 'polariscope list dimension NAME'.",
+            metavar="NAME.OPTION=VALUE",
+        ),
+    ] = None,
+    config: Config = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no advice: only the answer.")] = False,
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
@@ -100,6 +111,7 @@ def size(
     own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
     try:
         search, rest = take_search_flags(context.meta[KEY], every, methods, compare)
+        search |= estimator_with_options(search.get("dimension"), settings or [], config)
         data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags])
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
         goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
@@ -153,6 +165,24 @@ def take_search_flags(
         else:
             rest[flag] = value
     return search, rest
+
+
+def estimator_with_options(
+    estimator: str | None, words: list[str], config: Path | None
+) -> dict[str, dict[str, Any]]:
+    """The estimator of the dimension with its options from the file and the line; nothing where it has none."""
+    from polariscope.cli.families import open_family
+
+    settings = settings_of("dimension", open_family("dimension"), words, config, {estimator or ""})
+    for name in settings:
+        if name != estimator:
+            other = f"--dimension is {estimator}" if estimator else "--dimension is not given"
+            raise InputError(
+                f"--set {name}.… is for the estimator {name} of --method id, and {other}; use --dimension {name}."
+            )
+    if estimator is None or estimator not in settings:
+        return {}
+    return {"dimension": {"name": estimator, **settings[estimator]}}
 
 
 def size_and_tell(
