@@ -186,6 +186,7 @@ def test_epochs_become_steps_over_the_training_split():
     assert job.settings.steps == 2 * (900 // 30)
 
 
+@pytest.mark.usefixtures("unannotated")
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -94,7 +94,7 @@ def metrics_in(words: str) -> set[str]:
 def measure(
     target: Path | Run,
     metrics: str,
-    options: dict[str, dict[str, Any]],
+    options: dict[str, dict[str, object]],
     samples: int | None,
     source: str,
     continuous: list[str],

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from polariscope.cli.data import SOURCE_HELP
 from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, in_flag_spelling
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import InputError
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
 
 OURS = ("schedule", "seed", "log_every", "probe_samples")
 """Options of the training that are the search's to choose, beside those that the search has itself."""
@@ -141,7 +144,7 @@ def check_methods(method: str | None, compare: bool, target: str) -> list[str] |
 
 
 def take_search_flags(
-    given: dict[str, Any], every: list[Group], methods: list[str] | None, compare: bool
+    given: dict[str, object], every: list[Group], methods: list[str] | None, compare: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flags of the search and of the methods that are asked, checked; and the flags that are left."""
     from polariscope.core.options import check_options
@@ -186,7 +189,13 @@ def estimator_with_options(
 
 
 def size_and_tell(
-    data: Any, again: str, methods: list[str] | None, goal: dict[str, Any], *, compare: bool, quiet: bool
+    data: AbstractDataset,
+    again: str,
+    methods: list[str] | None,
+    goal: dict[str, Any],
+    *,
+    compare: bool,
+    quiet: bool,
 ) -> None:
     """Find the answer with live progress, print it, and write the page where there is a folder."""
     from polariscope.cli.console import quoted, say, say_next
@@ -225,7 +234,7 @@ def size_and_tell(
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 
 
-def as_words(source: str, concepts: dict[str, str], flags: dict[str, Any]) -> str:
+def as_words(source: str, concepts: dict[str, str], flags: dict[str, object]) -> str:
     """The data and the options of the models as they were typed, for the command that comes next.
 
     >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32", "--exact": False})

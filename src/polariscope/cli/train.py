@@ -137,7 +137,7 @@ def training_of(groups: list[Group]) -> Group:
 
 
 def take_flags(
-    source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
+    source: str, concepts: dict[str, str], given: dict[str, object], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
     from polariscope.training.plan import FAMILIES, choose, label
@@ -180,7 +180,7 @@ class News:
         self.line: Any = None
         self.begun = False
 
-    def __call__(self, step: int, line: dict[str, Any] | None) -> None:
+    def __call__(self, step: int, line: dict[str, object] | None) -> None:
         from polariscope.cli.console import say
         from polariscope.training.listeners import ProgressLine
 

@@ -31,7 +31,7 @@ class Option:
 
     name: str
     annotation: Any
-    default: Any  # dataclasses.MISSING when it must be given
+    default: object  # dataclasses.MISSING when it must be given
     help: str
 
     @property
@@ -101,7 +101,7 @@ def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
     return {name: f"{text[:1].upper()}{text[1:]}".replace("``", "") for name, text in texts.items()}
 
 
-def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(owner: str, concept: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
     """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
 
     NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
@@ -158,7 +158,7 @@ def _check_finite(owner: str, option: Option, value: Any) -> None:
         raise InputError(f"option {option.name} of {owner} must be finite, got {value}; give a number.")
 
 
-def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def non_default(concept: Callable[..., object], options: Mapping[str, object]) -> dict[str, Any]:
     """The options that are not the defaults, in the order of the signature."""
     return {
         name: options[name]
@@ -167,7 +167,7 @@ def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict
     }
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """The value of an option as it would be typed.
 
     >>> show(True), show((1, 0.5)), show(None), show(1e-3)
@@ -196,7 +196,7 @@ def _split(value: Any, annotation: Any) -> Any:
     return value
 
 
-def describe(annotation: Any) -> str:
+def describe(annotation: object) -> str:
     """A type in words.
 
     >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
@@ -236,7 +236,7 @@ def describe(annotation: Any) -> str:
     return getattr(annotation, "__name__", str(annotation))
 
 
-def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None) -> Any:
+def build(family: Family, chosen: object, options: Mapping[str, object] | None = None) -> Any:
     """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
     given = dict(options or {})
     if isinstance(chosen, Mapping):
@@ -260,6 +260,6 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
     return chosen
 
 
-def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
+def describe_concept(family: Family, concept: object) -> dict[str, Any]:
     """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
     return {"name": family.name_of(concept), **to_plain(concept)}

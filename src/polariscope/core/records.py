@@ -37,7 +37,7 @@ WORDS = {
 }
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """A record, or settings, as JSON has them.
 
     :param value: a dataclass, mapping, tuple, list, array or single value, in each other as one likes
@@ -62,7 +62,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(
-    kind: type[Record], value: Any, remedy: str = "make it again", *, with_others: bool = False
+    kind: type[Record], value: object, remedy: str = "make it again", *, with_others: bool = False
 ) -> Record:
     """The record of this class that :func:`to_plain` wrote; anything else is refused.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -100,9 +100,9 @@ class GaussianDataset(AbstractDataset):
     def _rows(self) -> Float[np.ndarray, "sample feature"]:
         return (self._coordinates @ self.principal_directions.T).astype(np.float32)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: Any) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
         """Coordinates along the principal directions."""
         return self._coordinates[self.check_indices(indices)]

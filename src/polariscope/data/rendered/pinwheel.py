@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -90,9 +91,9 @@ class PinwheelDataset(AbstractDataset):
         turned = [radial * cos + tangential * sin, tangential * cos - radial * sin]
         return np.stack(turned, axis=1).astype(np.float32)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: Any) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
         """The arm that a point lies on."""
         return self.check_indices(indices)[:, np.newaxis] % self.n_arms

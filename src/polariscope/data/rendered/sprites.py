@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
+from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractGridDataset, dataset
@@ -66,7 +66,7 @@ class SpritesDataset(AbstractGridDataset):
     def shape(self) -> tuple[int, ...]:
         return (1, self.image_size, self.image_size)
 
-    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
         shape, scale, orientation, x, y = self.factors(indices).T
         column, x_phase = np.divmod(x * self.image_size, 64)
         row, y_phase = np.divmod(y * self.image_size, 64)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -85,7 +86,7 @@ class SquareNonlinearDataset(AbstractDataset):
     def _points(self) -> Float[np.ndarray, "sample factor"]:
         return generator(self.seed, "square-nonlinear", "points").uniform(size=(self.n_samples, 2))
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
         _, (matrix, bias) = self.layers
         # sums per row, not matrix products, whose rounding may depend on the batch
         return ((self._hidden(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias).astype(np.float32)
@@ -94,17 +95,17 @@ class SquareNonlinearDataset(AbstractDataset):
         matrix, bias = self.layers[0]
         return np.tanh((self.factors(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias)
 
-    def factors(self, indices: Any) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
         """The point w of the unit square."""
         return self._points[self.check_indices(indices)]
 
-    def jacobian(self, indices: Any) -> Float[np.ndarray, "sample feature factor"]:
+    def jacobian(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature factor"]:
         """∂x/∂w = B diag(1 − tanh²) A at each point."""
         (first, _), (second, _) = self.layers
         slopes = 1 - self._hidden(indices) ** 2
         return np.einsum("oh,nh,hi->noi", second, slopes, first)
 
-    def singular_value_ratio(self, indices: Any) -> Float[np.ndarray, " sample"]:
+    def singular_value_ratio(self, indices: ArrayLike) -> Float[np.ndarray, " sample"]:
         """Largest over smallest singular value of the Jacobian: 1 where the map stretches both ways alike."""
         singular = np.linalg.svd(self.jacobian(indices), compute_uv=False)
         return singular[:, 0] / singular[:, 1]

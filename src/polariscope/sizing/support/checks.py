@@ -28,7 +28,7 @@ def own_options(method: str) -> set[str]:
 
 
 def split_options(
-    method: str, given: Mapping[str, Any]
+    method: str, given: Mapping[str, object]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """What was given to ``size``: options of the goal, the method's own, and the recipe of the models.
 
@@ -56,7 +56,7 @@ def used_by(method: str) -> set[str]:
     return used | ({"threshold"} if traits["threshold"] == "goal" else set())
 
 
-def heeded(method: str, options: Mapping[str, Any], among: Iterable[str] = ()) -> dict[str, Any]:
+def heeded(method: str, options: Mapping[str, object], among: Iterable[str] = ()) -> dict[str, Any]:
     """The options without those that mean nothing to a method.
 
     :param method: the method that is to be asked
@@ -68,7 +68,7 @@ def heeded(method: str, options: Mapping[str, Any], among: Iterable[str] = ()) -
     return {name: value for name, value in options.items() if name not in theirs or name in used}
 
 
-def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
+def check_used(method: str, target: Target, given: Mapping[str, object]) -> None:
     """Refuse a bound that would be passed over in silence."""
     used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
     who = "target 'beta'" if target == "beta" else f"method {method!r}"
@@ -77,7 +77,7 @@ def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
             raise InputError(f"{name} means nothing to {who}; leave it out.")
 
 
-def make_goal(given: Mapping[str, Any], images: bool) -> Goal:
+def make_goal(given: Mapping[str, object], images: bool) -> Goal:
     """The goal with its options checked.
 
     :param given: options by name, the fields of :class:`~polariscope.sizing.Goal`
@@ -140,7 +140,9 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
         )
 
 
-def check_call(method: str, target: str, n_latents: int | None, seeds: Any, recipe: dict[str, Any]) -> Target:
+def check_call(
+    method: str, target: str, n_latents: int | None, seeds: object, recipe: dict[str, object]
+) -> Target:
     """Refuse what cannot be asked; returns the target, which is one of two."""
     if not isinstance(method, str):
         raise InputError(f"method must be one name, got {method!r}; compare_sizes asks several.")

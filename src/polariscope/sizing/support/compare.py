@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
@@ -28,12 +27,12 @@ COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 
 
 def compare_sizes(
-    data: Any,
+    data: object,
     methods: Sequence[str] | None = None,
     *,
     out: str | Path | None = None,
     begin: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Size, ...]:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 

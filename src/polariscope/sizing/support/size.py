@@ -35,7 +35,7 @@ from polariscope.training.train import choose_device
 
 
 def size(
-    data: Any,
+    data: object,
     method: str = "fondue",
     *,
     target: str = "latents",
@@ -43,9 +43,9 @@ def size(
     seed: int = 0,
     seeds: int = 1,
     out: str | Path | None = None,
-    device: Any = "auto",
+    device: object = "auto",
     progress: bool | Callable[[int, int, int, float], None] = False,
-    **options: Any,
+    **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
 
@@ -164,7 +164,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     )
 
 
-def write_size(folder: str | Path, size: Size, settings: dict[str, Any]) -> None:
+def write_size(folder: str | Path, size: Size, settings: dict[str, object]) -> None:
     """Keep an answer beside its settings."""
     SearchFolder(folder).write_answer(size.to_dict(), settings)
 
