@@ -67,9 +67,9 @@ def from_plain(
     """The record of this class that :func:`to_plain` wrote; anything else is refused.
 
     Each field is read by its annotation: numbers (an integer stays one where the annotation allows both), text, truth
-    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``Any`` (as JSON has it) and arrays
-    under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be missing, since
-    older files do not have the newest fields.
+    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``object`` or ``Any`` (as JSON has
+    it) and arrays under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be
+    missing, since older files do not have the newest fields.
 
     :param kind: the dataclass
     :param value: what JSON gave
@@ -144,7 +144,7 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any:
+    if hint is Any or hint is object:
         return value
     if _is_array(hint):
         return _read_array(hint, value, where)
