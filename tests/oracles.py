@@ -28,7 +28,7 @@ from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.linear import LinearNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import AbstractObjective, Batch, total
+from polariscope.objectives import AbstractObjective, Batch, Step, total
 
 # Statistical tests allow this many standard errors: a wrong alarm once in a million draws, and seeds are fixed.
 STANDARD_ERRORS = 5.0
@@ -103,7 +103,7 @@ def expected_loss(objective: AbstractObjective, model: Model, covariance: np.nda
     noise = torch.from_numpy(symmetric_points(np.eye(model.n_latents)))
     with standard_normal_draws(noise.repeat(len(x), 1)):
         batch = Batch(x.repeat_interleave(len(noise), 0), step=0)
-        return total(objective.terms(model, batch, torch.Generator()))
+        return total(objective.terms(Step(model, batch, torch.Generator())))
 
 
 def linear_model(n_features: int, n_latents: int, gamma: float, seed: int = 0) -> Model:

@@ -31,7 +31,7 @@ from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalGaussian, DiagonalPosterior
 from polariscope.models.posteriors.full import FullGaussian, FullPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
 
@@ -92,7 +92,7 @@ def curved_model(posterior: object, scale: float = 1.0) -> Model:
 
 def terms_with(model: Model, noise: Tensor, x: Tensor, beta: float) -> Terms:
     with standard_normal_draws(noise):
-        return BetaFullObjective(beta=beta).terms(model, Batch(x, step=0), torch.Generator())
+        return BetaFullObjective(beta=beta).terms(Step(model, Batch(x, step=0), torch.Generator()))
 
 
 @pytest.mark.parametrize(("beta", "scale"), [(1.0, 1.0), (4.0, 1.0), (0.5, 2.0)])

@@ -55,6 +55,16 @@ def test_options_of_the_measure_are_set_and_kept(call, runs, elsewhere):
     assert options == [{}, {"bandwidth": 0.4}]
 
 
+def test_options_of_the_measure_come_from_a_file_and_the_line_wins(call, runs, elsewhere):
+    text = "[compare.cka-rbf]\nbandwidth = 0.4\n[compare.knn]\nneighbours = 3\n[score.mig]\nn_bins = 5\n"
+    (elsewhere / "options.toml").write_text(text, encoding="utf-8")
+    words = "compare run0 --measure cka-rbf --samples 150 --config options.toml"
+    from_file, from_line = call(words), call(f"{words} --set cka-rbf.bandwidth=0.7")
+    assert from_file.code == from_line.code == 0
+    options = [stored["options"] for stored in contents(elsewhere / "run0", "comparison")]
+    assert options == [{"bandwidth": 0.4}, {"bandwidth": 0.7}]
+
+
 def test_more_runs_are_averaged_over_their_pairs(call, runs):
     printed = call("compare run0 run1 run0 --samples 150")
     assert "cka: 3 models, layers with each other, mean of 6 pairs of models" in printed.out

@@ -240,3 +240,55 @@ def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
     call("score run --samples 300 --metrics mi --set mi.n_bins=5")  # asked for last
     call("report run --samples 200")
     assert "averaged, n_bins 5" in (run / "report.html").read_text()
+
+
+CONFIG = """
+[score.mig]
+n_bins = 5
+n-samples = 50
+
+[score.mi]
+n_bins = 3
+
+[compare.knn]
+neighbours = 20
+"""
+
+
+def test_options_come_from_a_file_and_the_line_wins(call, codes):
+    (codes.parent / "options.toml").write_text(CONFIG, encoding="utf-8")
+    words = "score codes.npz --metrics mig,tc --json set.json"
+
+    def options_of(more: str) -> dict:
+        assert call(words, more).code == 0
+        stored = json.loads((codes.parent / "set.json").read_text())["scores"]
+        assert stored["tc"]["options"] == {}
+        return stored["mig"]["options"]
+
+    assert options_of("--config options.toml") == {"n_bins": 5, "n_samples": 50}
+    assert options_of("--config options.toml --set mig.n_bins=7") == {"n_bins": 7, "n_samples": 50}
+    assert options_of("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[scores.mig]\nn_bins = 5", "options.toml: no table named 'scores'.*Did you mean 'score'"),
+        ("[score.migg]\nn_bins = 5", r"options.toml: \[score.migg\]: no metric named 'migg'.*mean 'mig'"),
+        (
+            "[score.mig]\nn_binz = 5",
+            r"\[score.mig\]: no option of metric 'mig' named 'n_binz'.*mean 'n_bins'",
+        ),
+        ("[score.mig]\nn_bins = 1", r"\[score.mig\]: option n_bins of metric 'mig' must be an integer, at l"),
+        ("[score]\nmig = 5", r"score.mig must be a table, \[score.mig\], got 5"),
+        ("score = 5", r"score must be tables of members, \[score.NAME\], got 5"),
+        ("[score.mig", "--config must be a TOML file, got options.toml"),
+        (None, "--config must be a file that can be read, got options.toml: No such file"),
+    ],
+)
+def test_a_wrong_file_of_options_is_refused_in_words(call, codes, text, message):
+    if text is not None:
+        (codes.parent / "options.toml").write_text(text, encoding="utf-8")
+    refused = call("score codes.npz --metrics mig --config options.toml")
+    assert refused.code == 2
+    assert re.search(message, refused.err)

@@ -148,16 +148,22 @@ def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
         ("size", "Missing argument 'DATA'"),
         ("size sprits", "Did you mean 'sprites'"),
         ("size gaussian --method fondu", "no sizing method named 'fondu'.*Did you mean 'fondue'"),
-        ("size gaussian --threshold many", "--threshold.*valid number"),
-        ("size gaussian --threshold nan", "--threshold must be a finite number"),
+        ("size gaussian --threshold many", "option --threshold of the search must be a number, got 'many'"),
+        ("size gaussian --threshold nan", "--threshold of the search must be finite"),
         ("size gaussian --seeds 0", "--seeds must be an integer from 1, got 0"),
-        ("size gaussian --cap 0", "--cap must be an integer from 1"),
+        ("size gaussian --cap 0", "--cap of the search must be an integer, at least 1, got '0'"),
         ("size gaussian --n-init 9 --cap 8", "--n-init must be at most cap"),
         ("size gaussian --target gamma", "--target must be latents or beta, got 'gamma'"),
         ("size gaussian --target beta", "needs --latents, an integer from 1"),
         ("size gaussian --latents 4", "--latents is what is sought"),
         ("size gaussian --target beta --latents 4 --compare", "--compare is for --target latents"),
         ("size gaussian --method id,elbow", "one name, got 'id,elbow'; add --compare"),
+        ("size gaussian --cap", "--cap needs a value"),
+        ("size gaussian --dimension mle", "belongs to method id.* Add --method id, or leave --dimension out"),
+        (
+            "size gaussian --method id --dimension mel",
+            "no dimension estimator named 'mel'.*Did you mean 'mle'",
+        ),
         ("size gaussian --treshold 2", "no option --treshold; did you mean --threshold"),
         ("size gaussian --objective ae", "needs posterior variances"),
         ("size gaussian --objective bta", "Did you mean 'beta'"),
@@ -324,3 +330,40 @@ def test_train_says_which_folders_of_a_comparison_hold_an_answer(call, elsewhere
     assert (
         "both holds the answers of several methods; give --size one of both/elbow, both/fondue." in done.err
     )
+
+
+def test_the_estimator_of_the_dimension_takes_options_from_a_file_and_the_line(call, elsewhere):
+    """Of gaussian data in 5 directions, 400 rows; what was asked is what is kept."""
+    (elsewhere / "options.toml").write_text("[dimension.mle]\nk = 5\nnormaliser = 'k-1'\n", encoding="utf-8")
+    words = "size gaussian --eigenvalues 1,1,1,1,1 --n-samples 400 --method id --out sizes"
+
+    def asked(more: str) -> dict:
+        done = call(words, more)
+        assert done.code == 0, done.err
+        return json.loads((elsewhere / "sizes" / "size.json").read_text())["about"]["settings"]["options"]
+
+    assert asked("") == {}
+    assert asked("--dimension mle") == {"dimension": "mle"}
+    assert asked("--config options.toml") == {}  # the estimator was not chosen
+    from_line = asked("--dimension mle --set mle.k=8 --set mle.average=arithmetic")
+    assert from_line == {"dimension": {"name": "mle", "k": 8, "average": "arithmetic"}}
+    both = asked("--dimension mle --set mle.k=8 --config options.toml")
+    assert both == {"dimension": {"name": "mle", "k": 8, "normaliser": "k-1"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--set mle.k=8",
+            "--set mle.… is for the estimator mle of --method id, and --dimension is not given",
+        ),
+        ("--dimension twonn --set mle.k=8", "and --dimension is twonn; use --dimension mle"),
+        ("--dimension mle --set mle.kk=8", "Did you mean 'k'"),
+        ("--dimension mle --set mel.k=8", "Did you mean 'mle'"),
+    ],
+)
+def test_options_of_another_estimator_are_refused(call, words, message):
+    refused = call(f"size gaussian --method id {words}")
+    assert refused.code == 2
+    assert message in refused.err

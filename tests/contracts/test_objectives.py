@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from polariscope.core.options import build
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.models.model import Model
 from polariscope.models.nets.mlp import MlpNet
-from polariscope.objectives import AbstractObjective, Terms, objective, total
+from polariscope.objectives import AbstractObjective, Step, Terms, objective, total
 from polariscope.training.feed import Feed
 from polariscope.training.loop import make_optimisers, step_gradients
 from polariscope.training.plan import plan
@@ -79,7 +80,7 @@ class Case:
     def terms(self, seed: int = 0, step: int = 0) -> Terms:
         indices = np.arange(0, 7 * N_SAMPLES, 7)
         batch = self.feed.batch(indices, step)
-        return self.recipe.terms(self.model, batch, torch.Generator().manual_seed(seed), self.companion)
+        return self.recipe.terms(Step(self.model, batch, torch.Generator().manual_seed(seed), self.companion))
 
     @property
     def parts(self) -> dict[str, list[nn.Parameter]]:
@@ -268,6 +269,20 @@ def test_the_generator_alone_decides_the_terms(case: Case) -> None:
     assert all(torch.equal(first[name].value, again[name].value) for name in first)
     if "rate" in first:  # a posterior with a density is drawn from; a deterministic encoder needs no noise
         assert not torch.equal(first["reconstruction"].value, other["reconstruction"].value)
+
+
+@pytest.mark.parametrize("name", list(objective))
+def test_its_terms_take_one_step_record(name: str) -> None:
+    parameters = inspect.signature(type(build(objective, name)).terms).parameters
+    assert {name: parameter.annotation for name, parameter in parameters.items() if name != "self"} == {
+        "step": "Step"
+    }
+
+
+@pytest.mark.parametrize("case", WITH_COMPANION, ids=name_of, indirect=True)
+def test_a_step_without_its_companion_is_refused(case: Case) -> None:
+    with pytest.raises(InputError, match="trains a network beside the model, and this step has none"):
+        dataclasses.replace(case, companion=None).terms()
 
 
 @pytest.mark.parametrize("case", WITH_COMPANION, ids=name_of, indirect=True)

@@ -10,10 +10,13 @@ import pytest
 
 import polariscope as ps
 from long_training import unchecked
+from polariscope.core.options import options_of
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing.support.answer import Size
-from polariscope.sizing.support.checks import BOUNDS, used_by
+from polariscope.sizing.support.checks import BOUNDS, own_options, used_by
 from polariscope.sizing.support.size import merge
+from polariscope.training.plan import FAMILIES
+from polariscope.training.settings import TrainSettings
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
 EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])
@@ -25,8 +28,19 @@ CLOSED = {name: name for name in family if name not in ("ib", "fondue-ib")}
 @pytest.mark.parametrize("name", list(family))
 def test_it_is_documented_and_takes_candidates_and_a_goal(name: str) -> None:
     assert family.summary(name).endswith((".", ")."))
-    assert list(inspect.signature(family[name]).parameters) == ["candidates", "goal"]
+    candidates, goal, *own = inspect.signature(family[name]).parameters.values()
+    assert (candidates.name, goal.name) == ("candidates", "goal")
+    assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for option in own)
     assert isinstance(family.traits(name)["trains"], bool)
+
+
+@pytest.mark.parametrize("name", [name for name in family if own_options(name)])
+def test_its_own_options_are_no_options_of_anything_else(name: str) -> None:
+    """So that a name alone says whose option it is."""
+    taken = {*options_of(Goal), *inspect.signature(ps.size).parameters, *options_of(TrainSettings)}
+    for others in FAMILIES.values():
+        taken |= {option for other in others for option in options_of(others[other])}
+    assert not own_options(name) & taken
 
 
 class WatchedGoal(Goal):

@@ -7,10 +7,11 @@ import importlib
 import json
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from annotated_types import Predicate
 
 import polariscope as ps
 from polariscope.core.errors import InputError
@@ -267,3 +268,28 @@ def test_every_member_is_importable_from_its_own_file() -> None:
     for family, name in MEMBERS:
         member = family[name]
         assert getattr(importlib.import_module(member.__module__), member.__name__) is member
+
+
+def even(number: int) -> bool:
+    """With a reason of its own for 13, and none for other odd numbers."""
+    if number == 13:
+        raise InputError("13 is unlucky; take 12.")
+    return number % 2 == 0
+
+
+def count(*, number: Annotated[int, Predicate(even)] = 2) -> int:
+    """A concept whose option must be even."""
+    return number
+
+
+def test_true_is_no_number() -> None:
+    with pytest.raises(InputError, match="option number of 'count' must be an integer, got True"):
+        check_options("'count'", count, {"number": True})
+
+
+def test_a_predicate_of_an_option_is_used_and_may_say_why() -> None:
+    assert check_options("'count'", count, {"number": "4"}) == {"number": 4}
+    with pytest.raises(InputError, match=r"^13 is unlucky; take 12\.$"):
+        check_options("'count'", count, {"number": 13})
+    with pytest.raises(InputError, match="option number of 'count' must be an integer, got 3"):
+        check_options("'count'", count, {"number": 3})

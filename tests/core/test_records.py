@@ -193,3 +193,15 @@ class Unreadable:
 def test_a_class_whose_fields_cannot_be_read_is_the_programmers_mistake(stored: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="cannot be read"):
         from_plain(Unreadable, stored)
+
+
+@dataclasses.dataclass(frozen=True)
+class Loose:
+    content: object
+    options: Mapping[str, object] = dataclasses.field(default_factory=dict)
+
+
+@pytest.mark.parametrize("content", [None, 3, 0.5, "text", [1, [2]], {"a": {"b": True}}])
+def test_a_field_of_any_kind_is_read_as_json_has_it(content: object) -> None:
+    loose = Loose(content, {"given": content})
+    assert from_plain(Loose, through_json(to_plain(loose)), "make it again") == loose

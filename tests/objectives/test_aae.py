@@ -22,7 +22,7 @@ from polariscope.models.posteriors import AbstractPosterior
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.aae import AaeObjective, Game, discriminator_loss, encoder_loss
 from polariscope.objectives.ae import AeObjective
 from polariscope.objectives.support.adversary import Discriminator
@@ -65,7 +65,7 @@ def model_with(posterior: AbstractPosterior) -> Model:
 def terms_of(objective: AaeObjective, model: Model, seed: int = 0) -> tuple[Terms, Discriminator]:
     x = torch.from_numpy(TinyDataset((5,), 8).values(range(8))).double()
     companion = objective.companion(model, TinyDataset((5,), 8), torch.Generator().manual_seed(1))
-    terms = objective.terms(model, Batch(x, step=0), torch.Generator().manual_seed(seed), companion)
+    terms = objective.terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(seed), companion))
     return terms, companion
 
 
@@ -112,7 +112,7 @@ def test_the_terms_of_an_encoder_with_known_codes_have_their_expected_values() -
         objective = AaeObjective(game=game)
         with torch.no_grad():
             terms = objective.terms(
-                model, Batch(x, step=0), torch.Generator().manual_seed(1), BestDiscriminator()
+                Step(model, Batch(x, step=0), torch.Generator().manual_seed(1), BestDiscriminator())
             )
         assert_mean_is(terms["discriminator"].value.numpy(), math.log(4) - 2 * jensen_shannon())
         assert_mean_is(terms["aggregate"].value.numpy(), expected(LOG_Q, values[game]))
@@ -123,9 +123,9 @@ def test_without_the_game_it_is_the_autoencoder_and_with_the_rate_the_vae() -> N
     terms, _ = terms_of(AaeObjective(lambda_adversary=0.0), point)
     x = torch.from_numpy(TinyDataset((5,), 8).values(range(8))).double()
     batch = Batch(x, step=0)
-    assert torch.equal(total(terms), total(AeObjective().terms(point, batch, torch.Generator())))
+    assert torch.equal(total(terms), total(AeObjective().terms(Step(point, batch, torch.Generator()))))
     terms, _ = terms_of(AaeObjective(lambda_adversary=0.0, keep_rate=1.0), gaussian)
-    vae = VaeObjective().terms(gaussian, batch, torch.Generator().manual_seed(0))
+    vae = VaeObjective().terms(Step(gaussian, batch, torch.Generator().manual_seed(0)))
     assert torch.equal(total(terms), total(vae))
     assert terms_of(AaeObjective(), gaussian)[0]["rate"].weight == 0
 

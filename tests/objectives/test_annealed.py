@@ -9,7 +9,7 @@ from long_training import unchecked
 from oracles import TinyDataset, linear_model
 from polariscope.core.errors import InputError
 from polariscope.models.model import Model
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.annealed import AnnealedObjective
 from polariscope.objectives.beta import BetaObjective
 from polariscope.training.train import train
@@ -23,7 +23,7 @@ def model() -> Model:
 
 
 def terms_of(objective, model: Model, step: int = 0) -> Terms:
-    return objective.terms(model, Batch(X, step=step), torch.Generator().manual_seed(0))
+    return objective.terms(Step(model, Batch(X, step=step), torch.Generator().manual_seed(0)))
 
 
 @pytest.mark.parametrize(

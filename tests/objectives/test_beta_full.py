@@ -27,7 +27,7 @@ from polariscope.models.nets.linear import LinearNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.full import FullPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.beta_full import BetaFullObjective
 from polariscope.training.plan import plan
@@ -56,7 +56,7 @@ def test_terms_are_those_of_the_beta_vae_with_this_posterior() -> None:
     ).build(seed=0)
     x = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))
     ours, theirs = (
-        objective(beta=2.5).terms(model, Batch(x, step=0), torch.Generator().manual_seed(1))
+        objective(beta=2.5).terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(1)))
         for objective in (BetaFullObjective, BetaObjective)
     )
     assert list(ours) == ["reconstruction", "rate"]

@@ -11,7 +11,7 @@ import polariscope as ps
 from oracles import TinyDataset, linear_model
 from polariscope.core.errors import InputError
 from polariscope.models.model import Model
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.beta_tc import BetaTcObjective
 from polariscope.objectives.support.aggregate import ESTIMATORS, aggregate_log_density
 from polariscope.objectives.vae import VaeObjective
@@ -28,7 +28,7 @@ def model() -> Model:
 
 
 def terms_of(objective, model: Model, n_data: int = N_DATA) -> Terms:
-    return objective.terms(model, Batch(X, step=0, n_data=n_data), torch.Generator().manual_seed(0))
+    return objective.terms(Step(model, Batch(X, step=0, n_data=n_data), torch.Generator().manual_seed(0)))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -118,7 +118,7 @@ def test_a_full_covariance_posterior_has_a_total_correlation_of_its_own(model: M
     x = torch.from_numpy(job.data.values(range(6))).double()
     q = full.encode(x)
     noise = torch.Generator().manual_seed(0)
-    terms = BetaTcObjective(estimator="exact").terms(full, Batch(x, 0, 6), noise)
+    terms = BetaTcObjective(estimator="exact").terms(Step(full, Batch(x, 0, 6), noise))
     z = q.sample(torch.Generator().manual_seed(0))
     gaussian = torch.distributions.MultivariateNormal(q.mean[0], q.covariance[0])
     marginals = torch.distributions.Normal(q.mean[0], q.variance[0].sqrt())

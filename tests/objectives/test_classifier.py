@@ -17,7 +17,7 @@ from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.classifier import ClassificationHeads, ClassifierObjective
 from polariscope.training.plan import plan
 from polariscope.training.train import train
@@ -54,7 +54,7 @@ def test_zero_heads_cost_the_logarithm_of_every_number_of_classes(model):
     with torch.no_grad():
         for parameter in companion.parameters():
             parameter.zero_()
-    terms = ClassifierObjective().terms(model, batch(), torch.Generator(), companion)
+    terms = ClassifierObjective().terms(Step(model, batch(), torch.Generator(), companion))
     expected = torch.full((8,), math.log(3) + math.log(6), dtype=torch.float64)
     torch.testing.assert_close(terms["classification"].value, expected)
 
@@ -62,7 +62,7 @@ def test_zero_heads_cost_the_logarithm_of_every_number_of_classes(model):
 @pytest.mark.parametrize(("seen", "n_in"), [("features", 6), ("mean", 2)])
 def test_the_loss_is_minus_the_log_probability_of_the_right_classes(model, seen, n_in):
     given, companion = batch(), heads(n_in)
-    terms = ClassifierObjective(heads=seen).terms(model, given, torch.Generator(), companion)
+    terms = ClassifierObjective(heads=seen).terms(Step(model, given, torch.Generator(), companion))
     features = model.encoder.trunk(given.x) if seen == "features" else model.encode(given.x).mean
     expected = 0.0
     for k, layer in enumerate(companion.factors):
@@ -81,7 +81,7 @@ def test_the_gradient_is_that_of_the_loss_and_reaches_what_the_heads_see(model, 
     parameters = [*model.parameters(), *companion.parameters()]
 
     def loss() -> torch.Tensor:
-        return total(objective.terms(model, given, torch.Generator(), companion))
+        return total(objective.terms(Step(model, given, torch.Generator(), companion)))
 
     for seed in range(2):
         analytic, difference = directional_derivatives(loss, parameters, seed)
@@ -136,7 +136,7 @@ def test_it_is_refused_without_labels(model):
     ):
         plan(from_arrays(np.zeros((20, 4))), objective="classifier")
     with pytest.raises(InputError, match="needs the classes of the factors, and this batch has none"):
-        ClassifierObjective().terms(model, Batch(batch().x, step=0), torch.Generator(), heads(6))
+        ClassifierObjective().terms(Step(model, Batch(batch().x, step=0), torch.Generator(), heads(6)))
 
 
 def test_classes_that_are_not_numbered_from_0_are_refused():

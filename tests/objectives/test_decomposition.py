@@ -19,7 +19,7 @@ from polariscope.models.posteriors.diagonal import DiagonalGaussian, DiagonalPos
 from polariscope.models.priors import AbstractPrior
 from polariscope.models.priors.isotropic import IsotropicPrior, IsotropicPriorModule
 from polariscope.models.priors.mixture import MixturePrior
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.decomposition import DecompositionObjective, Divergence, inclusive_kl
 from polariscope.objectives.support.kernels import Kernel, mmd
@@ -37,7 +37,7 @@ def model_with(prior: AbstractPrior) -> Model:
 
 def terms_of(objective: DecompositionObjective | BetaObjective, model: Model, seed: int = 0) -> Terms:
     x = torch.from_numpy(TinyDataset((5,), 8).values(range(8))).double()
-    return objective.terms(model, Batch(x, step=0), torch.Generator().manual_seed(seed))
+    return objective.terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(seed)))
 
 
 def mixture_posterior(n_copies: int = 1) -> DiagonalGaussian:
@@ -150,7 +150,7 @@ def test_a_batch_of_one_has_a_finite_divergence() -> None:
     model = model_with(MixturePrior())
     for divergence in DIVERGENCES:
         batch = Batch(torch.zeros(1, 5).double(), step=0)
-        terms = DecompositionObjective(divergence=divergence).terms(model, batch, torch.Generator())
+        terms = DecompositionObjective(divergence=divergence).terms(Step(model, batch, torch.Generator()))
         assert torch.isfinite(terms["aggregate"].value)
 
 

@@ -14,7 +14,7 @@ from polariscope.core.options import build
 from polariscope.models.model import Model
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.posteriors.full import FullGaussian
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives import family as objectives
 from polariscope.objectives.dip_i import DipIObjective
 from polariscope.objectives.dip_ii import DipIIObjective
@@ -29,7 +29,7 @@ VARIANCE = torch.tensor([[0.1, 0.5], [0.2, 0.25], [0.3, 0.75]], dtype=torch.floa
 
 
 def terms_of(objective, model: Model, x: torch.Tensor) -> Terms:
-    return objective.terms(model, Batch(x, step=0), torch.Generator().manual_seed(0))
+    return objective.terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(0)))
 
 
 def model_with(mean_covariance: np.ndarray, variance: np.ndarray) -> tuple[Model, torch.Tensor]:

@@ -22,7 +22,7 @@ from polariscope.core.errors import InputError
 from polariscope.models.model import Model
 from polariscope.models.posteriors.full import FullPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, Terms, total
+from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.entropy import EntropyObjective
 from polariscope.objectives.vae import VaeObjective
@@ -32,7 +32,7 @@ D = 3
 
 
 def terms_of(objective, model: Model) -> Terms:
-    return objective.terms(model, Batch(X, step=0), torch.Generator().manual_seed(0))
+    return objective.terms(Step(model, Batch(X, step=0), torch.Generator().manual_seed(0)))
 
 
 def random_model(scale: float = 1.0, full: bool = False) -> Model:

@@ -13,7 +13,7 @@ from oracles import STANDARD_ERRORS, TinyDataset, assert_mean_is, linear_model, 
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.models.model import Model
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.factor import FactorObjective, permute_latents
 from polariscope.objectives.vae import VaeObjective
 from polariscope.training.train import train
@@ -51,7 +51,9 @@ def correlated_batch(n_samples: int = 40_000) -> tuple[Model, Batch]:
 
 def test_an_optimal_discriminator_gives_the_total_correlation() -> None:
     model, batch = correlated_batch()
-    terms = FactorObjective().terms(model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator())
+    terms = FactorObjective().terms(
+        Step(model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator())
+    )
     assert_mean_is(terms["total_correlation"].value.detach().numpy(), -0.5 * math.log(1 - CORRELATION**2))
 
 
@@ -61,7 +63,7 @@ def test_no_multiple_of_the_optimal_logit_discriminates_better() -> None:
     losses = {}
     for scale in (-1.0, 0.0, 0.8, 1.0, 1.25):
         discriminator.scale.data.fill_(scale)
-        terms = FactorObjective().terms(model, batch, torch.Generator().manual_seed(0), discriminator)
+        terms = FactorObjective().terms(Step(model, batch, torch.Generator().manual_seed(0), discriminator))
         losses[scale] = total(terms, "companion").detach()
     assert min(losses, key=losses.get) == 1.0
     assert float(losses[0.0]) == pytest.approx(math.log(2), rel=1e-12)
@@ -73,7 +75,9 @@ def test_the_optimal_logit_is_a_stationary_point_of_the_discriminators_loss() ->
     slopes = []
     for seed in range(8):
         discriminator = OptimalDiscriminator()
-        terms = FactorObjective().terms(model, batch, torch.Generator().manual_seed(seed), discriminator)
+        terms = FactorObjective().terms(
+            Step(model, batch, torch.Generator().manual_seed(seed), discriminator)
+        )
         slopes.append(float(torch.autograd.grad(total(terms, "companion"), discriminator.scale)[0]))
     assert abs(np.mean(slopes)) < STANDARD_ERRORS * np.std(slopes, ddof=1)  # one batch's error: x is shared
     assert abs(np.mean(slopes)) < 0.005
@@ -87,7 +91,7 @@ def test_the_two_classes_count_half_each() -> None:
             return torch.tensor(rows, dtype=z.dtype)
 
     terms = FactorObjective().terms(
-        linear_model(5, 3, 1.0), Batch(X, 0), torch.Generator().manual_seed(0), Fixed()
+        Step(linear_model(5, 3, 1.0), Batch(X, 0), torch.Generator().manual_seed(0), Fixed())
     )
     joint = -math.log(math.exp(1.0) / (math.exp(1.0) + math.exp(-0.5)))
     permuted = -math.log(math.exp(0.1) / (math.exp(0.3) + math.exp(0.1)))
@@ -117,7 +121,7 @@ def test_gamma_zero_is_the_vae() -> None:
     model, objective = linear_model(5, 3, 1.0), FactorObjective(gamma=0.0, width=8)
     companion = objective.companion(model, DATA, torch.Generator().manual_seed(1))
     losses = [
-        total(one.terms(model, Batch(X, 0), torch.Generator().manual_seed(0), companion))
+        total(one.terms(Step(model, Batch(X, 0), torch.Generator().manual_seed(0), companion)))
         for one in (objective, VaeObjective())
     ]
     assert torch.equal(*losses)
@@ -129,7 +133,7 @@ def test_a_dependence_is_penalised_and_not_rewarded() -> None:
         float(
             total(
                 FactorObjective(gamma=gamma).terms(
-                    model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator()
+                    Step(model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator())
                 )
             ).detach()
         )
@@ -141,7 +145,7 @@ def test_a_dependence_is_penalised_and_not_rewarded() -> None:
 def test_the_discriminators_loss_does_not_see_the_encoder() -> None:
     model, objective = linear_model(5, 3, 1.0), FactorObjective(width=8)
     companion = objective.companion(model, DATA, torch.Generator().manual_seed(1))
-    terms = objective.terms(model, Batch(X, 0), torch.Generator().manual_seed(0), companion)
+    terms = objective.terms(Step(model, Batch(X, 0), torch.Generator().manual_seed(0), companion))
     parameters = [*model.parameters(), *companion.parameters()]
     found = torch.autograd.grad(total(terms, "companion"), parameters, allow_unused=True)
     n = len(list(model.parameters()))
@@ -152,7 +156,9 @@ def test_the_discriminators_loss_does_not_see_the_encoder() -> None:
 def test_the_total_correlation_trains_the_encoder_through_the_draw() -> None:
     """At the optimal logits the slope by z is that of log q(z) − Σ log q(z_j), by hand for a pair of latents."""
     model, batch = correlated_batch(3)
-    terms = FactorObjective().terms(model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator())
+    terms = FactorObjective().terms(
+        Step(model, batch, torch.Generator().manual_seed(0), OptimalDiscriminator())
+    )
     bias = model.encoder.head.mean.bias
     a, b = model.encode(batch.x).sample(torch.Generator().manual_seed(0)).detach().T
     rho = CORRELATION
@@ -215,7 +221,7 @@ def test_training_learns_the_total_correlation_that_it_weighs() -> None:
     noise = torch.Generator().manual_seed(0)
     found = []
     for _ in range(300):
-        terms = objective.terms(model, batch, noise, companion)
+        terms = objective.terms(Step(model, batch, noise, companion))
         optimiser.zero_grad()
         total(terms, "companion").backward()
         optimiser.step()

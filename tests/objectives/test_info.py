@@ -14,7 +14,7 @@ from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import AbstractObjective, Batch, Terms, total
+from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.info import InfoObjective
 from polariscope.objectives.support.kernels import Kernel
@@ -31,7 +31,7 @@ def model() -> Model:
 
 def terms_of(objective: AbstractObjective, model: Model) -> Terms:
     x = torch.from_numpy(TinyDataset((5,), 8).values(range(8))).double()
-    return objective.terms(model, Batch(x, step=0), torch.Generator().manual_seed(0))
+    return objective.terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(0)))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.conditional import ConditionalPrior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.ivae import IvaeObjective
 from polariscope.objectives.vae import VaeObjective
 from polariscope.training.plan import plan
@@ -55,7 +55,7 @@ def batch(n: int = 8) -> Batch:
 @pytest.mark.parametrize("mean", ["fixed", "learned"])
 def test_the_rate_is_the_kl_of_two_normals_that_both_see_u(mean):
     made, given = model(ConditionalPrior(mean=mean)), batch()
-    terms = IvaeObjective().terms(made, given, torch.Generator().manual_seed(0))
+    terms = IvaeObjective().terms(Step(made, given, torch.Generator().manual_seed(0)))
     q = made.encode(given.x, given.auxiliary)
     log_prior = made.prior.log_variance(given.auxiliary)
     centre = made.prior.mean(given.auxiliary) if mean == "learned" else torch.zeros_like(log_prior)
@@ -68,7 +68,7 @@ def test_the_rate_is_the_kl_of_two_normals_that_both_see_u(mean):
     torch.testing.assert_close(terms["rate"].value, expected)
     assert list(terms) == ["reconstruction", "rate"]
     other = Batch(given.x, step=0, auxiliary=1 - given.auxiliary)
-    moved = IvaeObjective().terms(made, other, torch.Generator().manual_seed(0))
+    moved = IvaeObjective().terms(Step(made, other, torch.Generator().manual_seed(0)))
     assert all(not torch.allclose(terms[name].value, moved[name].value) for name in terms)
 
 
@@ -84,8 +84,8 @@ def test_a_prior_that_is_the_same_for_every_u_makes_it_the_vae():
         plain.encoder.trunk.layers[1][0].bias.copy_(first.bias)
         plain.encoder.head.load_state_dict(conditional.encoder.head.state_dict())
         plain.decoder.load_state_dict(conditional.decoder.state_dict())
-    ours = IvaeObjective().terms(conditional, given, torch.Generator().manual_seed(3))
-    theirs = VaeObjective().terms(plain, Batch(given.x, step=0), torch.Generator().manual_seed(3))
+    ours = IvaeObjective().terms(Step(conditional, given, torch.Generator().manual_seed(3)))
+    theirs = VaeObjective().terms(Step(plain, Batch(given.x, step=0), torch.Generator().manual_seed(3)))
     for name in ours:
         torch.testing.assert_close(ours[name].value, theirs[name].value)
 
@@ -106,7 +106,7 @@ def test_the_best_prior_has_the_conditional_moments_of_the_posterior(mean):
             if part is not None:
                 part[-1].weight.zero_()
                 part[-1].bias.copy_(value)
-    terms = IvaeObjective().terms(made, given, torch.Generator().manual_seed(0))
+    terms = IvaeObjective().terms(Step(made, given, torch.Generator().manual_seed(0)))
     gradients = torch.autograd.grad(terms["rate"].per_batch, list(made.prior.parameters()), allow_unused=True)
     assert all(g is None or g.abs().max() < 1e-12 for g in gradients)
     # and the rate there is ½ E log(Σ†/σ²), since E[σ² + (μ − μ†)²] = Σ†
@@ -116,7 +116,7 @@ def test_the_best_prior_has_the_conditional_moments_of_the_posterior(mean):
 
 def test_the_gradient_trains_encoder_decoder_and_prior():
     made = model()
-    total(IvaeObjective().terms(made, batch(), torch.Generator().manual_seed(0))).backward()
+    total(IvaeObjective().terms(Step(made, batch(), torch.Generator().manual_seed(0)))).backward()
     for part in (made.encoder, made.decoder, made.prior):
         assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in part.parameters())
         assert any((p.grad != 0).any() for p in part.parameters())

@@ -170,13 +170,13 @@ def test_equal_eigenvalues_leave_the_rotation_free() -> None:
 def test_the_exact_expectation_agrees_with_an_average_over_random_noise() -> None:
     # The one test that would notice if the prepared noise were not what the objective draws.
     from oracles import STANDARD_ERRORS
-    from polariscope.objectives import Batch
+    from polariscope.objectives import Batch, Step
 
     model = linear_model(5, 3, gamma=0.5, seed=2)
     model.encoder.head.log_variance.weight.data.zero_()
     exact = float(expected_loss(BetaObjective(beta=2.0), model, COVARIANCE).detach())
     root = DIRECTIONS * np.sqrt(EIGENVALUES)
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(20_000, 5)) @ root.T)
-    terms = BetaObjective(beta=2.0).terms(model, Batch(x, step=0), torch.Generator().manual_seed(0))
+    terms = BetaObjective(beta=2.0).terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(0)))
     losses = (terms["reconstruction"].value + 2.0 * terms["rate"].value.sum(1)).detach().numpy()
     assert abs(losses.mean() - exact) < STANDARD_ERRORS * losses.std() / np.sqrt(len(losses))

@@ -13,7 +13,7 @@ from polariscope.models.nets.conv import ConvNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, total
+from polariscope.objectives import AbstractObjective, Batch, Step, Term, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.vae import VaeObjective
 
@@ -33,7 +33,7 @@ def x() -> torch.Tensor:
 
 
 def terms_of(objective: AbstractObjective, model: Model, x: torch.Tensor, seed: int = 0) -> Terms:
-    return objective.terms(model, Batch(x, step=0), torch.Generator().manual_seed(seed))
+    return objective.terms(Step(model, Batch(x, step=0), torch.Generator().manual_seed(seed)))
 
 
 def by_hand(model: Model, x: torch.Tensor, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,7 +19,7 @@ from polariscope.models.nets.linear import LinearNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.pcl import LaplaceScore, NetworkScore, PclObjective, cyclic_order
 from polariscope.training.plan import plan
 
@@ -54,7 +54,7 @@ def signs(stay: float, n: int) -> Batch:
 
 
 def contrast_of(score, batch: Batch, seed: int = 0) -> Tensor:
-    terms = PclObjective().terms(identity(), batch, torch.Generator().manual_seed(seed), score)
+    terms = PclObjective().terms(Step(identity(), batch, torch.Generator().manual_seed(seed), score))
     return terms["contrast"].value.detach()
 
 
@@ -103,7 +103,7 @@ def test_a_shuffled_partner_is_never_ones_own():
 
 def test_the_accuracy_is_watched_and_counts_both_kinds_of_pairs():
     terms = PclObjective().terms(
-        identity(), signs(1.0, 1000), torch.Generator().manual_seed(0), lambda h, p: (h * p)[:, 0]
+        Step(identity(), signs(1.0, 1000), torch.Generator().manual_seed(0), lambda h, p: (h * p)[:, 0])
     )
     assert list(terms) == ["contrast", "accuracy"]
     assert terms["accuracy"].weight == 0
@@ -157,7 +157,7 @@ def test_the_gradient_is_that_of_the_loss_and_trains_encoder_and_score(score):
     parameters = [*model.parameters(), *companion.parameters()]
 
     def loss() -> Tensor:
-        return total(objective.terms(model, batch, torch.Generator().manual_seed(0), companion))
+        return total(objective.terms(Step(model, batch, torch.Generator().manual_seed(0), companion)))
 
     # A step small enough to keep clear of the kinks of |·| and of the rectifiers.
     analytic, difference = directional_derivatives(loss, parameters, seed=0, step=1e-7)
@@ -186,7 +186,7 @@ def test_it_finds_the_source_that_persists_up_to_sign():
     for step in range(200):
         rows = torch.randperm(n, generator=generator)[:512]
         batch = Batch(x[rows], step=step, pair=pair[rows], shared=torch.ones(512, 1).double())
-        terms = objective.terms(model, batch, generator, companion)
+        terms = objective.terms(Step(model, batch, generator, companion))
         optimiser.zero_grad()
         total(terms).backward()
         optimiser.step()

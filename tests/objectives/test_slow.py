@@ -19,7 +19,7 @@ from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.slow import SlowObjective, laplace_cross_entropy
 from polariscope.training.plan import plan
@@ -99,7 +99,7 @@ def batch() -> Batch:
 
 
 def test_the_terms_are_those_of_the_equation(model, batch):
-    terms = SlowObjective().terms(model, batch, torch.Generator().manual_seed(0))
+    terms = SlowObjective().terms(Step(model, batch, torch.Generator().manual_seed(0)))
     now, before = model.encode(batch.x), model.encode(batch.pair)
     crossed = laplace_cross_entropy(now.mean - before.mean, now.log_variance, RATE)
     crossed = crossed + laplace_cross_entropy(before.mean - now.mean, before.log_variance, RATE)
@@ -117,10 +117,10 @@ def test_the_terms_are_those_of_the_equation(model, batch):
 def test_gamma_0_is_the_beta_vae_on_both_frames_with_half_of_beta(model, batch):
     noise = normal(16, 3, seed=3)
     with standard_normal_draws(noise):
-        slow = total(SlowObjective(beta=6.0, gamma=0.0).terms(model, batch, torch.Generator()))
+        slow = total(SlowObjective(beta=6.0, gamma=0.0).terms(Step(model, batch, torch.Generator())))
     both = Batch(torch.cat([batch.x, batch.pair]), step=0)
     with standard_normal_draws(noise):
-        beta = total(BetaObjective(beta=3.0).terms(model, both, torch.Generator()))
+        beta = total(BetaObjective(beta=3.0).terms(Step(model, both, torch.Generator())))
     # a pair has two frames, and the β-VAE averages over frames
     torch.testing.assert_close(slow, 2 * beta)
 
@@ -131,7 +131,7 @@ def test_swapping_the_frames_changes_nothing(model, batch):
     losses = []
     for frames, draws in ((batch, noise), (swapped, noise.roll(8, 0))):
         with standard_normal_draws(draws):
-            losses.append(SlowObjective().terms(model, frames, torch.Generator()))
+            losses.append(SlowObjective().terms(Step(model, frames, torch.Generator())))
     for name in losses[0]:
         torch.testing.assert_close(losses[0][name].value, losses[1][name].value)
 
@@ -139,14 +139,15 @@ def test_swapping_the_frames_changes_nothing(model, batch):
 def test_the_transition_term_grows_with_the_distance_between_frames(model, batch):
     still = dataclasses.replace(batch, pair=batch.x)
     near, far = (
-        SlowObjective().terms(model, frames, torch.Generator().manual_seed(0)) for frames in (still, batch)
+        SlowObjective().terms(Step(model, frames, torch.Generator().manual_seed(0)))
+        for frames in (still, batch)
     )
     assert (near["transition"].per_batch < far["transition"].per_batch).all()
 
 
 def test_the_gradient_is_that_of_the_loss(model, batch):
     def loss() -> torch.Tensor:
-        return total(SlowObjective().terms(model, batch, torch.Generator().manual_seed(0)))
+        return total(SlowObjective().terms(Step(model, batch, torch.Generator().manual_seed(0))))
 
     for seed in range(3):
         analytic, difference = directional_derivatives(loss, list(model.parameters()), seed)
@@ -183,4 +184,4 @@ def test_it_is_refused_where_there_are_no_pairs_or_no_entropy_per_latent(model):
     with pytest.raises(InputError, match="objective 'slow' has no use for the auxiliary variable"):
         plan(sprites, objective="slow", prior="conditional")
     with pytest.raises(InputError, match="compares pairs, and this batch has none"):
-        SlowObjective().terms(model, Batch(normal(8, 5, seed=1), step=0), torch.Generator())
+        SlowObjective().terms(Step(model, Batch(normal(8, 5, seed=1), step=0), torch.Generator()))

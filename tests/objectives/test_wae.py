@@ -20,7 +20,7 @@ from polariscope.models.posteriors import AbstractPosterior
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import AbstractObjective, Batch, Terms, total
+from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.objectives.ae import AeObjective
 from polariscope.objectives.support.kernels import mmd
 from polariscope.objectives.wae import WaeObjective
@@ -37,7 +37,7 @@ def observations() -> torch.Tensor:
 
 
 def terms_of(objective: AbstractObjective, model: Model, seed: int = 0) -> Terms:
-    return objective.terms(model, Batch(observations(), step=0), torch.Generator().manual_seed(seed))
+    return objective.terms(Step(model, Batch(observations(), step=0), torch.Generator().manual_seed(seed)))
 
 
 def test_without_the_discrepancy_it_is_the_autoencoder() -> None:

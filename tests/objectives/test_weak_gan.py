@@ -21,7 +21,7 @@ from polariscope.models.nets.linear import LinearNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.weak_gan import PairDiscriminator, WeakGanObjective, shared_draws
 from polariscope.training.loop import step_gradients
 from polariscope.training.plan import plan
@@ -68,7 +68,9 @@ def test_pairs_share_the_latents_of_their_factors_and_no_others():
 def test_the_terms_are_logistic_losses_and_a_log_density():
     made, given = model(), batch()
     companion = judge(made)
-    terms = WeakGanObjective(inversion=0.5).terms(made, given, torch.Generator().manual_seed(0), companion)
+    terms = WeakGanObjective(inversion=0.5).terms(
+        Step(made, given, torch.Generator().manual_seed(0), companion)
+    )
     z, partner = shared_draws(made, given.shared, torch.Generator().manual_seed(0))
     fakes = [made.decode(code).mean for code in (z, partner)]
     true = torch.sigmoid(companion(given.x, given.pair, given.shared))
@@ -89,7 +91,7 @@ def test_a_discriminator_that_cannot_tell_costs_log_2_each_way():
     def undecided(x: Tensor, partner: Tensor, shared: Tensor) -> Tensor:
         return torch.zeros(len(x), dtype=x.dtype)
 
-    terms = WeakGanObjective().terms(model(), batch(), torch.Generator(), undecided)
+    terms = WeakGanObjective().terms(Step(model(), batch(), torch.Generator(), undecided))
     assert float(terms["generation"].per_batch) == pytest.approx(math.log(2))
     assert float(terms["discriminator"].per_batch) == pytest.approx(2 * math.log(2))
 
@@ -105,7 +107,7 @@ def gradients_of(value: Tensor, parameters: list[Tensor]) -> bool:
 def test_each_term_trains_its_own_network_and_no_other():
     made, given = model(), batch()
     companion = judge(made)
-    terms = WeakGanObjective().terms(made, given, torch.Generator().manual_seed(0), companion)
+    terms = WeakGanObjective().terms(Step(made, given, torch.Generator().manual_seed(0), companion))
     parts = {"encoder": made.encoder, "decoder": made.decoder, "discriminator": companion}
     reached = {
         name: {
@@ -124,13 +126,13 @@ def test_the_gradient_is_that_of_the_loss():
     companion = judge(made)
 
     def loss() -> Tensor:
-        return total(WeakGanObjective().terms(made, given, torch.Generator().manual_seed(0), companion))
+        return total(WeakGanObjective().terms(Step(made, given, torch.Generator().manual_seed(0), companion)))
 
     # along the decoder only: the encoder sees a detached copy of what it makes
     objective = WeakGanObjective(inversion=0.0)
 
     def generation() -> Tensor:
-        return total(objective.terms(made, given, torch.Generator().manual_seed(0), companion))
+        return total(objective.terms(Step(made, given, torch.Generator().manual_seed(0), companion)))
 
     for function, part in ((generation, made.decoder), (loss, made.encoder)):
         analytic, difference = directional_derivatives(function, list(part.parameters()), seed=0, step=1e-7)
@@ -173,7 +175,7 @@ def test_a_linear_generator_moves_to_the_moments_of_the_data_with_a_latent_for_e
         first, second = (torch.randn(64, 2, generator=draw, dtype=torch.float64) for _ in range(2))
         kept = torch.nn.functional.one_hot(torch.randint(2, (64,), generator=draw), 2).double()
         x, pair = (centre + scale * factors for factors in (first, torch.where(kept > 0, first, second)))
-        terms = objective.terms(made, Batch(x, step=step, pair=pair, shared=kept), draw, companion)
+        terms = objective.terms(Step(made, Batch(x, step=step, pair=pair, shared=kept), draw, companion))
         step_gradients(terms, trained)
         for optimiser in optimisers.values():
             optimiser.step()

@@ -186,6 +186,7 @@ def test_epochs_become_steps_over_the_training_split():
     assert job.settings.steps == 2 * (900 // 30)
 
 
+@pytest.mark.usefixtures("unannotated")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -228,10 +229,10 @@ def gaussian_data_default(n_samples: int) -> AbstractDataset:
 
 def test_the_term_that_blew_up_is_named_even_when_a_rare_draw_did_it():
     class RareObjective(VaeObjective):
-        def terms(self, model, batch, generator, companion=None):
-            draw = torch.rand((), generator=generator)
+        def terms(self, step):
+            draw = torch.rand((), generator=step.generator)
             return {
-                **super().terms(model, batch, generator),
+                **super().terms(step),
                 "rare": Term(torch.where(draw > 0.8, torch.inf, 0.0)),
             }
 

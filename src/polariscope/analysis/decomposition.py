@@ -65,7 +65,7 @@ class Decomposition:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Decomposition:
+    def from_dict(cls, stored: Mapping[str, object]) -> Decomposition:
         """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
         return from_plain(cls, stored, "diagnose the model again")
 

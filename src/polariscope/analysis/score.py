@@ -59,7 +59,7 @@ class Scores:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Any) -> Scores:
+    def from_dict(cls, stored: object) -> Scores:
         """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
         if isinstance(stored, Mapping):
             stored = {"version": "", **stored}  # before it was kept, it was another one
@@ -128,13 +128,13 @@ def _in_words(value: Any) -> str:
 
 
 def score(
-    representation: Any,
+    representation: object,
     metrics: str | Sequence[str] = "all",
     seed: int = 0,
     *,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
     source: str = "mean",
-    factors: Any = None,
+    factors: object = None,
     factor_names: Sequence[str] = (),
     factor_kinds: Sequence[FactorKind] | None = None,
     progress: Progress | None = None,
@@ -202,7 +202,7 @@ def score(
 
 
 def options_of_words(
-    metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None
+    metrics: str | Sequence[str], options: Mapping[str, Mapping[str, object]] | None
 ) -> dict[str, dict[str, Any]]:
     """The options of the metrics asked for that are not the defaults, each checked; variants are in the words.
 

@@ -41,7 +41,7 @@ CLASSES = {"size": "SizeCommand", "train": "TrainCommand"}
 class Commands(TyperGroup):
     """Commands in the order a newcomer needs them. Ctrl-C passes through, whatever typer makes of it."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         order = list(COMMANDS)  # typer puts groups of commands last
         return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 

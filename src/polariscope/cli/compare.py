@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polariscope.cli.app import Step, say_kept
+from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def compare(
             metavar="NAME.OPTION=VALUE",
         ),
     ] = None,
+    config: Config = None,
     samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
     seed: Annotated[
         int, typer.Option(help="Seed of the observations and of the noise of the sampled layers.")
@@ -51,7 +53,6 @@ def compare(
 
     from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.cli.families import open_family
-    from polariscope.cli.flags import read_settings
     from polariscope.layers.printing import has_matching, matching_as_text, thinned
     from polariscope.runs.run import Run
 
@@ -67,7 +68,7 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
-    options = read_settings(open_family("similarity"), settings or ())
+    options = settings_of("compare", open_family("similarity"), settings or (), config, {measure})
     for name in options:
         if name != measure:
             raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,7 +32,7 @@ def dataset_group(source: str) -> Group:
     raise AssertionError("an unknown dataset is refused")
 
 
-def open_source(source: str, options: dict[str, Any]) -> AbstractDataset:
+def open_source(source: str, options: dict[str, object]) -> AbstractDataset:
     """The dataset that a source names, with options as the command line has them."""
     from polariscope.data.sources import parse_source
 

@@ -33,7 +33,8 @@ IN_PYTHON = {
     "after a colon, dci:lasso, and other options as --set dci.n_trees=50.",
     "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes '
     "options as --set cka-rbf.bandwidth=0.4.",
-    "dimension": 'In Python: polariscope.dimension["mle"](x, k=20).',
+    "dimension": 'In Python: polariscope.dimension["mle"](x, k=20). polariscope size --method id --dimension mle takes '
+    "options as --set mle.k=20.",
 }
 """Families whose options are arguments of functions, not flags."""
 

@@ -247,7 +247,7 @@ class FlagCommand(TyperCommand):
 
 
 def share_out(
-    given: Mapping[str, Any], chosen: Iterable[Group], every: Iterable[Group], own: Iterable[str] = ()
+    given: Mapping[str, object], chosen: Iterable[Group], every: Iterable[Group], own: Iterable[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Give each flag to the chosen part that has the option; refuse the rest with the nearest that exists.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
+from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def score(
             metavar="NAME.OPTION=VALUE",
         ),
     ] = None,
+    config: Config = None,
     samples: Annotated[
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
     ] = None,
@@ -54,13 +56,12 @@ def score(
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.families import open_family
-    from polariscope.cli.flags import read_settings
     from polariscope.core import files
 
     if json is not None and json.is_dir():
         raise InputError("json", "be a file", got=f"the folder {json}")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
-    options = read_settings(open_family("metrics"), settings or ())
+    options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
     run = open_target(target, samples, step)
     scores = measure(run or target, metrics, options, samples, source, names, seed, step)
     print_scores(scores)
@@ -74,10 +75,17 @@ def score(
         say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
 
 
+def metrics_in(words: str) -> set[str]:
+    """The metrics that words name, without their variants."""
+    from polariscope.analysis.score import words_of
+
+    return {word.partition(":")[0] for word in words_of(words)}
+
+
 def measure(
     target: Path | Run,
     metrics: str,
-    options: dict[str, dict[str, Any]],
+    options: dict[str, dict[str, object]],
     samples: int | None,
     source: str,
     continuous: list[str],

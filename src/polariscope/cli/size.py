@@ -6,25 +6,29 @@ import shlex
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polariscope.cli import INTERRUPTED
+from polariscope.cli.config import Config, settings_of
 from polariscope.cli.data import SOURCE_HELP
-from polariscope.cli.flags import KEY, Group
-from polariscope.cli.train import TrainCommand, take_flags
+from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of
+from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
 
-OURS = ("steps", "epochs", "learning_rate", "schedule", "seed", "log_every", "probe_samples")
-"""Options of the training that mean something of their own here, or are the search's to choose."""
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+OURS = ("schedule", "seed", "log_every", "probe_samples")
+"""Options of the training that are the search's to choose, beside those that the search has itself."""
 TARGETS = ("latents", "beta")
 MOST_LINES = 12
 UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
 
 
 class SizeCommand(TrainCommand):
-    """Takes the options of the models that are trained on the way, as ``train`` does."""
+    """Takes the options of the search, of its methods, and of the models that are trained on the way."""
 
     common = {
         "": (
@@ -56,13 +60,26 @@ class SizeCommand(TrainCommand):
     """The twenty that people use."""
 
     def groups(self) -> list[Group]:
-        training, *rest = super().groups()
-        options = {name: option for name, option in training.options.items() if name not in OURS}
-        return [Group(training.part, training.name, options), *rest]
+        """The search's options first, then those of its methods, then as ``train`` has them."""
+        from polariscope.core.options import options_of
+        from polariscope.sizing import Goal, family
+        from polariscope.sizing.support.checks import BOUNDS
+
+        search = Group("search", "", {name: options_of(Goal)[name] for name in BOUNDS})
+        theirs = super().groups()
+        training = training_of(theirs)
+        options = {
+            name: option
+            for name, option in training.options.items()
+            if name not in OURS and name not in BOUNDS
+        }
+        rest = [group for group in theirs if group is not training]
+        return [search, *groups_of("method", family), Group(training.part, training.name, options), *rest]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
-        """What the command has a flag for itself carries the part in front."""
+        """What the command or the search has a flag for itself carries the part in front."""
         own = {flag for parameter in self.params for flag in parameter.opts}
+        own |= set() if group.part == "search" else self.groups()[0].flags.keys()
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
         return {longer[flag] if flag in own else flag: name for flag, name in group.flags.items()}
 
@@ -77,25 +94,8 @@ def size(
     compare: Annotated[
         bool, typer.Option("--compare", help="Ask several methods, and say where they disagree.")
     ] = False,
-    threshold: Annotated[
-        float, typer.Option(help="Largest Σ E[σ²] at which no latent counts as surplus.")
-    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the first models.")] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds; the answer is their median.")] = 1,
-    n_init: Annotated[int | None, typer.Option(help="First guess of the number of latents.")] = None,
-    cap: Annotated[int, typer.Option(help="Largest number of latents to try.")] = 512,
-    steps: Annotated[
-        int | None,
-        typer.Option(help="Gradient steps of each model; for fondue, at most. [2000; fondue 3000]"),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Passes over the data, for the published searches. [until the answer stays]"),
-    ] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(help="Step size of the optimiser. [0.001; fondue on images 0.0002; published 0.0001]"),
-    ] = None,
     target: Annotated[str, typer.Option(help="What to find: latents, or the largest beta.")] = "latents",
     n_latents: Annotated[
         int | None, typer.Option("--latents", help="Number of latents, with --target beta.")
@@ -110,6 +110,16 @@ def size(
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="An option of the estimator that --dimension names, as mle.k=10; may be repeated. "
+            "See 'polariscope list dimension NAME'.",
+            metavar="NAME.OPTION=VALUE",
+        ),
+    ] = None,
+    config: Config = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the answer.")] = False,
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
@@ -132,12 +142,13 @@ def size(
     every = context.command.groups()  # type: ignore[attr-defined]
     own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
     try:
-        data, options = take_flags(source, concepts, context.meta[KEY], every, own)
+        search, rest = take_search_flags(context.meta[KEY], every, methods, compare)
+        search |= estimator_with_options(search.get("dimension"), settings or [], config)
+        data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags])
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
-        goal: dict[str, Any] = {"threshold": threshold, "target": target, "n_latents": n_latents, "cap": cap}
-        goal |= {"seed": seed, "seeds": seeds, "n_init": n_init, "steps": steps, "epochs": epochs}
-        goal |= {"learning_rate": learning_rate, "out": out, "device": device, **recipe}
-        again = as_words(source, {"net": net, "likelihood": likelihood}, context.meta[KEY])
+        goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
+        goal |= {"out": out, "device": device, **search, **recipe}
+        again = as_words(source, {"net": net, "likelihood": likelihood}, rest)
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
     except KeyboardInterrupt:
         if out is not None:
@@ -167,8 +178,66 @@ def check_methods(method: str | None, compare: bool, target: str) -> list[str] |
     return names
 
 
+def take_search_flags(
+    given: dict[str, object], every: list[Group], methods: list[str] | None, compare: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flags of the search and of the methods that are asked, checked; and the flags that are left."""
+    from polariscope.core.options import check_options
+    from polariscope.sizing import Goal, family
+    from polariscope.sizing.support.compare import COMPARED
+
+    asked = methods or (COMPARED if compare else ("fondue",))
+    search: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for flag, value in given.items():
+        for group in every:
+            is_asked = group.part == "search" or (group.part == "method" and group.name in asked)
+            known = {**group.flags, **group.flags_with_part}
+            if is_asked and flag in known:
+                if value is NO_VALUE:
+                    raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
+                owner = f"sizing method {group.name!r}" if group.name else "the search"
+                concept = family[group.name] if group.name else Goal
+                search |= check_options(owner, concept, {known[flag]: value})
+                break
+        else:
+            rest[flag] = value
+    return search, rest
+
+
+def estimator_with_options(
+    estimator: str | None, words: list[str], config: Path | None
+) -> dict[str, dict[str, Any]]:
+    """The estimator of the dimension with its options from the file and the line; nothing where it has none."""
+    from polariscope.cli.families import open_family
+
+    settings = settings_of("dimension", open_family("dimension"), words, config, {estimator or ""})
+    for name in settings:
+        if name != estimator:
+            raise InputError(
+                problem=(
+                    Argument("set", f"{name}.…"),
+                    f" is for the estimator {name} of ",
+                    Argument("method", "id"),
+                    ", and ",
+                    Argument("dimension"),
+                    f" is {estimator}" if estimator else " is not given",
+                ),
+                remedy=("use ", Argument("dimension", name)),
+            )
+    if estimator is None or estimator not in settings:
+        return {}
+    return {"dimension": {"name": estimator, **settings[estimator]}}
+
+
 def size_and_tell(
-    data: Any, again: str, methods: list[str] | None, goal: dict[str, Any], *, compare: bool, quiet: bool
+    data: AbstractDataset,
+    again: str,
+    methods: list[str] | None,
+    goal: dict[str, Any],
+    *,
+    compare: bool,
+    quiet: bool,
 ) -> None:
     """Find the answer with live progress, print it, and write the page where there is a folder."""
     from polariscope.cli.console import quoted, say, say_next
@@ -200,14 +269,14 @@ def size_and_tell(
         asked = f"--size {quoted(out)}" if is_kept else f"--latents {answer.n_latents}"
         asked += f" --objective {goal['objective']}"
         asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
-        rate = goal["learning_rate"] or (
+        rate = goal.get("learning_rate") or (
             Goal(images=len(data.shape) == 3).careful_rate() if answer.method == "fondue" else None
         )
         asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 
 
-def as_words(source: str, concepts: dict[str, str], flags: dict[str, Any]) -> str:
+def as_words(source: str, concepts: dict[str, str], flags: dict[str, object]) -> str:
     """The data and the options of the models as they were typed, for the command that comes next.
 
     >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32", "--exact": False})

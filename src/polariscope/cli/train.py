@@ -44,7 +44,7 @@ class TrainCommand(FlagCommand):
 
     def shown_flags(self, group: Group) -> dict[str, str]:
         """What the data share with the training, their seed, carries the part in front."""
-        training = self.groups()[0].flags
+        training = training_of(self.groups()).flags
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
         taken = training if group.part == "data" else {}
         return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
@@ -162,8 +162,13 @@ def latents_of(folder: Path) -> int:
     return found.n_latents
 
 
+def training_of(groups: list[Group]) -> Group:
+    """The options of the training among those of all parts."""
+    return next(group for group in groups if group.part == "training")
+
+
 def take_flags(
-    source: str, concepts: dict[str, str], given: dict[str, Any], every: list[Group], own: list[str]
+    source: str, concepts: dict[str, str], given: dict[str, object], every: list[Group], own: list[str]
 ) -> tuple[AbstractDataset, dict[str, Any]]:
     """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
     from polariscope.training.plan import FAMILIES, choose, label
@@ -171,7 +176,7 @@ def take_flags(
     for part, name in concepts.items():
         if name != "auto":
             FAMILIES[part][name]  # an unknown name is refused before any file is opened
-    training, its_data = every[0], dataset_group(source)
+    training, its_data = training_of(every), dataset_group(source)
     of_data = {
         flag: value
         for flag, value in given.items()
@@ -206,7 +211,7 @@ class News:
         self.line: Any = None
         self.begun = False
 
-    def __call__(self, step: int, line: dict[str, Any] | None) -> None:
+    def __call__(self, step: int, line: dict[str, object] | None) -> None:
         from polariscope.cli.console import say
         from polariscope.training.listeners import ProgressLine
 

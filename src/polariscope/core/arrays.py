@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Shaped
 
 from polariscope.core.errors import InputError
 
 
-def real_numbers(value: Any, name: str) -> Shaped[np.ndarray, "*_"]:
+def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
     """The array that ``value`` is or holds, of real numbers or truth values; ``name`` is what the caller named it.
 
     >>> real_numbers([[1, 2], [3, 4]], "codes").shape
@@ -31,7 +29,7 @@ def real_numbers(value: Any, name: str) -> Shaped[np.ndarray, "*_"]:
     return array
 
 
-def refuse_masked(value: Any, name: str) -> None:
+def refuse_masked(value: object, name: str) -> None:
     """Refuse a masked array, or a list of them: as an ordinary array it would bring back what its owner masked."""
     parts = value if isinstance(value, (list, tuple)) else (value,)
     masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]

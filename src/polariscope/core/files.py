@@ -203,7 +203,7 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write readable JSON atomically; NaN and infinity are refused, since they are not JSON."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -216,7 +216,7 @@ def read_json(path: Path) -> Any:
         raise PolariscopeError(f"{path} is damaged: it is not JSON ({error}).") from None
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256 of a JSON value, whatever the order of its keys.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
@@ -265,7 +265,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
     """Write a safetensors file atomically, with a hash of the tensors and of ``metadata`` (a JSON value)."""
     from safetensors.torch import save
 

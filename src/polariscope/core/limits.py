@@ -207,6 +207,8 @@ def describe(annotation: Any) -> str:
     >>> from annotated_types import Ge, Gt, Le
     >>> describe(Annotated[int, Ge(2)]), describe(Annotated[float, Gt(0), Le(1)])
     ('an integer, at least 2', 'a number, above 0 and at most 1')
+    >>> describe(Annotated[int, Ge(2)] | None)
+    'an integer, at least 2, or none'
 
     :param annotation: The type, as an option is annotated with it.
     """
@@ -227,6 +229,9 @@ def describe(annotation: Any) -> str:
         return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
     if origin is not None and "Literal" in str(origin):
         return "one of " + ", ".join(str(argument) for argument in arguments)
+    if origin is Mapping:
+        return "a table of options"
     if arguments:
-        return " or ".join(dict.fromkeys(describe(argument) for argument in arguments))
+        parts = list(dict.fromkeys(describe(argument) for argument in arguments))
+        return (", or " if any("," in part for part in parts) else " or ").join(parts)
     return getattr(annotation, "__name__", str(annotation))

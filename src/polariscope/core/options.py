@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.core.limits import check_values, describe
+from polariscope.core.limits import check_value, check_values, describe
 from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
 
@@ -27,7 +27,7 @@ class Option:
 
     name: str
     annotation: Any
-    default: Any  # dataclasses.MISSING when it must be given
+    default: object  # dataclasses.MISSING when it must be given
     help: str
 
     @property
@@ -97,13 +97,14 @@ def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
     return {name: f"{text[:1].upper()}{text[1:]}".replace("``", "") for name, text in texts.items()}
 
 
-def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(owner: str, concept: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
     """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
 
     NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
     has no NaN. An option whose default is ∞ takes it.
 
-    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``.
+    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``. An annotation may hold a predicate
+    (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is the message.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -118,10 +119,15 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
     concept = getattr(concept, "own_options", concept)
     kinds = get_type_hints(concept)  # without limits, which are checked below
     for name, value in given.items():
+        if isinstance(value, bool):  # which would be taken for 0 or 1
+            check_value(name, value, options[name].annotation, owner)
         adapter = TypeAdapter(kinds.get(name, Any), config=ConfigDict(arbitrary_types_allowed=True))
         try:
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
-        except ValidationError:
+        except ValidationError as wrong:
+            for reason in wrong.errors():  # what a predicate of the annotation refused in words of its own
+                if isinstance(own := reason.get("ctx", {}).get("error"), InputError):
+                    raise own from None
             wanted = describe(options[name].annotation)
             raise InputError(
                 ("option ", Argument(name), f" of {owner}"), f"be {wanted}", got=f"{value!r}"
@@ -130,7 +136,7 @@ def check_options(owner: str, concept: Callable[..., Any], given: Mapping[str, A
     return checked
 
 
-def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def non_default(concept: Callable[..., object], options: Mapping[str, object]) -> dict[str, Any]:
     """The options that are not the defaults, in the order of the signature."""
     return {
         name: options[name]
@@ -139,7 +145,7 @@ def non_default(concept: Callable[..., Any], options: Mapping[str, Any]) -> dict
     }
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """The value of an option as it would be typed.
 
     >>> show(True), show((1, 0.5)), show(None), show(1e-3)
@@ -168,7 +174,7 @@ def _split(value: Any, annotation: Any) -> Any:
     return value
 
 
-def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None) -> Any:
+def build(family: Family, chosen: object, options: Mapping[str, object] | None = None) -> Any:
     """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
     given = dict(options or {})
     if isinstance(chosen, Mapping):
@@ -189,6 +195,6 @@ def build(family: Family, chosen: Any, options: Mapping[str, Any] | None = None)
     return chosen
 
 
-def describe_concept(family: Family, concept: Any) -> dict[str, Any]:
+def describe_concept(family: Family, concept: object) -> dict[str, Any]:
     """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
     return {"name": family.name_of(concept), **to_plain(concept)}

@@ -37,7 +37,7 @@ WORDS = {
 }
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """A record, or settings, as JSON has them.
 
     :param value: a dataclass, mapping, tuple, list, array or single value, in each other as one likes
@@ -62,14 +62,14 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(
-    kind: type[Record], value: Any, remedy: str = "make it again", *, with_others: bool = False
+    kind: type[Record], value: object, remedy: str = "make it again", *, with_others: bool = False
 ) -> Record:
     """The record of this class that :func:`to_plain` wrote; anything else is refused.
 
     Each field is read by its annotation: numbers (an integer stays one where the annotation allows both), text, truth
-    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``Any`` (as JSON has it) and arrays
-    under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be missing, since
-    older files do not have the newest fields.
+    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``object`` or ``Any`` (as JSON has
+    it) and arrays under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be
+    missing, since older files do not have the newest fields.
 
     :param kind: the dataclass
     :param value: what JSON gave
@@ -144,7 +144,7 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any:
+    if hint is Any or hint is object:
         return value
     if _is_array(hint):
         return _read_array(hint, value, where)

@@ -43,7 +43,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         self._traits: dict[str, dict[str, Any]] = {}
         self._read = False
 
-    def __call__(self, name: str, **traits: Any) -> Callable[[Concept], Concept]:
+    def __call__(self, name: str, **traits: object) -> Callable[[Concept], Concept]:
         if not re.fullmatch(NAME, name):
             raise InputError(f"a {self.noun}'s name", "be lower-case words joined by '-'", got=f"{name!r}")
         missing = [trait for trait in self.required_traits if trait not in traits]
@@ -124,7 +124,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         self[name]
         return dict(self._traits[name])
 
-    def name_of(self, concept: Any) -> str:
+    def name_of(self, concept: object) -> str:
         """The name under which a class, a function or an instance of a registered class is listed."""
         kind = concept if inspect.isclass(concept) or inspect.isfunction(concept) else type(concept)
         for name, member in self._members.items():  # a concept that exists was imported, so it is listed

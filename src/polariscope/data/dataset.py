@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
+from numpy.typing import ArrayLike
 
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
@@ -39,7 +40,7 @@ class AbstractDataset(abc.ABC):
     @abc.abstractmethod
     def __len__(self) -> int: ...
 
-    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
         """Images as bytes 0–255. Flat data have none.
 
         :param indices: numbers of the observations, from 0.
@@ -51,14 +52,14 @@ class AbstractDataset(abc.ABC):
             )
         return np.round(self.values(indices) * 255).astype(np.uint8)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample *shape"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample *shape"]:
         """What a network is fed: float32; images scaled to [0, 1], flat rows as they are.
 
         :param indices: numbers of the observations, from 0.
         """
         return self.images(indices).astype(np.float32) / np.float32(255)
 
-    def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Shaped[np.ndarray, "sample factor"]:
         """Ground-truth factors: integers, or floats when a factor is continuous.
 
         :param indices: numbers of the observations, from 0.
@@ -68,7 +69,7 @@ class AbstractDataset(abc.ABC):
             remedy="give it factors when you make it",
         )
 
-    def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
+    def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
         """Where observations with these factor values are.
 
         :param factors: factor values, (sample, factor).
@@ -77,14 +78,14 @@ class AbstractDataset(abc.ABC):
             problem=f"{self.name} is not a full grid of factors, so factors do not give an index"
         )
 
-    def ids(self, indices: Any) -> Shaped[np.ndarray, " sample"]:
+    def ids(self, indices: ArrayLike) -> Shaped[np.ndarray, " sample"]:
         """What identifies each of these observations: its number, or the name of its row or file.
 
         :param indices: numbers of the observations, from 0.
         """
         return self.check_indices(indices)
 
-    def check_indices(self, indices: Any) -> Int[np.ndarray, " sample"]:
+    def check_indices(self, indices: ArrayLike) -> Int[np.ndarray, " sample"]:
         """Indices as an integer array within range; anything else is refused.
 
         :param indices: numbers of observations.
@@ -133,11 +134,11 @@ class AbstractGridDataset(AbstractDataset):
     def __len__(self) -> int:
         return math.prod(self.factor_sizes)
 
-    def factors(self, indices: Any) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
         indices = self.check_indices(indices)
         return np.stack(np.unravel_index(indices, self.factor_sizes), axis=1).astype(np.int64)
 
-    def index_of(self, factors: Any) -> Int[np.ndarray, " sample"]:
+    def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
         array = np.atleast_2d(np.asarray(factors))
         if (
             array.ndim != 2

@@ -10,7 +10,7 @@ from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
 
-def load_dataset(name: str, **options: Any) -> AbstractDataset:
+def load_dataset(name: str, **options: object) -> AbstractDataset:
     """Make a dataset by name, with its options.
 
     :param name: a member of ``polariscope.datasets``: "sprites".
@@ -22,7 +22,7 @@ def load_dataset(name: str, **options: Any) -> AbstractDataset:
     return build(family, name, options)
 
 
-def parse_source(source: str, options: Mapping[str, Any] | None = None) -> AbstractDataset:
+def parse_source(source: str, options: Mapping[str, object] | None = None) -> AbstractDataset:
     """Make the dataset that a command line names: ``sprites``, ``arrays:FILE.npz`` or ``images:FOLDER``.
 
     What follows the first ``:`` is the ``path`` of a dataset that reads files.
@@ -89,7 +89,7 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     return data
 
 
-def as_dataset(data: Any) -> AbstractDataset:
+def as_dataset(data: object) -> AbstractDataset:
     """The dataset given, or an array of observations as one; a name is refused, since options may belong to it."""
     if isinstance(data, str):
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from polariscope.models.protocol import AbstractModel
 def log_evidence(
     model: AbstractModel,
     x: Float[Tensor, "sample *shape"],
-    n_draws: Any,
+    n_draws: object,
     seed: int,
     auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
 ) -> Float[Tensor, " sample"]:

@@ -120,24 +120,24 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_latents: Any = "fondue",
+        n_latents: object = "fondue",
         *,
-        objective: Any = "vae",
-        variables: Any = "active+mixed",
-        net: Any = "auto",
-        posterior: Any = "auto",
-        prior: Any = "auto",
-        likelihood: Any = "auto",
-        steps: Any = 2000,
-        learning_rate: Any = 3e-3,
-        batch_size: Any = 128,
-        standardise: Any = False,
-        threshold: Any = 1.0,
-        n_draws: Any = 128,
+        objective: object = "vae",
+        variables: object = "active+mixed",
+        net: object = "auto",
+        posterior: object = "auto",
+        prior: object = "auto",
+        likelihood: object = "auto",
+        steps: object = 2000,
+        learning_rate: object = 3e-3,
+        batch_size: object = 128,
+        standardise: object = False,
+        threshold: object = 1.0,
+        n_draws: object = 128,
         layout: Any = None,
-        random_state: Any = 0,
-        device: Any = "auto",
-        options: Any = None,
+        random_state: object = 0,
+        device: object = "auto",
+        options: object = None,
     ) -> None:
         self.n_latents = n_latents
         self.objective = objective
@@ -163,7 +163,7 @@ class VAE(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> VAE:
+    def fit(self, X: object, y: object = None) -> VAE:
         """Choose the number of latents, train, and name each latent's type; ``y`` is not used.
 
         :param X: a table or images, as the class describes.
@@ -219,7 +219,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.types_ = regime.types
         self.loss_curve_ = np.array([line["loss"] for line in history])
 
-    def transform(self, X: Any) -> Float[np.ndarray, "sample kept"]:
+    def transform(self, X: object) -> Float[np.ndarray, "sample kept"]:
         """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``.
 
         :param X: observations shaped like those of ``fit``.
@@ -254,7 +254,7 @@ class VAE(TransformerMixin, BaseEstimator):
         return self._decoded(model, torch.from_numpy(latents).to(model.device, model.dtype), None, Z.dtype)
 
     def sample(
-        self, n_samples: Any = 1, *, seed: int = 0, noise: bool = True
+        self, n_samples: object = 1, *, seed: int = 0, noise: bool = True
     ) -> Shaped[np.ndarray, "sample ..."]:
         """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False.
 
@@ -270,7 +270,7 @@ class VAE(TransformerMixin, BaseEstimator):
             z = self.model_.prior.given(None).sample(int(n_samples), generator)
         return self._decoded(self.model_, z, generator if noise else None, np.float64)
 
-    def score_samples(self, X: Any) -> Float[np.ndarray, " sample"]:
+    def score_samples(self, X: object) -> Float[np.ndarray, " sample"]:
         """log p(x) of each observation in nats, estimated with ``n_draws`` importance-weighted draws.
 
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
@@ -289,7 +289,7 @@ class VAE(TransformerMixin, BaseEstimator):
             ]
         return np.concatenate(parts) - self.units_.log_scale
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
 
         :param X: observations shaped like those of ``fit``.
@@ -297,7 +297,7 @@ class VAE(TransformerMixin, BaseEstimator):
         """
         return float(self.score_samples(X).mean())
 
-    def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " kept"]:
+    def get_feature_names_out(self, input_features: object = None) -> Shaped[np.ndarray, " kept"]:
         """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
 
         :param input_features: not used.
@@ -457,7 +457,7 @@ def _train(
     return model, history
 
 
-def kept_latents(regime: Regime, variables: Any) -> list[int]:
+def kept_latents(regime: Regime, variables: object) -> list[int]:
     """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
     if not isinstance(variables, str):
         raise InputError("variables", 'be "active+mixed", "active" or "all"', got=f"{variables!r}")

@@ -19,7 +19,7 @@ from polariscope.models.protocol import AbstractModel
 Output = Literal["mean", "logits"]
 
 
-def decode(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
+def decode(model: object, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
     """The decoder's mean at each code, float32."""
     codes = check_codes(model, codes)
     decoder = decoder_function(model)
@@ -33,7 +33,7 @@ def decode(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[np.nd
 
 
 def decoder_function(
-    model: Any, output: Output = "mean"
+    model: object, output: Output = "mean"
 ) -> Callable[[Float[Tensor, "sample latent"]], Float[Tensor, "sample *shape"]]:
     """From latents to the mean of p(x|z), or to the logits of a Bernoulli one.
 
@@ -96,7 +96,7 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
     return likelihood.logits
 
 
-def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
+def check_codes(model: object, codes: object) -> Float[np.ndarray, "sample latent"]:
     """Codes as a finite array with a column for each latent; anything else is refused."""
     refuse_masked(codes, "codes")
     array = np.asarray(codes)
@@ -120,7 +120,7 @@ def check_codes(model: Any, codes: Any) -> Float[np.ndarray, "sample latent"]:
     return array
 
 
-def place_codes(model: Any, codes: Float[np.ndarray, "sample latent"]) -> Float[Tensor, "sample latent"]:
+def place_codes(model: object, codes: Float[np.ndarray, "sample latent"]) -> Float[Tensor, "sample latent"]:
     """Codes on the decoder's device and in its type; as they are for a bare function."""
     z = torch.from_numpy(np.ascontiguousarray(codes))
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None

@@ -36,7 +36,7 @@ class Eigenfaces:
 
 def eigenfaces(
     model: Any,
-    data: Any,
+    data: object,
     *,
     n_faces: int = 5,
     n_samples: int | None = 300,

@@ -31,7 +31,7 @@ class Interpolation:
 
 
 def interpolate(
-    model: Any,
+    model: object,
     first: Float[np.ndarray, " latent"],
     second: Float[np.ndarray, " latent"],
     *,
@@ -47,7 +47,7 @@ def interpolate(
 
 
 def interpolate_observations(
-    model: Any, data: Any, first: int, second: int, *, n_steps: int = 10, path: Course = "linear"
+    model: Any, data: object, first: int, second: int, *, n_steps: int = 10, path: Course = "linear"
 ) -> Interpolation:
     """:func:`interpolate` between the posterior means of two observations of ``data``, by index."""
     dataset, _ = choose_observations(model, data, None, 0)

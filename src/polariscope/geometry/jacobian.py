@@ -19,7 +19,7 @@ MOST_VALUES = 2**22  # entries of Jacobians held at once; what hidden layers nee
 
 
 def decoder_jacobian(
-    model: Any, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
+    model: object, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
 ) -> Float[np.ndarray, "sample value latent"]:
     r"""Derivative of every output with respect to every latent, at each code.
 
@@ -42,7 +42,7 @@ def decoder_jacobian(
 
 
 def decoder_metric(
-    model: Any, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
+    model: object, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
 ) -> Float[np.ndarray, "sample latent latent"]:
     r"""Metric that the decoder pulls back to the latents, JᵀJ in float64, at each code, in bounded memory.
 
@@ -56,7 +56,7 @@ def decoder_metric(
 
 
 def jacobian_blocks(
-    model: Any, codes: Float[np.ndarray, "sample latent"], output: Output = "mean"
+    model: object, codes: Float[np.ndarray, "sample latent"], output: Output = "mean"
 ) -> Iterator[Float[np.ndarray, "sample value latent"]]:
     """The Jacobians of a few codes at a time."""
     codes = check_codes(model, codes)

@@ -64,7 +64,7 @@ class LossSplit:
 
 def split_reconstruction(
     model: Any,
-    data: Any,
+    data: object,
     *,
     n_samples: int | None = 1000,
     n_draws: int = 2,

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -164,7 +163,7 @@ def distance_to_orthogonality(
 
 
 def decoder_orthogonality(
-    model: Any,
+    model: object,
     codes: Float[np.ndarray, "sample latent"],
     *,
     types: Sequence[VariableType] | None = None,

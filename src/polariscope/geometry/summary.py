@@ -32,7 +32,7 @@ class Geometry:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Geometry:
+    def from_dict(cls, stored: Mapping[str, object]) -> Geometry:
         """What :meth:`to_dict` wrote."""
         return from_plain(cls, stored)
 

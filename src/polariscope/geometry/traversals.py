@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -106,7 +105,7 @@ def central_sample(
 
 
 def traverse_code(
-    model: Any,
+    model: object,
     code: Float[np.ndarray, " latent"],
     latents: Sequence[int],
     values: Float[np.ndarray, " step"],
@@ -125,7 +124,7 @@ def traverse_code(
 
 
 def traverse_observation(
-    model: Any,
+    model: object,
     observation: Shaped[np.ndarray, "*shape"],
     latents: Sequence[int],
     *,
@@ -157,7 +156,7 @@ def traverse_observation(
 
 
 def traverse_plane(
-    model: Any,
+    model: object,
     code: Float[np.ndarray, " latent"],
     latents: tuple[int, int],
     *,

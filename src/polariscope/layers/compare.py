@@ -29,13 +29,13 @@ def compare_layers(
     sources: list[Source],
     dataset: AbstractDataset | None,
     measure: str = "cka",
-    n_samples: Any = 5000,
+    n_samples: object = 5000,
     seed: int = 0,
     *,
     folder: str | Path | None = None,
     memory: float | int = 4.0,
     progress: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Comparison:
     """Similarity of every layer of every source with every other; see :func:`polariscope.compare`.
 

@@ -92,7 +92,7 @@ class Comparison:
     """Every layer of every model with every other; models in the order given, layers in network order."""
 
     measure: str
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     models: tuple[str, ...]
     groups: tuple[str, ...]
     """The group of each model, for averages."""
@@ -296,7 +296,7 @@ class Comparison:
         return to_plain(dataclasses.replace(self, parts=self.parts[:0]) if many else self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
+    def from_dict(cls, stored: Mapping[str, object]) -> Comparison:
         """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept. Anything else is refused."""
         return from_plain(cls, stored, "compare the models again")
 

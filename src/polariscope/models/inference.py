@@ -72,7 +72,7 @@ def chunks(n_rows: int, size: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: object) -> Iterator[None]:
     """Inside, a module and all in it are in evaluation mode, where the rows of a batch do not depend on each other.
 
     Afterwards each part is in the mode it was in.
@@ -88,7 +88,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def looking(model: Any) -> Iterator[None]:
+def looking(model: object) -> Iterator[None]:
     """Inside, a module is in evaluation mode and no gradients are kept."""
     with torch.inference_mode(), evaluating(model):
         yield
@@ -288,7 +288,7 @@ def auxiliary_values(
 
 
 def choose_observations(
-    model: Any, data: Any, n_samples: int | None, seed: int
+    model: object, data: object, n_samples: int | None, seed: int
 ) -> tuple[AbstractDataset, Int[np.ndarray, " sample"]]:
     """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
     if not isinstance(model, AbstractModel):

@@ -227,7 +227,7 @@ class Model(AbstractModel):
         """Hash of the architecture and the weights: equal digests, equal functions."""
         return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
 
-    def save(self, path: str | Path, step: int | None = None, **about: Any) -> None:
+    def save(self, path: str | Path, step: int | None = None, **about: object) -> None:
         """Write a safetensors file that :func:`read_model` reads; ``step`` is how long it was trained.
 
         :param about: further words for the file's header, values of JSON.

@@ -37,7 +37,7 @@ def discretise(
     return bins
 
 
-def entropy(counts: Any) -> Any:
+def entropy(counts: object) -> Any:
     r"""Plug-in entropy in nats of the counts, or of shares, along the last axis; what is 0 adds nothing.
 
     .. math:: H = \log n - \tfrac1n \sum_c n_c \log n_c, \qquad n = \sum_c n_c

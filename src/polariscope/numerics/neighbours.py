@@ -77,7 +77,7 @@ Samples: TypeAlias = Any
 """What estimators take: an array (sample, feature) of any real type, or a table made from one; checked inside."""
 
 
-def neighbours(x: Any, k: int = 20) -> NeighbourTable:
+def neighbours(x: object, k: int = 20) -> NeighbourTable:
     """The table of the ``k`` nearest neighbours of samples (sample, feature), exactly.
 
     Duplicates and features that never vary are left out, and counted. Hand it to estimators in place of x:

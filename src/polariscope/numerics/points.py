@@ -37,7 +37,7 @@ class Points:
         return self.n_features - self.values.shape[1]
 
 
-def points_of(x: Any) -> Points:
+def points_of(x: object) -> Points:
     """Check samples at the door; drop features that never vary and samples seen before.
 
     Scaling by a power of two rounds nothing. Differences of 1e-130 of the largest value are taken for 0: any two

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from polariscope.core.errors import InputError
 from polariscope.core.registry import open_family
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
@@ -77,6 +78,32 @@ class Batch:
     """Class of each discrete factor, where the objective needs labels."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """All that an objective may look at in one step: what is trained, on which batch, with which noise."""
+
+    model: Model
+    """The model, in training or in evaluation."""
+    batch: Batch
+    """Observations, and what else the objective needs."""
+    generator: torch.Generator
+    """Where every random choice of the step comes from."""
+    companion: Callable[..., Any] | None = None
+    """The network beside the model, where the objective brings one."""
+
+    def ask_companion(self, *inputs: Tensor) -> Any:
+        """The companion's output for ``inputs``; a step without a companion is refused.
+
+        :param inputs: what the companion's ``forward`` takes
+        """
+        if self.companion is None:
+            raise InputError(
+                problem="the objective trains a network beside the model, and this step has none",
+                remedy="make it with objective.companion(model, data, generator)",
+            )
+        return self.companion(*inputs)
+
+
 class AbstractObjective(abc.ABC):
     """A recipe for a loss; its dataclass fields are its options."""
 
@@ -121,15 +148,12 @@ class AbstractObjective(abc.ABC):
         return torch.optim.Adam(parameters, lr=1e-4, betas=(0.5, 0.9), fused=True)
 
     @abc.abstractmethod
-    def terms(self, model: Model, batch: Batch, generator: torch.Generator, companion: Any = None) -> Terms:
-        """Named terms of the loss for one batch; randomness comes from ``generator``.
+    def terms(self, step: Step) -> Terms:
+        """Named terms of the loss for one batch; randomness comes from ``step.generator``.
 
         Terms that train an adversary must see the model's outputs detached.
 
-        :param model: the model that is trained.
-        :param batch: observations, with what the objective needs beside them.
-        :param generator: where all randomness comes from.
-        :param companion: (default None) the network that :meth:`companion` made.
+        :param step: the model, the batch, the generator and the companion.
         """
 
 
@@ -150,20 +174,27 @@ class ForwardPass:
         return {"reconstruction": Term(self.reconstruction), "rate": Term(self.rate, weight=beta)}
 
 
-def run_forward(model: Model, batch: Batch, generator: torch.Generator) -> ForwardPass:
-    """Encode, draw once, decode and compare with the prior."""
+def run_forward(step: Step) -> ForwardPass:
+    """Encode, draw once, decode and compare with the prior.
+
+    :param step: the step whose batch goes through its model
+    """
+    model, batch = step.model, step.batch
     q = model.encode(batch.x, batch.auxiliary)
-    z = q.sample(generator)
+    z = q.sample(step.generator)
     rate = kl(q, model.prior.given(batch.auxiliary), z)
     return ForwardPass(q, z, -model.decode(z).log_density(batch.x), rate)
 
 
-def elbo_terms(model: Model, batch: Batch, generator: torch.Generator, beta: float = 1.0) -> Terms:
+def elbo_terms(step: Step, beta: float = 1.0) -> Terms:
     r"""The two terms of the evidence lower bound, with one draw z ~ q(z|x) per sample.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
+
+    :param step: the step whose batch goes through its model
+    :param beta: (default 1) weight β of the rate
     """
-    return run_forward(model, batch, generator).terms(beta)
+    return run_forward(step).terms(beta)
 
 
 objective = family = open_family(__name__, "objective")

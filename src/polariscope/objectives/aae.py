@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt
@@ -17,7 +17,7 @@ from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
 
 Game = Literal["non-saturating", "saturating"]
@@ -78,23 +78,18 @@ class AaeObjective(AbstractObjective):
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, lr=self.adversary_learning_rate, betas=(0.5, 0.9), fused=True)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         q = model.encode(batch.x, batch.auxiliary)
-        z = q.sample(generator)
+        z = q.sample(step.generator)
         prior = model.prior.given(batch.auxiliary)
         terms = {"reconstruction": Term(-model.decode(z).log_density(batch.x))}
         if model.blueprint.posterior.has_density:
             terms["rate"] = Term(kl(q, prior, z), weight=self.keep_rate)
-        logits = companion(z)[:, 0]
+        logits = step.ask_companion(z)[:, 0]
         terms["aggregate"] = Term(encoder_loss(logits, self.game), weight=self.lambda_adversary)
-        draws = prior.sample(len(z), generator).detach()
-        real, fake = companion(torch.cat([draws, z.detach()]))[:, 0].chunk(2)
+        draws = prior.sample(len(z), step.generator).detach()
+        real, fake = step.ask_companion(torch.cat([draws, z.detach()]))[:, 0].chunk(2)
         terms["discriminator"] = Term(discriminator_loss(real, fake), trains="companion")
         return terms
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import torch
-
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 
 
 @objective("ae")
@@ -26,12 +22,7 @@ class AeObjective(AbstractObjective):
     defaults = {"posterior": "deterministic"}
     needs_density = False
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         z = model.encode(batch.x, batch.auxiliary).mean
         return {"reconstruction": Term(-model.decode(z).log_density(batch.x))}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.limits import Advice
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 
 
 @objective("annealed")
@@ -46,17 +44,11 @@ class AnnealedObjective(AbstractObjective):
         """
         return self.capacity * min(1.0, step / self.ramp_steps) if self.ramp_steps else self.capacity
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         mean_rate = forward.rate.sum(1).mean()
         return {
             "reconstruction": Term(forward.reconstruction),
             "rate": Term(forward.rate.detach(), weight=0.0),
-            "capacity_gap": Term((mean_rate - self.capacity_at(batch.step)).abs(), weight=self.gamma),
+            "capacity_gap": Term((mean_rate - self.capacity_at(step.batch.step)).abs(), weight=self.gamma),
         }

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.limits import Advice
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 
 @objective("beta")
@@ -28,11 +26,5 @@ class BetaObjective(AbstractObjective):
     beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0
     """Weight β of the rate; 1 is the VAE, larger prunes more latents."""
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator, beta=self.beta)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step, beta=self.beta)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.limits import Advice
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -46,11 +45,5 @@ class BetaFullObjective(AbstractObjective):
                 remedy=("leave the posterior out, or use ", Argument("objective", "beta")),
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator, beta=self.beta)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step, beta=self.beta)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from annotated_types import Ge
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.limits import Advice
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import Estimator, aggregate_log_density
 from polariscope.objectives.support.options import refuse_single_samples
 
@@ -59,18 +59,13 @@ class BetaTcObjective(AbstractObjective):
                 ),
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        batch = step.batch
+        forward = run_forward(step)
         q = aggregate_log_density(forward.posterior, forward.z, batch.n_data, self.estimator)
         with torch.no_grad():
             information = forward.posterior.log_density(forward.z).sum(1) - q.joint
-            dimension_wise = q.marginals - model.prior.given(batch.auxiliary).log_density(forward.z)
+            dimension_wise = q.marginals - step.model.prior.given(batch.auxiliary).log_density(forward.z)
         return {
             **forward.terms(),
             "total_correlation": Term(q.total_correlation, weight=self.beta - 1),

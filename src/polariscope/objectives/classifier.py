@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from polariscope.data.dataset import AbstractGridDataset
 from polariscope.data.labels import discrete_factors
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.pairs import refuse_conditional_prior
 
 if TYPE_CHECKING:
@@ -83,20 +83,15 @@ class ClassifierObjective(AbstractObjective):
         made = ClassificationHeads(n_in, discrete_factors(data), generator)
         return made.to(model.device, model.dtype)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         labels = batch.labels
         if labels is None:
             raise InputError(
                 problem="objective 'classifier' needs the classes of the factors, and this batch has none"
             )
         seen = model.encode(batch.x).mean if self.heads == "mean" else model.encoder.trunk(batch.x)
-        logits = companion(seen)
+        logits = step.ask_companion(seen)
         losses = [
             functional.cross_entropy(scores, labels[:, k], reduction="none")
             for k, scores in enumerate(logits.values())

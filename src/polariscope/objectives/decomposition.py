@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge
@@ -14,10 +14,10 @@ from torch import Tensor
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.model import Blueprint, Model
+from polariscope.models.model import Blueprint
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.priors import AbstractPriorDistribution
-from polariscope.objectives import Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import pairwise_log_density
 from polariscope.objectives.support.kernels import AbstractMmdObjective
 
@@ -68,18 +68,12 @@ class DecompositionObjective(AbstractMmdObjective):
                 remedy=("use ", Argument("divergence", "mmd"), ", which compares draws, or another prior"),
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         if self.divergence == "mmd":
-            apart = self.discrepancy(model, batch, forward.z, generator)
+            apart = self.discrepancy(step, forward.z)
         else:
-            apart = inclusive_kl(forward.posterior, model.prior, generator).mean()
+            apart = inclusive_kl(forward.posterior, step.model.prior, step.generator).mean()
         return {**forward.terms(self.beta), "aggregate": Term(apart, weight=self.alpha)}
 
 

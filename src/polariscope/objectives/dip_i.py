@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.limits import Advice
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, objective, run_forward
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Step, Terms, objective, run_forward
 from polariscope.objectives.support.moments import covariance, identity_gap
 from polariscope.objectives.support.options import refuse_single_samples
 
@@ -49,14 +48,8 @@ class DipIObjective(AbstractObjective):
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "the covariance is taken over the batch")
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         means = covariance(forward.posterior.mean)
         assert self.lambda_d is not None
         return {**forward.terms(), **identity_gap(means, self.lambda_od, self.lambda_d)}

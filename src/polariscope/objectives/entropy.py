@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.limits import Advice
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 
 
 @objective("entropy")
@@ -34,13 +32,7 @@ class EntropyObjective(AbstractObjective):
     beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger makes encodings overlap more")] = 4.0
     """Strength β of the matching β-VAE; 1 is the VAE, larger makes encodings overlap more."""
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         size = Term(forward.posterior.log_determinant, weight=-(self.beta - 1) / 2)
         return {**forward.terms(), "log_determinant": size}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from annotated_types import Ge
@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from polariscope.core.limits import Advice
 from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.support.options import refuse_single_samples
 
@@ -57,20 +57,14 @@ class FactorObjective(AbstractObjective):
         made = Discriminator(model.n_latents, 2, self.width, self.depth, SLOPE, generator)
         return made.to(model.device, model.dtype)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        forward = run_forward(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        forward = run_forward(step)
         joint = forward.z.detach()
-        logits = companion(torch.cat([joint, permute_latents(joint, generator)]))
+        logits = step.ask_companion(torch.cat([joint, permute_latents(joint, step.generator)]))
         classes = torch.arange(2, device=joint.device).repeat_interleave(len(joint))
         return {
             **forward.terms(),
-            "total_correlation": Term(log_ratio(companion(forward.z)), weight=self.gamma),
+            "total_correlation": Term(log_ratio(step.ask_companion(forward.z)), weight=self.gamma),
             # Both classes have B samples, so the mean over 2B is half of each class's mean.
             "discriminator": Term(functional.cross_entropy(logits, classes), trains="companion"),
         }

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
-
-import torch
+from typing import Literal
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.models.model import Model
-from polariscope.objectives import Batch, Term, Terms, objective, run_forward
+from polariscope.objectives import Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.kernels import AbstractMmdObjective
 
 Form = Literal["original", "printed"]
@@ -111,14 +108,8 @@ class InfoObjective(AbstractMmdObjective):
         first, second = (self._number(name) for name in NUMBERS[self.form])
         return (1 - first, first + second - 1) if self.form == "original" else (1 + first, second)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
         rate, discrepancy = self.weights
-        forward = run_forward(model, batch, generator)
-        apart = self.discrepancy(model, batch, forward.z, generator)
+        forward = run_forward(step)
+        apart = self.discrepancy(step, forward.z)
         return {**forward.terms(rate), "aggregate": Term(apart, weight=discrepancy)}

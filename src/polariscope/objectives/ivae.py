@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import TYPE_CHECKING
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -46,11 +44,5 @@ class IvaeObjective(AbstractObjective):
                 ),
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step)

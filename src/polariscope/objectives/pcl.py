@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt
@@ -15,7 +15,7 @@ from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.options import refuse_single_samples
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
@@ -76,16 +76,11 @@ class PclObjective(AbstractObjective):
         )
         return made.to(model.device, model.dtype)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        h, partner = (model.encode(frame).mean for frame in (batch.x, pair_of(batch)))
-        true = companion(h, partner)
-        shuffled = companion(h, partner[cyclic_order(len(h), generator)])
+    def terms(self, step: Step) -> Terms:
+        batch = step.batch
+        h, partner = (step.model.encode(frame).mean for frame in (batch.x, pair_of(batch)))
+        true = step.ask_companion(h, partner)
+        shuffled = step.ask_companion(h, partner[cyclic_order(len(h), step.generator)])
         right = (true > 0).to(h.dtype) + (shuffled < 0).to(h.dtype)
         return {
             "contrast": Term(0.5 * (functional.softplus(-true) + functional.softplus(shuffled))),

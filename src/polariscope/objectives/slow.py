@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from annotated_types import Ge, Gt
@@ -14,8 +14,8 @@ from torch import Tensor
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition, TransitionKind
-from polariscope.models.model import Blueprint, Model
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective, run_forward
+from polariscope.models.model import Blueprint
+from polariscope.objectives import AbstractObjective, Batch, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
 if TYPE_CHECKING:
@@ -70,16 +70,11 @@ class SlowObjective(AbstractObjective):
                 remedy=("use ", Argument("posterior", "diagonal")),
             )
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        batch = step.batch
         n = len(batch.x)
         frames = Batch(torch.cat([batch.x, pair_of(batch)]), batch.step, batch.n_data)
-        both = run_forward(model, frames, generator)
+        both = run_forward(dataclasses.replace(step, batch=frames))
         mean, log_variance = both.posterior.mean, both.posterior.log_variance
         moved = mean[:n] - mean[n:]
         crossed = laplace_cross_entropy(torch.cat([moved, -moved]), log_variance, self.rate)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import torch
-
-from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, elbo_terms, objective
+from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 
 @objective("vae")
@@ -22,11 +18,5 @@ class VaeObjective(AbstractObjective):
     Auto-Encoding Variational Bayes (kingma2014); bonheme2023 Eq. 3.5.
     """
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
-        return elbo_terms(model, batch, generator)
+    def terms(self, step: Step) -> Terms:
+        return elbo_terms(step)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 from annotated_types import Ge
 
 from polariscope.core.limits import Advice
-from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
-from polariscope.objectives import Batch, Term, Terms, objective
+from polariscope.objectives import Step, Term, Terms, objective
 from polariscope.objectives.support.kernels import AbstractMmdObjective
 
 
@@ -39,17 +37,12 @@ class WaeObjective(AbstractMmdObjective):
     defaults = {"posterior": "deterministic"}
     needs_density = False
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         q = model.encode(batch.x, batch.auxiliary)
-        z = q.sample(generator)
+        z = q.sample(step.generator)
         terms = {"reconstruction": Term(-model.decode(z).log_density(batch.x))}
         if model.blueprint.posterior.has_density:
             terms["rate"] = Term(kl(q, model.prior.given(batch.auxiliary), z), weight=0.0)
-        terms["aggregate"] = Term(self.discrepancy(model, batch, z, generator), weight=self.lambda_mmd)
+        terms["aggregate"] = Term(self.discrepancy(step, z), weight=self.lambda_mmd)
         return terms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from annotated_types import Ge
@@ -16,7 +16,7 @@ from polariscope.core.limits import Advice
 from polariscope.data.pairs import Transition
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
-from polariscope.objectives import AbstractObjective, Batch, Term, Terms, objective
+from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
@@ -82,20 +82,15 @@ class WeakGanObjective(AbstractObjective):
         made = PairDiscriminator(model.blueprint, len(data.factor_names), self.width, generator)
         return made.to(model.device, model.dtype)
 
-    def terms(
-        self,
-        model: Model,
-        batch: Batch,
-        generator: torch.Generator,
-        companion: Any = None,
-    ) -> Terms:
+    def terms(self, step: Step) -> Terms:
+        model, batch = step.model, step.batch
         pair = pair_of(batch)
         assert batch.shared is not None  # it comes with the pair
-        z, partner = shared_draws(model, batch.shared, generator)
+        z, partner = shared_draws(model, batch.shared, step.generator)
         made, made_pair = (model.decode(code).mean for code in (z, partner))
-        fooled = companion(made, made_pair, batch.shared)
-        true = companion(batch.x, pair, batch.shared)
-        false = companion(made.detach(), made_pair.detach(), batch.shared)
+        fooled = step.ask_companion(made, made_pair, batch.shared)
+        true = step.ask_companion(batch.x, pair, batch.shared)
+        false = step.ask_companion(made.detach(), made_pair.detach(), batch.shared)
         return {
             "generation": Term(functional.softplus(-fooled)),
             "inversion": Term(-model.encode(made.detach()).log_density(z), weight=self.inversion),

@@ -73,7 +73,7 @@ class ReportRecord:
     """Name of the run's folder, of the model or of the file of codes."""
     facts: tuple[tuple[str, str], ...]
     """What it is, in a few words each: data, objective, net …"""
-    settings: dict[str, Any] | None
+    settings: dict[str, object] | None
     """What was asked for; None unless it is a run of ours."""
     step: int | None
     """Of a checkpoint, its step; None for the finished model."""
@@ -129,7 +129,7 @@ Newest = Literal["newest"]
 
 def make_record(
     path: str | Path,
-    data: Any = None,
+    data: object = None,
     *,
     n_samples: int | Newest | None = "newest",
     seed: int | Newest = "newest",
@@ -182,7 +182,7 @@ def make_record(
 
 def record_of_model(
     model: AbstractModel,
-    data: Any,
+    data: object,
     *,
     n_samples: int | None = 10_000,
     seed: int = 0,

@@ -287,7 +287,7 @@ def _correlations(record: ReportRecord) -> list[Any]:
 
 def report(
     run: Any,
-    data: Any = None,
+    data: object = None,
     *,
     out: str | Path | None = None,
     n_samples: int | Newest | None = "newest",

@@ -221,6 +221,7 @@ def _repeat(record: SizeRecord) -> str:
         **({"n_latents": first.n_latents} if first.target == "beta" else {}),
         **{key: settings[key] for key in ("seed", "seeds")},
         **goal,
+        **settings.get("options", {}),
         **settings["recipe"],
         "out": record.name,
     }

@@ -109,7 +109,7 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
     return f"The model describes its data with {in_use} of {n} latents; {rest} nothing. {carried}"
 
 
-def concept(record: Mapping[str, Any]) -> str:
+def concept(record: Mapping[str, object]) -> str:
     """A named part with its options.
 
     >>> concept({"name": "beta", "beta": 4.0}), concept({"name": "vae"})
@@ -119,7 +119,7 @@ def concept(record: Mapping[str, Any]) -> str:
     return f"{record['name']} ({options})" if options else str(record["name"])
 
 
-def value_of(value: Any) -> str:
+def value_of(value: object) -> str:
     """A setting as it is read."""
     if value is None:
         return "none"
@@ -155,7 +155,7 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     ]
 
 
-def source_call(data: Mapping[str, Any]) -> str:
+def source_call(data: Mapping[str, object]) -> str:
     """Python that makes a recorded dataset again."""
     options = {key: value for key, value in data.items() if key not in ("name", "fingerprint", "shape")}
     if "path" in data and data["path"] is None:

@@ -26,18 +26,18 @@ GIVE_DATA = Either(("say on which to compare them with ", Argument("data")), "co
 
 
 def compare(
-    models: Any,
-    data: Any = None,
+    models: object,
+    data: object = None,
     measure: str = "cka",
-    n_samples: Any = 5000,
+    n_samples: object = 5000,
     seed: int = 0,
     *,
-    checkpoints: Any = False,
+    checkpoints: object = False,
     step: int | None = None,
     folder: str | Path | None = None,
     memory: float | int = 4.0,
     progress: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Comparison:
     """Similarity of every layer of every model with every other, on the same observations.
 
@@ -86,7 +86,7 @@ def compare(
     )
 
 
-def find_sources(models: Any, checkpoints: Any, step: int | None = None) -> list[Source]:
+def find_sources(models: Any, checkpoints: object, step: int | None = None) -> list[Source]:
     """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
     wanted = _wanted(checkpoints)
     if wanted is not False and step is not None:
@@ -226,7 +226,7 @@ def _with_unique_labels(sources: list[Source]) -> list[Source]:
     return made
 
 
-def find_data(sources: Sequence[Source], data: Any) -> AbstractDataset:
+def find_data(sources: Sequence[Source], data: object) -> AbstractDataset:
     """The data given, or those all runs were trained on."""
     if data is not None:
         return as_dataset(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
@@ -14,12 +13,12 @@ from polariscope.runs.run import Run, choose_samples
 
 
 def encode(
-    model: Any,
-    data: Any = None,
-    n_samples: Any = 10_000,
+    model: object,
+    data: object = None,
+    n_samples: object = 10_000,
     seed: int = 0,
     *,
-    part: Any = "all",
+    part: str = "all",
     step: int | None = None,
     second: str = "log_variance",
 ) -> Representation:

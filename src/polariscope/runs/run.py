@@ -53,7 +53,7 @@ class Run:
         memory.
     """
 
-    def __init__(self, path: str | Path, data: Any = None) -> None:
+    def __init__(self, path: str | Path, data: object = None) -> None:
         self.folder = RunFolder(path)
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
@@ -193,7 +193,7 @@ class Run:
     # What was measured of it.
 
     def representation(
-        self, n_samples: Any = 10_000, seed: int = 0, part: Any = "all", step: int | None = None
+        self, n_samples: object = 10_000, seed: int = 0, part: str = "all", step: int | None = None
     ) -> Representation:
         """Mean, variance and sampled representation of some observations.
 
@@ -205,7 +205,7 @@ class Run:
         return self.representation_of(self._model(step), n_samples, seed, part)
 
     def representation_of(
-        self, model: AbstractModel, n_samples: Any = 10_000, seed: int = 0, part: Any = "all"
+        self, model: AbstractModel, n_samples: object = 10_000, seed: int = 0, part: str = "all"
     ) -> Representation:
         """The same of a model at hand; it is kept under its own digest, so it may have been changed."""
         indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
@@ -225,9 +225,9 @@ class Run:
         alpha: float = 0.1,
         n_bootstrap: int = 200,
         *,
-        n_samples: Any = 10_000,
+        n_samples: object = 10_000,
         seed: int = 0,
-        part: Any = "all",
+        part: str = "all",
         step: int | None = None,
     ) -> Regime:
         """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
@@ -251,9 +251,9 @@ class Run:
         self,
         n_points: int | None = 5000,
         *,
-        n_samples: Any = 10_000,
+        n_samples: object = 10_000,
         seed: int = 0,
-        part: Any = "all",
+        part: str = "all",
         step: int | None = None,
     ) -> Decomposition:
         """The rate in parts: mutual information, total correlation, the rest; see :func:`polariscope.decompose`.
@@ -275,10 +275,10 @@ class Run:
         metrics: str | Sequence[str] = "all",
         source: str = "mean",
         *,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        n_samples: Any = 10_000,
+        options: Mapping[str, Mapping[str, object]] | None = None,
+        n_samples: object = 10_000,
         seed: int = 0,
-        part: Any = "all",
+        part: str = "all",
         step: int | None = None,
         progress: Progress | None = None,
     ) -> Scores:
@@ -329,9 +329,9 @@ class Run:
         *,
         n_points: int = 500,
         n_observations: int = 200,
-        n_samples: Any = 10_000,
+        n_samples: object = 10_000,
         seed: int = 0,
-        part: Any = "all",
+        part: str = "all",
         step: int | None = None,
     ) -> Geometry:
         """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
@@ -364,10 +364,10 @@ class Run:
         self,
         others: str | Path | Run | Sequence[str | Path | Run] = (),
         measure: str = "cka",
-        n_samples: Any = 5000,
+        n_samples: object = 5000,
         seed: int = 0,
         *,
-        checkpoints: Any = False,
+        checkpoints: object = False,
         step: int | None = None,
         progress: Callable[[str], None] | None = None,
         **options: Any,
@@ -432,7 +432,7 @@ class Run:
         """Everything that was measured and kept, in the order in which it was made."""
         return tuple(self.folder.artefacts)
 
-    def newest(self, kind: str, step: int | None = None, **settings: Any) -> Artefact | None:
+    def newest(self, kind: str, step: int | None = None, **settings: object) -> Artefact | None:
         """The artefact of a kind that was asked for last, of a model with these settings; None without one.
 
         Those of other data than :meth:`data` do not count.
@@ -521,7 +521,7 @@ class Run:
         return rows
 
 
-def open_run(path: str | Path, data: Any = None) -> Run:
+def open_run(path: str | Path, data: object = None) -> Run:
     """Open a training run: its model, data, log and everything that was measured of it.
 
     :param path: the run's folder.
@@ -555,7 +555,7 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
 
 
 def choose_samples(
-    n_observations: int, n_samples: Any, seed: int, part: Any, split: Callable[[], Split] | None
+    n_observations: int, n_samples: Any, seed: int, part: str, split: Callable[[], Split] | None
 ) -> Int[np.ndarray, " sample"]:
     """Indices of the observations that are encoded, of so many that there are.
 

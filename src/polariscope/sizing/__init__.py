@@ -9,8 +9,10 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Gt
 from jaxtyping import Float, Shaped
 
 from polariscope.analysis.representation import Representation
@@ -24,7 +26,11 @@ method = family = open_family(
 )
 """``statistic`` is what its trials measure, ``needs_variances`` whether it compares posterior variances with those of
 the prior N(0, I), which not every model has, ``threshold`` where that is cut: "goal", a number of its own, or None;
-``interval`` what the interval of one seed covers, ``uses`` which bounds of the goal it heeds."""
+``interval`` what the interval of one seed covers, ``uses`` which options of the goal it heeds. What only one method
+asks for is a keyword-only argument of its function."""
+
+FROM_DATA = ("images",)
+"""What a goal says of the data, and nobody asks for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,21 +96,25 @@ class AbstractCandidates(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What is asked of a method."""
+    """What is asked of a method.
+
+    A field is an option of ``polariscope.size``, a flag of ``polariscope size`` and, with its type and range, what
+    both refuse; a method names those it heeds in its trait ``uses``.
+    """
 
     threshold: float = 1.0
     """Most Σ E[σ²] that counts as no surplus; 1 as published."""
-    n_init: int | None = None
+    n_init: Annotated[int, Ge(1)] | None = None
     """First guess of the number of latents; None: the method's own."""
-    cap: int = 512
+    cap: Annotated[int, Ge(1)] = 512
     """Most latents that are tried."""
-    steps: int | None = None
+    steps: Annotated[int, Ge(400)] | None = None
     """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: 3,000)."""
-    epochs: int | None = None
+    'fondue' gives to one (None: 3,000); below 400 no trend can be seen."""
+    epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
-    learning_rate: float | None = None
-    """Adam's learning rate; None: see :meth:`rate` and :meth:`careful_rate`, of the published searches 1e-4."""
+    learning_rate: Annotated[float, Gt(0)] | None = None
+    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of the published searches 1e-4."""
     images: bool = False
     """Whether the observations are images."""
 

@@ -87,7 +87,7 @@ class Artefact:
     def n_bytes(self) -> int:
         return self.path.stat().st_size
 
-    def matches(self, **settings: Any) -> bool:
+    def matches(self, **settings: object) -> bool:
         """Whether it was made with these settings, whatever the others."""
         return all(
             name in self.key.settings and self.key.settings[name] == to_plain(value)
@@ -150,7 +150,7 @@ class Artefacts:
             return None
         return document.content
 
-    def keep(self, key: Key, content: Any, join: Callable[[Any, Any], Any] | None = None) -> Any:
+    def keep(self, key: Key, content: object, join: Callable[[object, object], object] | None = None) -> Any:
         """Keep a content under its key, and return what is kept there.
 
         If there is one already it stays; ``join(earlier, content)`` makes one of both where it grows.
@@ -182,7 +182,7 @@ class Artefacts:
             return None
         return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
 
-    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: Any) -> None:
+    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: object) -> None:
         """Keep arrays and a JSON value under a key, unless they are there."""
         import torch
 

@@ -54,7 +54,7 @@ class Checkpoints:
         return self.path(step) / MODEL
 
     def write(
-        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, Any], mark: Mark
+        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, object], mark: Mark
     ) -> None:
         """Write a checkpoint whole or not at all."""
         with files.atomic_folder(self.path(step)) as part:

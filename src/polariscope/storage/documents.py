@@ -35,7 +35,7 @@ class Document:
     """Version that wrote it."""
 
 
-def write_document(path: Path, kind: str, content: Any, about: Any = None) -> None:
+def write_document(path: Path, kind: str, content: object, about: object = None) -> None:
     """Write a JSON value atomically, with its kind, what it is about and a hash of everything."""
     record = {
         "format": FORMAT,
@@ -66,7 +66,7 @@ OLDER = (
 )
 
 
-def check_format(path: Path, found: Any) -> None:
+def check_format(path: Path, found: object) -> None:
     """Refuse a file of another format, with what to do."""
     if found == FORMAT:
         return
@@ -89,17 +89,17 @@ NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
 
 
-def settings_hash(record: dict[str, Any]) -> str:
+def settings_hash(record: dict[str, object]) -> str:
     """Hash of what decides a run; the run's name."""
     return files.digest({key: record.get(key) for key in NAMED_BY})
 
 
-def identity_hash(record: dict[str, Any]) -> str:
+def identity_hash(record: dict[str, object]) -> str:
     """Hash of what must stay the same when a run goes on; the log's chain starts from it."""
     return files.digest({key: record.get(key) for key in IDENTITY})
 
 
-def write_settings(run: Path, record: dict[str, Any]) -> None:
+def write_settings(run: Path, record: dict[str, object]) -> None:
     """Say what is going to be trained in this folder."""
     files.write_json(run / SETTINGS, {**record, HASH: files.digest(record)})
 
@@ -139,7 +139,7 @@ def _of_another_format(run: str | Path, record: dict[str, Any]) -> str:
     )
 
 
-def differences(earlier: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def differences(earlier: dict[str, object], now: dict[str, object]) -> list[str]:
     """Where two settings differ in what a run must keep, in words."""
     return _differences({key: earlier.get(key) for key in IDENTITY}, {key: now[key] for key in IDENTITY})
 

@@ -138,7 +138,7 @@ class RunFolder:
         """Keep a damaged model under another name, so a whole one can be written."""
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
-    def begin(self, record: dict[str, Any]) -> None:
+    def begin(self, record: dict[str, object]) -> None:
         """Say what is going to be trained here; a run with other settings, or that is longer already, is refused."""
         self.check(record)
         if not self.checkpoints.steps and not self.model_file.exists():
@@ -208,7 +208,12 @@ class RunFolder:
         return messages
 
     def save_checkpoint(
-        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, Any], keep_all: bool
+        self,
+        step: int,
+        model: Model,
+        state: Mapping[str, Tensor],
+        words: Mapping[str, object],
+        keep_all: bool,
     ) -> None:
         """Write a checkpoint; the log is on disk before the checkpoint that counts on it."""
         self.checkpoints.write(step, model, state, words, self.log.flush())

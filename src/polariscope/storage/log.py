@@ -42,7 +42,7 @@ class Log:
         self.start = Mark(0, 0, origin)
         self._end: Mark | None = None
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: dict[str, object]) -> None:
         """Add one line."""
         body = json.dumps(record, allow_nan=False)
         chain = chained(self.end.chain, body)

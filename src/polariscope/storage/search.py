@@ -35,7 +35,7 @@ class SearchFolder:
             return []
         return [file.parent for file in sorted(self.path.glob(f"*/{layout.SIZE}"))]
 
-    def write_answer(self, size: Any, settings: Any) -> None:
+    def write_answer(self, size: object, settings: object) -> None:
         """Keep an answer beside its settings."""
         documents.write_document(self.path / layout.SIZE, "size", size, {"settings": to_plain(settings)})
 
@@ -49,7 +49,7 @@ class SearchFolder:
         document = documents.read_document(self.path / layout.SIZE, "size")
         return document.content, document.about["settings"]
 
-    def write_answers(self, sizes: Sequence[Any]) -> None:
+    def write_answers(self, sizes: Sequence[object]) -> None:
         """Keep the answers of several methods."""
         documents.write_document(self.path / layout.SIZES, "sizes", list(sizes))
 
@@ -72,7 +72,7 @@ class SeedFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def check_recipe(self, recipe: dict[str, Any]) -> None:
+    def check_recipe(self, recipe: dict[str, object]) -> None:
         """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
         file = self.path / layout.RECIPE
         recipe = to_plain(recipe)

@@ -41,7 +41,7 @@ class ProgressLine:
         if self.console.is_terminal:
             self.live.stop()
 
-    def __call__(self, step: int, line: dict[str, Any] | None) -> None:
+    def __call__(self, step: int, line: dict[str, object] | None) -> None:
         self.bar.update(self.task, completed=step)
         if line is None:
             return

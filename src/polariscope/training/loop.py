@@ -18,7 +18,7 @@ from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
 from polariscope.models.model import Model
-from polariscope.objectives import AbstractObjective, Batch, Terms, total
+from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
 from polariscope.training.monitor import Probe
@@ -71,7 +71,7 @@ def fit(
                 group["lr"] = settings.learning_rate_at(state.step)
 
             noise_before = state.noise.get_state()
-            terms = objective.terms(model, batch, state.noise, companion)
+            terms = objective.terms(Step(model, batch, state.noise, companion))
             means = {name: term.per_batch for name, term in terms.items()}
             numbers = {"loss": step_gradients(terms, trained)}
             numbers["gradient"] = gradient_norm(trained["model"], settings.clip_gradient)
@@ -193,7 +193,7 @@ def explain_divergence(
     noise = torch.Generator(model.device)
     noise.set_state(noise_before)  # the same draws again
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    terms = objective.terms(model, batch, noise, state.companion)
+    terms = objective.terms(Step(model, batch, noise, state.companion))
     culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
     if not culprits:
         for name, term in terms.items():

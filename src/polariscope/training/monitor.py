@@ -19,7 +19,7 @@ from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
 from polariscope.models.priors import AbstractPriorDistribution
-from polariscope.objectives import AbstractObjective, Batch
+from polariscope.objectives import AbstractObjective, Batch, Step
 from polariscope.training.feed import Feed
 
 
@@ -85,7 +85,7 @@ class Probe:
         for rows in self._chunks(len(self.indices)):
             start, stop = rows.start, rows.stop
             batch = self._batch(start, stop, step)
-            terms = objective.terms(self.feed.model, batch, noise, self.companion)
+            terms = objective.terms(Step(self.feed.model, batch, noise, self.companion))
             for name, term in terms.items():
                 sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
         return sums

@@ -19,11 +19,13 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
 from polariscope.data.sources import as_dataset
 from polariscope.data.splits import Split
+from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
-from polariscope.models.nets import Initialisation
+from polariscope.models.nets import AbstractNet, Initialisation
 from polariscope.models.nets import family as nets
 from polariscope.models.nets.mlp import for_table
+from polariscope.models.posteriors import AbstractPosterior
 from polariscope.models.posteriors import family as posteriors
 from polariscope.models.priors import AbstractPrior
 from polariscope.models.priors import family as priors
@@ -82,15 +84,15 @@ class RunPlan:
 
 
 def plan(
-    data: Any,
-    objective: str | Mapping[str, Any] | AbstractObjective = "vae",
-    net: Any = "auto",
-    n_latents: Any = 10,
-    posterior: Any = "auto",
-    prior: Any = "auto",
-    likelihood: Any = "auto",
+    data: object,
+    objective: str | Mapping[str, object] | AbstractObjective = "vae",
+    net: str | Mapping[str, object] | AbstractNet = "auto",
+    n_latents: object = 10,
+    posterior: str | Mapping[str, object] | AbstractPosterior = "auto",
+    prior: str | Mapping[str, object] | AbstractPrior = "auto",
+    likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
     initialisation: Initialisation = "glorot",
-    **options: Any,
+    **options: object,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; arguments as in :func:`train`."""
     data = as_dataset(data)
@@ -133,11 +135,11 @@ def plan(
 
 def choose(
     data: AbstractDataset,
-    objective: Any = "vae",
-    net: Any = "auto",
-    posterior: Any = "auto",
-    prior: Any = "auto",
-    likelihood: Any = "auto",
+    objective: object = "vae",
+    net: object = "auto",
+    posterior: object = "auto",
+    prior: object = "auto",
+    likelihood: object = "auto",
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
     is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
@@ -185,7 +187,7 @@ def check_objective(
     objective.check(data, blueprint, settings.batch_size)
 
 
-def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     """Give each option to the part that has it: training, or one of the chosen concepts.
 
     A name that two parts share must carry the part in front (``prior_scale``).
@@ -217,7 +219,7 @@ def route(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, di
     return routed
 
 
-def concept_of(kind: str, choice: Any) -> Any:
+def concept_of(kind: str, choice: object) -> Any:
     """The class of a concept given by name, as a mapping or as an object."""
     name = choice.get("name") if isinstance(choice, Mapping) else choice
     if isinstance(name, str):
@@ -229,7 +231,7 @@ def concept_of(kind: str, choice: Any) -> Any:
     return type(name)
 
 
-def label(choice: Any) -> str:
+def label(choice: object) -> str:
     """The name of a concept given by name, as a mapping or as an object.
 
     >>> label("conv"), label({"name": "mlp", "activation": "tanh"})

@@ -11,6 +11,7 @@ import torch
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.models.model import Model, read_model
+from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener, fit
@@ -21,13 +22,13 @@ logger = logging.getLogger("polariscope")
 
 
 def train(
-    data: Any,
-    objective: str | Mapping[str, Any] | AbstractObjective = "vae",
-    net: Any = "auto",
-    n_latents: Any = 10,
+    data: object,
+    objective: str | Mapping[str, object] | AbstractObjective = "vae",
+    net: str | Mapping[str, object] | AbstractNet = "auto",
+    n_latents: object = 10,
     *,
     out: str | Path | None = None,
-    device: Any = "auto",
+    device: object = "auto",
     progress: bool | Listener = False,
     tensorboard: bool = False,
     **options: Any,

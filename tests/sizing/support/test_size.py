@@ -6,19 +6,23 @@ import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from annotated_types import Ge
 
 import polariscope as ps
 from long_training import unchecked
+from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import family
+from polariscope.sizing import AbstractCandidates, Found, Goal, family
 from polariscope.sizing.support.answer import Size
 from polariscope.sizing.support.candidates import TrainedCandidates
+from polariscope.sizing.support.checks import BOUNDS, used_by
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size
 
@@ -207,8 +211,15 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"threshold": 600.0, "cap": 64}, "threshold must be below the 64"),
         ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ({"n_init": 40, "cap": 20}, "n_init must be at most cap, got 40 and 20"),
-        ({"steps": 100}, "steps must be at least 400"),
+        ({"steps": 100}, "option steps of the search must be an integer, at least 400, or none, got 100"),
+        ({"cap": True}, "option cap of the search must be an integer, at least 1, got True"),
         ({"steps": 500, "epochs": 2}, "give one of them"),
+        (
+            {"dimension": "mle"},
+            "dimension is an option of method 'id', and the method is 'fondue'; leave it out",
+        ),
+        ({"method": "id", "dimension": {"k": 5}}, r"needs a 'name', got \['k'\]"),
+        ({"method": "id", "dimension": {"name": "mle", "kk": 5}}, "Did you mean 'k'"),
         ({"target": "gamma"}, "target must be 'latents' or 'beta'"),
         ({"target": "beta"}, "target='beta' needs n_latents"),
         ({"n_latents": 5}, "n_latents is what is sought"),
@@ -335,8 +346,69 @@ def test_values_of_the_wrong_type_are_refused_in_words() -> None:
     assert done.stdout.splitlines() == [
         "k must be a whole number of neighbours, got 5.5.",
         "k must be a whole number of neighbours, got 'automatic'.",
-        "learning_rate must be a positive number, got 'a'.",
-        "learning_rate must be a positive number, got -1.0.",
+        "option learning_rate of the search must be a number, above 0, or none, got 'a'.",
+        "option learning_rate of the search must be a number, above 0, or none, got -1.0.",
         "method must be one name, got ['id']; compare_sizes asks several.",
         "3",
     ]
+
+
+def test_the_dimension_is_estimated_as_asked() -> None:
+    """On a flat square of 2 dimensions in 5; the estimator's own answer, rounded."""
+    x = np.zeros((400, 5), dtype=np.float32)
+    x[:, :2] = generator(0, "square").random((400, 2))
+    for name, options in (("mle", {"k": 10}), ("twonn", {})):
+        expected = ps.dimension[name](x, seed=0, **options)
+        found = ps.size(x, "id", dimension={"name": name, **options})
+        assert found.value == expected.rounded
+        assert found.interval == tuple(map(round, expected.interval))
+    assert ps.size(x, "id", dimension="mle").value == ps.dimension["mle"](x).rounded
+
+
+@pytest.mark.parametrize("name", list(BOUNDS))
+def test_an_option_of_the_goal_is_an_argument_of_size_with_its_default_and_of_some_method(name: str) -> None:
+    assert inspect.signature(ps.size).parameters[name].default == getattr(Goal, name)
+    assert any(name in used_by(method) for method in family)
+
+
+def guess(candidates: AbstractCandidates, goal: Goal, *, guess_number: Annotated[int, Ge(2)] = 7) -> Found:
+    """Answers what it is told.
+
+    :param guess_number: (default 7) the answer
+    """
+    return Found(guess_number, (goal.cap, goal.cap))
+
+
+@pytest.fixture
+def guess_method() -> Iterator[None]:
+    """A further method of sizing, with an option of its own."""
+    traits = {"statistic": "nothing", "trains": False, "needs_variances": False, "threshold": None}
+    family("guess", **traits, interval="nothing", uses=("cap",))(guess)
+    yield
+    del family._members["guess"], family._traits["guess"]
+
+
+@pytest.mark.usefixtures("guess_method")
+def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is taken and checked by the function, by the comparison and by the command line, and has a help text."""
+    assert ps.size(rows(), "guess").value == 7
+    assert ps.size(rows(), "guess", guess_number=4, cap=9).interval == (9, 9)
+    with pytest.raises(
+        InputError, match="option guess_number of sizing method 'guess' must be an integer, at l"
+    ):
+        ps.size(rows(), "guess", guess_number=1)
+    with pytest.raises(
+        InputError, match="guess_number is an option of method 'guess', and the method is 'id'"
+    ):
+        ps.size(rows(), "id", guess_number=4)
+    with pytest.raises(InputError, match="steps means nothing to method 'guess'"):
+        ps.size(rows(), "guess", steps=500)
+    both = ps.compare_sizes(rows(), ["guess", "id"], guess_number=5, dimension="mle")
+    assert both[0].value == 5
+    assert both[1].value == ps.dimension["mle"](rows()).rounded
+    capsys.readouterr()
+    assert main(["size", "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Options of method guess: --guess-number The answer [7]" in words
+    assert main(["size", "gaussian", "--method", "guess", "--guess-number", "3", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("3 latents")

@@ -79,7 +79,7 @@ class Dimension:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Dimension:
+    def from_dict(cls, stored: Mapping[str, object]) -> Dimension:
         """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
         return from_plain(cls, stored, "estimate the dimension again")
 

@@ -56,7 +56,7 @@ class Score:
     """What was assumed, and where the number should be read with care."""
     metric: str = ""
     """Name of the metric."""
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    options: dict[str, object] = dataclasses.field(default_factory=dict)
     """Options that were not the defaults, beside the variant."""
 
     @classmethod
@@ -95,7 +95,7 @@ class Score:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Any) -> Score:
+    def from_dict(cls, stored: object) -> Score:
         """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
         score = from_plain(cls, stored, SCORE_AGAIN)
         if score.metric not in family:

@@ -51,13 +51,13 @@ LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it
 
 
 def diagnose(
-    representation: Representation | Any = None,
+    representation: Representation | object = None,
     *,
-    mean: Any = None,
-    variance: Any = None,
-    sampled: Any = None,
-    prior_mean: Any = None,
-    prior_variance: Any = None,
+    mean: object = None,
+    variance: object = None,
+    sampled: object = None,
+    prior_mean: object = None,
+    prior_variance: object = None,
     alpha: float = ALPHA,
     n_bootstrap: int = 200,
     seed: int = 0,

@@ -127,7 +127,7 @@ class Regime:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Regime:
+    def from_dict(cls, stored: Mapping[str, object]) -> Regime:
         """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
         return from_plain(cls, stored, "diagnose the model again")
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
+from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.arrays import refuse_masked
@@ -29,8 +30,8 @@ _BESIDES = ("factors", "factor_names", "factor_kinds")
 class Contents:
     """What an array dataset is made from, as it was given."""
 
-    array: Any
-    factors: Any = None
+    array: object
+    factors: object = None
     factor_names: Sequence[str] | None = None
     factor_kinds: Sequence[str] | None = None
 
@@ -99,16 +100,16 @@ class ArraysDataset(AbstractDataset):
     def is_unit_interval(self) -> bool:
         return self.unit_interval or len(self.shape) == 3
 
-    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:
             return np.ascontiguousarray(self._array[self.check_indices(indices)])
         return super().images(indices)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample ..."]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample ..."]:
         chosen = self._array[self.check_indices(indices)].astype(np.float32, order="C")
         return chosen / np.float32(255) if self.white == 255 else chosen
 
-    def factors(self, indices: Any) -> Shaped[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Shaped[np.ndarray, "sample factor"]:
         return (
             super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
         )
@@ -141,8 +142,8 @@ class ArraysDataset(AbstractDataset):
 
 
 def from_arrays(
-    X: Any,
-    factors: Any = None,
+    X: object,
+    factors: object = None,
     *,
     factor_names: Sequence[str] | None = None,
     factor_kinds: Sequence[str] | None = None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
@@ -107,9 +108,9 @@ class GaussianDataset(AbstractDataset):
     def _rows(self) -> Float[np.ndarray, "sample feature"]:
         return (self._coordinates @ self.principal_directions.T).astype(np.float32)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: Any) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
         """Coordinates along the principal directions."""
         return self._coordinates[self.check_indices(indices)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from polariscope.core.limits import Advice
 from polariscope.core.seeds import generator
@@ -79,9 +80,9 @@ class PinwheelDataset(AbstractDataset):
         turned = [radial * cos + tangential * sin, tangential * cos - radial * sin]
         return np.stack(turned, axis=1).astype(np.float32)
 
-    def values(self, indices: Any) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: Any) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
         """The arm that a point lies on."""
         return self.check_indices(indices)[:, np.newaxis] % self.n_arms

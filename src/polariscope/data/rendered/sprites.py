@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
+from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
@@ -85,7 +85,7 @@ class SpritesDataset(AbstractGridDataset):
         """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
         return files.digest({**self.describe(), "drawing": _DRAWING})
 
-    def images(self, indices: Any) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
         poses = self.factors(indices)
         antialias = self.image_size % 64 != 0 if self.antialias is None else self.antialias
         start = _window_starts(poses[:, 3:], self.image_size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,7 +11,7 @@ from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import decoder_function
 from polariscope.models.inference import look, looking
-from polariscope.models.posteriors import kl
+from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
 
 
@@ -23,7 +22,7 @@ class ObservedCodes:
     mean: Float[np.ndarray, "sample latent"]
     rate: Float[np.ndarray, " latent"] | None
     outputs: Float[np.ndarray, "sample *shape"]
-    distributions: list[Any]
+    distributions: list[AbstractPosteriorDistribution]
 
 
 def encode_values(

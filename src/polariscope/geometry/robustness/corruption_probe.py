@@ -47,7 +47,7 @@ class Corrupted:
 
 def corruption_probe(
     model: Any,
-    data: Any,
+    data: object,
     corruptions: Mapping[str, Corruption] | None = None,
     *,
     n_samples: int | None = 500,

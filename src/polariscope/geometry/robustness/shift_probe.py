@@ -34,7 +34,9 @@ class Shifted:
     known_rate: Float[np.ndarray, " latent"] | None
 
 
-def shift_probe(model: Any, data: Any, others: Any, *, n_samples: int | None = 500, seed: int = 0) -> Shifted:
+def shift_probe(
+    model: Any, data: object, others: object, *, n_samples: int | None = 500, seed: int = 0
+) -> Shifted:
     """Encode observations from another domain, and compare with those the model knows.
 
     ``others`` is a dataset or an array like ``data``, as

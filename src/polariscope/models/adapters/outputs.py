@@ -57,7 +57,7 @@ class Encoded:
     """Of one code before it was flattened."""
 
 
-def read_posterior(output: Any, n_rows: int, second: Second = "log_variance") -> Encoded:
+def read_posterior(output: object, n_rows: int, second: Second = "log_variance") -> Encoded:
     """The posterior in what an encoder returned for a batch of ``n_rows`` observations.
 
     :param second: (default "log_variance") what the second array of a pair or triple is, where nothing names it.
@@ -162,7 +162,7 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
     return (power * torch.log(spread)).clamp(min=SMALLEST_LOG_VARIANCE)
 
 
-def read_outputs(output: Any, n_rows: int) -> Float[Tensor, "sample ..."]:
+def read_outputs(output: object, n_rows: int) -> Float[Tensor, "sample ..."]:
     """The array in what a decoder returned for a batch of ``n_rows`` codes."""
     if not isinstance(output, (Tensor, np.ndarray)):
         named = _named(output)

@@ -51,14 +51,14 @@ class WrappedModel(AbstractModel):
 
     def __init__(
         self,
-        encoder: Callable[..., Any],
-        decoder: Callable[..., Any] | None = None,
+        encoder: Callable[..., object],
+        decoder: Callable[..., object] | None = None,
         *,
         likelihood: str = "auto",
         variance: float = 1.0,
         shape: Sequence[int] | int | None = None,
         second: str = "log_variance",
-        prior: Any = "isotropic",
+        prior: object = "isotropic",
         layers: Sequence[str] | None = None,
         name: str = "wrapped",
     ) -> None:

@@ -14,9 +14,9 @@ from torch import Tensor
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.limits import Advice
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.model import Blueprint, Model
+from polariscope.models.model import Blueprint
 from polariscope.models.priors import AbstractPriorDistribution
-from polariscope.objectives import AbstractObjective, Batch
+from polariscope.objectives import AbstractObjective, Step
 from polariscope.objectives.support.options import refuse_single_samples
 
 Kernel = Literal["imq", "imq-per-latent", "imq-unsquared", "rbf"]
@@ -221,9 +221,7 @@ class AbstractMmdObjective(AbstractObjective):
                 batch_size, "the unbiased discrepancy compares different samples of a batch"
             )
 
-    def discrepancy(
-        self, model: Model, batch: Batch, z: Float[Tensor, "sample latent"], generator: torch.Generator
-    ) -> Float[Tensor, ""]:
+    def discrepancy(self, step: Step, z: Float[Tensor, "sample latent"]) -> Float[Tensor, ""]:
         """MMD² between z ~ q(z|x) of a batch and as many draws from the prior.
 
         A batch of one, as the last of a validation pass may be, has the biased value only.
@@ -233,10 +231,10 @@ class AbstractMmdObjective(AbstractObjective):
         :param z: one draw per sample from the posterior.
         :param generator: where the prior's draws come from.
         """
-        prior = model.prior.given(batch.auxiliary)
+        prior = step.model.prior.given(step.batch.auxiliary)
         width: Width | None = self.kernel_width
         if width is None and self.kernel != "rbf":
             width = prior_width(prior)
         estimator = self.estimator if len(z) > 1 else "biased"
-        draws = prior.sample(len(z), generator)
+        draws = prior.sample(len(z), step.generator)
         return mmd(z, draws, self.kernel, width, self.kernel_scales, estimator)

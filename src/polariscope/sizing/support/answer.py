@@ -96,7 +96,7 @@ class Size:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Size:
+    def from_dict(cls, stored: Mapping[str, object]) -> Size:
         """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
         return from_plain(cls, stored, "size the data again")
 

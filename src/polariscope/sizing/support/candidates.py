@@ -67,7 +67,7 @@ class TrainedCandidates(AbstractCandidates):
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
 
-    def model(self, n_latents: int, steps: int, **changes: Any) -> Model:
+    def model(self, n_latents: int, steps: int, **changes: object) -> Model:
         """The model after so many steps, trained from where it stands."""
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
@@ -90,7 +90,7 @@ class TrainedCandidates(AbstractCandidates):
             self._spent[name] = max(steps, self._spent.get(name, 0))
         return self._models[name, steps]
 
-    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+    def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
         run = self.folder.model(name)
         if max(run.checkpoints.steps, default=0) < steps:
@@ -111,18 +111,18 @@ class TrainedCandidates(AbstractCandidates):
         self._spent[name] = max(steps, self._spent.get(name, 0))
         return value
 
-    def representation(self, n_latents: int, steps: int, **changes: Any) -> Representation:
+    def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
         model = self.model(n_latents, steps, **changes)
         run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
         return run.representation_of(model, self._n_samples, self.seed)
 
-    def reconstruction_loss(self, n_latents: int, steps: int, **changes: Any) -> float:
+    def reconstruction_loss(self, n_latents: int, steps: int, **changes: object) -> float:
         self.model(n_latents, steps, **changes)
         lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
         return float(next(line for line in lines if line["step"] == steps)["validation"]["reconstruction"])
 
     def reconstructions(
-        self, n_latents: int, steps: int, **changes: Any
+        self, n_latents: int, steps: int, **changes: object
     ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "sample feature"]]:
         model = self.model(n_latents, steps, **changes)
         representation = self.representation(n_latents, steps, **changes)

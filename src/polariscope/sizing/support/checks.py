@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Integral, Real
+from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from polariscope.core.errors import Argument, Either, InputError
+from polariscope.core.options import check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.sizing import Goal, family
+from polariscope.sizing import FROM_DATA, Goal, family
 from polariscope.sizing.support.answer import Target
 from polariscope.training.plan import label, plan
 
-CAP = Goal.cap
 LARGEST_SIZE = 25.0
 """Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
-BOUNDS = {
-    "threshold": Goal.threshold,
-    "n_init": None,
-    "cap": CAP,
-    "steps": None,
-    "epochs": None,
-    "learning_rate": None,
-}
-"""What a goal holds, with the value that says nothing."""
+BOUNDS = {name: option.default for name, option in options_of(Goal).items() if name not in FROM_DATA}
+"""The options of every search, with the value that says nothing."""
+
+
+def own_options(method: str) -> set[str]:
+    """The options that a method has for itself."""
+    return set(options_of(family[method]))
+
+
+def split_options(
+    method: str, given: Mapping[str, object]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """What was given to ``size``: options of the goal, the method's own, and the recipe of the models.
+
+    An option of another method is refused.
+    """
+    own = own_options(method)
+    for name in given:
+        homes = [each for each in family if name in own_options(each)]
+        if homes and method not in homes:
+            raise InputError(
+                problem=(
+                    f"{name} is an option of method {' and '.join(map(repr, homes))}, and the method is "
+                    f"{method!r}"
+                ),
+                remedy="leave it out",
+            )
+    bounds = {name: value for name, value in given.items() if name in BOUNDS}
+    its = {name: value for name, value in given.items() if name in own}
+    recipe = {name: value for name, value in given.items() if name not in BOUNDS and name not in own}
+    return bounds, check_options(f"sizing method {method!r}", family[method], its), recipe
 
 
 def used_by(method: str) -> set[str]:
@@ -37,13 +59,21 @@ def used_by(method: str) -> set[str]:
     return used | ({"threshold"} if traits["threshold"] == "goal" else set())
 
 
-def supported_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options without those bounds that mean nothing to a method."""
-    used = used_by(method)
-    return {name: value for name, value in options.items() if name not in BOUNDS or name in used}
+def supported_options(
+    method: str, options: Mapping[str, object], among: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The options without those that mean nothing to a method.
+
+    :param method: the method that is to be asked
+    :param options: what was given for all methods
+    :param among: the methods that are asked, whose own options are for them alone
+    """
+    theirs = {*BOUNDS}.union(*map(own_options, among))
+    used = used_by(method) | own_options(method)
+    return {name: value for name, value in options.items() if name not in theirs or name in used}
 
 
-def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
+def check_used(method: str, target: Target, given: Mapping[str, object]) -> None:
     """Refuse a bound that would be passed over in silence."""
     used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
     who = "target 'beta'" if target == "beta" else f"method {method!r}"
@@ -52,34 +82,21 @@ def check_used(method: str, target: Target, given: Mapping[str, Any]) -> None:
             raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
-def make_goal(
-    threshold: float | int,
-    n_init: int | None,
-    cap: int,
-    steps: int | None,
-    epochs: int | None,
-    learning_rate: float | None,
-    images: bool,
-) -> Goal:
-    """The goal with its arguments checked."""
-    for name, value in (("n_init", n_init), ("cap", cap), ("steps", steps), ("epochs", epochs)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-            raise InputError(name, "be an integer from 1", got=f"{value!r}")
-    if n_init is not None and n_init > cap:
-        raise InputError("n_init", "be at most cap", got=f"{n_init} and {cap}")
-    if steps is not None and epochs is not None:
+def make_goal(given: Mapping[str, object], images: bool) -> Goal:
+    """The goal with its options checked.
+
+    :param given: options by name, the fields of :class:`~polariscope.sizing.Goal`
+    :param images: whether the observations are images
+    """
+    goal = Goal(**check_options("the search", Goal, given), images=images)
+    if goal.n_init is not None and goal.n_init > goal.cap:
+        raise InputError("n_init", ("be at most ", Argument("cap")), got=f"{goal.n_init} and {goal.cap}")
+    if goal.steps is not None and goal.epochs is not None:
         raise InputError(
             problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
             remedy="give one of them",
         )
-    if steps is not None and steps < 400:
-        raise InputError("steps", "be at least 400, below which no trend can be seen", got=steps)
-    if learning_rate is not None and (not isinstance(learning_rate, Real) or not learning_rate > 0):
-        raise InputError("learning_rate", "be a positive number", got=f"{learning_rate!r}")
-    rate = None if learning_rate is None else float(learning_rate)
-    whole = (None if value is None else int(value) for value in (n_init, steps, epochs))
-    first, most, passes = whole
-    return Goal(float(threshold), first, int(cap), most, passes, rate, images)
+    return goal
 
 
 def check_varies(data: AbstractDataset) -> None:
@@ -145,7 +162,10 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
         )
 
 
-def check_call(method: str, target: str, n_latents: int | None, seeds: Any, recipe: dict[str, Any]) -> None:
+def check_call(
+    method: str, target: str, n_latents: int | None, seeds: object, recipe: dict[str, object]
+) -> Target:
+    """Refuse what cannot be asked; returns the target, which is one of two."""
     if not isinstance(method, str):
         raise InputError(
             "method",
@@ -189,3 +209,4 @@ def check_call(method: str, target: str, n_latents: int | None, seeds: Any, reci
                 problem=(Argument("target", "beta"), " needs ", Argument("objective", "beta")),
                 got=f"{recipe['objective']!r}",
             )
+    return "beta" if target == "beta" else "latents"

@@ -5,13 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import family
 from polariscope.sizing.support.answer import Size
-from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, supported_options
+from polariscope.sizing.support.checks import (
+    BOUNDS,
+    check_recipe,
+    check_scale,
+    check_varies,
+    own_options,
+    supported_options,
+)
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
 from polariscope.training.train import choose_device
@@ -21,12 +27,12 @@ COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 
 
 def compare_sizes(
-    data: Any,
+    data: object,
     methods: Sequence[str] | None = None,
     *,
     out: str | Path | None = None,
     begin: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Size, ...]:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 
@@ -42,7 +48,7 @@ def compare_sizes(
     """
     dataset = as_dataset(data)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
-    keys = set(inspect.signature(size).parameters) - {"data", "method"}
+    keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
@@ -55,7 +61,7 @@ def compare_sizes(
         if begin is not None:
             begin(name)
         try:
-            answers.append(size(dataset, name, out=place, **supported_options(name, options)))
+            answers.append(size(dataset, name, out=place, **supported_options(name, options, chosen)))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))

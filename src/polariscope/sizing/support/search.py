@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -164,7 +164,7 @@ def fondue(
     n_init: int = 10,
     algorithm: str = "grow",
     cap: int = CAP,
-    seeds: Any = (0,),
+    seeds: int | Sequence[int] = (0,),
     memo: str | Path | None = None,
 ) -> Size:
     """Size a model of any library: the largest n whose statistic is at most ``threshold``.
@@ -259,7 +259,7 @@ class Memo:
     def get(self, n: int, seed: int) -> float | None:
         return self.values.get(f"{n}/{seed}")
 
-    def put(self, n: int, seed: int, value: Any) -> float:
+    def put(self, n: int, seed: int, value: object) -> float:
         if not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(
                 "the statistic", "be finite", got=f"{value} for {n} latents", remedy="check encode_with"
@@ -270,7 +270,7 @@ class Memo:
         return float(value)
 
 
-def check_width(representation: Any, n_latents: int) -> None:
+def check_width(representation: object, n_latents: int) -> None:
     """Refuse what a trainer returned for another number of latents."""
     if not isinstance(representation, Representation):
         raise InputError("encode_with", "return a Representation", got=type(representation).__name__)
@@ -292,7 +292,7 @@ def no_surplus(n: int) -> str:
     return f"even {n} latent{' has' if n == 1 else 's have'} no surplus"
 
 
-def check_threshold(threshold: Any, *, positive: bool) -> None:
+def check_threshold(threshold: object, *, positive: bool) -> None:
     """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
         raise InputError("threshold", "be a finite number", got=f"{threshold!r}", remedy="1 is usual")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
 from polariscope.data.sources import as_dataset
 from polariscope.sizing import Found, Goal, family
 from polariscope.sizing.support.answer import Size, Target, median_answer
@@ -17,13 +19,13 @@ from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
     BOUNDS,
-    CAP,
     check_call,
     check_recipe,
     check_scale,
     check_used,
     check_varies,
     make_goal,
+    split_options,
 )
 from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
@@ -33,64 +35,45 @@ from polariscope.training.train import choose_device
 
 
 def size(
-    data: Any,
+    data: object,
     method: str = "fondue",
     *,
-    threshold: float | int = 1.0,
-    target: Any = "latents",
+    target: str = "latents",
     n_latents: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    n_init: int | None = None,
-    cap: int = CAP,
-    steps: int | None = None,
-    epochs: int | None = None,
-    learning_rate: float | None = None,
     out: str | Path | None = None,
-    device: Any = "auto",
+    device: object = "auto",
     progress: bool | Callable[[int, int, int, float], None] = False,
-    **recipe: Any,
+    **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
 
-    ``data`` is a dataset or an array of observations, ``method`` a name of :data:`polariscope.sizing`:
-    ``fondue`` (the largest n whose Σ E[σ²] stays within ``threshold``, in few steps), the published searches, and
-    rivals. The ``recipe`` says what is trained: ``objective``, ``net``, ``likelihood`` … as in
-    :func:`polariscope.train`.
+    With ``out`` nothing is trained twice: an interrupted search goes on where it stopped, and the answer is kept.
 
-    ``seeds`` models' seeds are ``seed``, ``seed`` + 1, …; the answer is their median, the interval their range
-    together with what each may still become. ``n_init`` is a first guess (the answer does not depend on it),
-    ``cap`` the most latents that are tried. ``steps`` bounds each model (see :class:`~polariscope.sizing.Goal`);
-    ``epochs`` is for the published searches.
-
-    With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
-    where it stopped, and the answer is kept. ``device`` as in ``train``; ``progress`` is a function
-    called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
-
-    :param data: a dataset, or an array of observations.
-    :param method: (default "fondue") a member of ``polariscope.sizing``.
-    :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus.
-    :param target: (default "latents") what is sought: "latents", or "beta" for the largest β.
-    :param n_latents: (default None) number of latents, with ``target="beta"``.
-    :param seed: (default 0) seed of the first models.
-    :param seeds: (default 1) how many seeds; the answer is their median.
-    :param n_init: (default None: chosen by the method) first guess of the number of latents.
-    :param cap: (default 512) most latents that are tried.
-    :param steps: (default 2,000; fondue 3,000) gradient steps of each model, for fondue at most.
-    :param epochs: (default: until the answer stays) passes over the data, for the published searches.
-    :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser.
-    :param out: (default None: nothing is written) folder for the models and the answer.
-    :param device: (default "auto") "cpu", "cuda" or "mps".
-    :param progress: (default False) True for a line on the terminal, or a function.
-    :param recipe: what is trained: ``objective``, ``net``, ``likelihood`` … and their options.
+    :param data: a dataset, or an array of observations
+    :param method: (default fondue) a name of :data:`polariscope.sizing`: ``fondue`` (the largest n whose Σ E[σ²]
+        stays within ``threshold``, in few steps), the published searches, and rivals
+    :param target: (default latents) what is sought: latents, or the largest beta
+    :param n_latents: number of latents, with ``target="beta"``
+    :param seed: (default 0) seed of the first models; the others have ``seed`` + 1, …
+    :param seeds: (default 1) how many seeds; the answer is their median, the interval their range together with
+        what each may still become
+    :param out: folder in which every model is a run
+    :param device: (default auto) as in :func:`polariscope.train`
+    :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
+    :param options: of the search, the fields of :class:`~polariscope.sizing.Goal` (``threshold``, ``n_init``,
+        ``cap``, ``steps``, ``epochs``, ``learning_rate``), of the method, and of what is trained: ``objective``,
+        ``net``, ``likelihood`` … as in :func:`polariscope.train`
     """
     dataset = as_dataset(data)
-    check_call(method, target, n_latents, seeds, recipe)
+    sought = check_call(method, target, n_latents, seeds, options)
+    bounds, own, recipe = split_options(method, options)
+    threshold = bounds.get("threshold", Goal.threshold)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
-    goal = make_goal(threshold, n_init, cap, steps, epochs, learning_rate, images=len(dataset.shape) == 3)
-    given = {"threshold": threshold, "n_init": n_init, "cap": cap, "steps": steps, "epochs": epochs}
-    check_used(method, target, {**given, "learning_rate": learning_rate})
-    most = n_latents if target == "beta" else cap
+    goal = make_goal(bounds, images=len(dataset.shape) == 3)
+    check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
+    most = n_latents if target == "beta" else goal.cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
         raise InputError(
             "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
@@ -98,8 +81,8 @@ def size(
     check_varies(dataset)
     check_scale(dataset, method)
     choose_device(device)
-    if learning_rate is not None:
-        recipe["learning_rate"] = learning_rate
+    if goal.learning_rate is not None:
+        recipe["learning_rate"] = goal.learning_rate
     check_recipe(dataset, method, recipe)
     found: list[Found] = []
     spent = 0
@@ -116,9 +99,9 @@ def size(
                 assert n_latents is not None
                 found.append(largest_beta(candidates, goal, n_latents))
             else:
-                found.append(family[method](candidates, goal))
+                found.append(family[method](candidates, goal, **own))
             spent += candidates.n_steps
-        result = merge(found, method, target, goal, spent)
+        result = merge(found, method, sought, goal, spent)
         if out is not None:
             settings = {
                 "data": {**dataset.describe(), "fingerprint": dataset.fingerprint},
@@ -127,10 +110,28 @@ def size(
                 "seed": seed,
                 "seeds": seeds,
                 "goal": {name: getattr(goal, name) for name in BOUNDS},
+                "options": own,
                 "recipe": recipe,
             }
             write_size(out, result, settings)
     return result
+
+
+def _show_options(function: Callable[..., Any]) -> None:
+    """Let ``help`` and completion see the options of every search, which are declared in :class:`Goal` alone."""
+    signature = inspect.signature(function)
+    *named, rest = signature.parameters.values()
+    known = options_of(Goal)
+    fields = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=known[name].annotation
+        )
+        for name, default in BOUNDS.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *fields, rest])  # type: ignore[attr-defined]
+
+
+_show_options(size)
 
 
 def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
@@ -163,7 +164,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     )
 
 
-def write_size(folder: str | Path, size: Size, settings: dict[str, Any]) -> None:
+def write_size(folder: str | Path, size: Size, settings: dict[str, object]) -> None:
     """Keep an answer beside its settings."""
     SearchFolder(folder).write_answer(size.to_dict(), settings)
 

@@ -71,10 +71,10 @@ class Metric(Protocol):
 
     __name__: str
 
-    def __call__(self, *arrays: Any, **options: Any) -> Any:
+    def __call__(self, *arrays: object, **options: object) -> Any:
         """Score arrays."""
 
-    def of(self, prepared: Any, **options: Any) -> Any:
+    def of(self, prepared: Any, **options: object) -> Any:
         """Score a :class:`Table`, or of several models :class:`Models`, that was prepared before."""
 
 

@@ -29,7 +29,7 @@ def is_integral(column: np.ndarray) -> bool:
     return bool((np.floor(column) == column).all())
 
 
-def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
+def check_codes(codes: object, name: str) -> Float[np.ndarray, "sample latent"]:
     """Codes as float64, (sample, latent), finite, at least two samples."""
     array = _as_floats(codes, name)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -48,7 +48,7 @@ def check_codes(codes: Any, name: str) -> Float[np.ndarray, "sample latent"]:
 
 
 def check_variance(
-    variance: Any, codes: Float[np.ndarray, "sample latent"]
+    variance: object, codes: Float[np.ndarray, "sample latent"]
 ) -> Float[np.ndarray, "sample latent"]:
     array = _as_floats(variance, "variance")
     if array.shape != codes.shape:
@@ -68,7 +68,7 @@ def check_variance(
     return array
 
 
-def check_factors(factors: Any, n_samples: int) -> Float[np.ndarray, "sample factor"]:
+def check_factors(factors: object, n_samples: int) -> Float[np.ndarray, "sample factor"]:
     """Factors as float64, (sample, factor), finite, a row for each sample."""
     array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
     if array.ndim != 2 or array.shape[1] == 0:

@@ -22,7 +22,9 @@ class Models:
     :param seed: (default 0) seed of every random choice.
     """
 
-    def __init__(self, models: Sequence[Any], variance: Sequence[Any] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, models: Sequence[object], variance: Sequence[object] | None = None, seed: int = 0
+    ) -> None:
         self.seed = seed
         if any(isinstance(model, Representation) for model in models):
             models, variance = _unpack(models, variance)

@@ -68,9 +68,9 @@ class Table:
 
     def __init__(
         self,
-        codes: Any,
-        factors: Any = None,
-        variance: Any = None,
+        codes: object,
+        factors: object = None,
+        variance: object = None,
         types: Sequence[str] | None = None,
         factor_names: Sequence[str] = (),
         factor_kinds: Sequence[str] | None = None,

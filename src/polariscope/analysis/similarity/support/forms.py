@@ -27,7 +27,7 @@ class AbstractForm(abc.ABC):
     compress: Compress
     """From an array (sample, feature), and the measure's options by keyword, to a smaller array."""
 
-    kept_as: ClassVar[np.dtype[Any]] = np.dtype(np.float32)
+    kept_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.float32)
 
     @abc.abstractmethod
     def score(self, x: Any, y: Any) -> float:
@@ -39,7 +39,7 @@ class AbstractForm(abc.ABC):
     ) -> Float[np.ndarray, "layer other_layer"]:
         """The measure of every pair of compressed layers, which may be maps of files."""
 
-    def measure(self, x: np.ndarray, y: np.ndarray, **options: Any) -> float:
+    def measure(self, x: np.ndarray, y: np.ndarray, **options: object) -> float:
         """The measure of two representations."""
         return self.score(self.compress(x, **options), self.compress(y, **options))
 
@@ -112,7 +112,7 @@ class NeighbourForm(AbstractForm):
     As rows of zeros and ones, one column for each ordered pair of samples, all scores are one sparse product.
     """
 
-    kept_as: ClassVar[np.dtype[Any]] = np.dtype(np.int32)
+    kept_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.int32)
 
     def score(self, x: Shaped[np.ndarray, "sample k"], y: Shaped[np.ndarray, "sample k"]) -> float:
         return float(self.score_all([x, y])[0, 1])
