@@ -63,18 +63,23 @@ def hoyer(codes: Float[np.ndarray, "sample latent"], *, normalise: bool = True) 
     codes = np.asarray(codes, dtype=np.float64)
     d = codes.shape[1]
     if d < 2:
-        raise ps.InputError(f"Hoyer sparsity compares latents, so there must be at least 2, got {d}.")
+        raise ps.InputError("codes", "have at least 2 latents, which Hoyer sparsity compares", got=d)
     if normalise:
         spread = codes.std(axis=0)
         if (spread == 0).any():
             raise ps.InputError(
-                f"latents {np.flatnonzero(spread == 0).tolist()} never vary, so they cannot be divided by their "
-                "standard deviation; drop them or set normalise=False."
+                problem=(
+                    f"latents {np.flatnonzero(spread == 0).tolist()} never vary, so they cannot be divided by their "
+                    "standard deviation"
+                ),
+                remedy="drop them, or do not normalise",
             )
         codes = codes / spread
     size = np.sqrt((codes**2).sum(axis=1))
     if (size == 0).any():
-        raise ps.InputError(f"{int((size == 0).sum())} codes are all 0 and have no sparsity; drop them.")
+        raise ps.InputError(
+            problem=f"{int((size == 0).sum())} codes are all 0 and have no sparsity", remedy="drop them"
+        )
     return float(np.mean((np.sqrt(d) - np.abs(codes).sum(axis=1) / size) / (np.sqrt(d) - 1)))
 
 

@@ -74,12 +74,12 @@ def test_an_unknown_flag_is_refused_with_the_nearest_in_flag_spelling():
         share_out({"--betta": "4"}, [BETA], [])
     with pytest.raises(InputError, match="did you mean --latents"):
         share_out({"--n-latents": "4"}, [BETA], [], own=["--latents"])
-    with pytest.raises(InputError, match="no option --zzzzzz; --help-all lists those there are"):
+    with pytest.raises(InputError, match="no option --zzzzzz; help_all lists those there are"):
         share_out({"--zzzzzz": "4"}, [BETA], [])
 
 
 def test_a_flag_of_a_part_that_was_not_chosen_says_how_to_choose_it():
-    with pytest.raises(InputError, match=r"--beta here: it belongs to objective beta.* Add --objective beta"):
+    with pytest.raises(InputError, match=r"--beta here: it belongs to objective beta.* add objective='beta'"):
         share_out({"--beta": "4"}, [DATA], [BETA, DATA])
 
 

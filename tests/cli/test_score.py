@@ -152,7 +152,7 @@ def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes)
     lean, full = (call(f"score {file} --metrics modularity,mig:chen") for file in ("lean.npz", "codes.npz"))
     assert rows(lean.out)["modularity"] == rows(full.out)["modularity"]
     assert "Not scored, mig:chen: this variant needs the posterior variances" in lean.out
-    assert "add variance or log_variance to lean.npz" in lean.out
+    assert "give them as variance" in lean.out
     assert "factors: shape, scale" in lean.out
 
 

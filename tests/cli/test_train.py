@@ -92,7 +92,7 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train sprits", "Did you mean 'sprites'"),
         ("train gaussian --objective bta", "no objective named 'bta'.*Did you mean 'beta'"),
         ("train gaussian --objective beta --betta 4", "no option --betta; did you mean --beta"),
-        ("train gaussian --beta 4", "it belongs to objective beta.*Add --objective beta"),
+        ("train gaussian --beta 4", "it belongs to objective beta.*add --objective beta"),
         ("train gaussian --steps -5", "--steps must be at least 1, got -5"),
         ("train gaussian --steps many", "option --steps of training must be an integer, got 'many'"),
         ("train gaussian --steps", "--steps needs a value"),

@@ -93,7 +93,7 @@ def test_arrays_in_memory_cannot_be_loaded_again():
     assert record["shape"] == [5, 2]
     assert record["fingerprint"] == data.fingerprint
     with pytest.raises(
-        InputError, match=r"arrays in memory, of shape \(5, 2\), .* pass data= with the same arrays"
+        InputError, match=r"arrays in memory, of shape \(5, 2\), .* pass data with the same arrays"
     ):
         load_recorded(record)
 

@@ -135,7 +135,7 @@ def test_the_digest_follows_weights_and_architecture() -> None:
 
 def test_a_place_without_a_model_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="is not a run folder or a model file; train one with 'polariscope train"
+        InputError, match=r"is not a run folder or a model file; train one with polariscope.train"
     ):
         load_model(tmp_path)
     with pytest.raises(InputError, match="is not a run folder or a model file"):

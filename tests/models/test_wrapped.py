@@ -87,7 +87,7 @@ def test_the_second_array_may_be_a_variance_or_a_standard_deviation():
             ps.encode(ps.wrap(KINDS["pair"], second=second), ROWS)
     with pytest.raises(InputError, match=r"no second named 'sigma'"):
         ps.wrap(KINDS["pair"], second="sigma")
-    with pytest.raises(InputError, match=r"log_variance reaches .* beyond all scale"):
+    with pytest.raises(InputError, match=r"variance reaches .* beyond all scale"):
         ps.encode(lambda x: (mean_of(x), mean_of(x) * 0 + 100), ROWS)
 
 

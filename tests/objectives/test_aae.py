@@ -191,8 +191,8 @@ def test_training_brings_the_codes_towards_the_prior() -> None:
     [
         ({"lambda_adversary": -1.0}, "lambda_adversary must not be negative, got -1.0; 0 is the autoencoder"),
         ({"keep_rate": -1.0}, "keep_rate must not be negative, got -1.0; 0 is the original"),
-        ({"width": 0}, "width of the discriminator must be at least 1, got 0"),
-        ({"depth": 0}, "depth of the discriminator must be at least 1, got 0"),
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"depth": 0}, "depth must be at least 1, got 0"),
         ({"adversary_learning_rate": 0.0}, "adversary_learning_rate must be positive, got 0.0"),
     ],
 )
@@ -204,7 +204,7 @@ def test_wrong_settings_are_refused(options: dict, words: str) -> None:
 def test_keeping_a_rate_that_a_point_does_not_have_is_refused_before_training() -> None:
     data = TinyDataset((5,), 30)
     with pytest.raises(
-        InputError, match=r"keep_rate=1 weighs a rate.*use posterior='diagonal' or keep_rate=0"
+        InputError, match=r"keep_rate=1.0 weighs a rate.*use posterior='diagonal' or keep_rate=0"
     ):
         plan(data, "aae", keep_rate=1.0)
     plan(data, "aae", keep_rate=1.0, posterior="diagonal")

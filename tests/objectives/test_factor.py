@@ -236,9 +236,9 @@ def test_training_learns_the_total_correlation_that_it_weighs() -> None:
     ("options", "words"),
     [
         ({"gamma": -10.0}, "gamma must not be negative, got -10.0; 0 is the VAE"),
-        ({"gamma": float("nan")}, "gamma must not be negative, got nan"),
-        ({"depth": 0}, "depth of the discriminator must be at least 1, got 0"),
-        ({"width": 0}, "width of the discriminator must be at least 1, got 0"),
+        ({"gamma": float("nan")}, "gamma must be finite, got nan"),
+        ({"depth": 0}, "depth must be at least 1, got 0"),
+        ({"width": 0}, "width must be at least 1, got 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, words) -> None:

@@ -240,7 +240,7 @@ def test_columns_in_which_nothing_is_said_are_left_out() -> None:
 
 
 def test_a_folder_without_an_answer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has no size.json; make one with polariscope size DATA"):
+    with pytest.raises(InputError, match=r"has no size.json; make one with polariscope.size"):
         read_sizes(tmp_path)
 
 

@@ -177,7 +177,7 @@ def test_a_checkpoint_is_a_model(path: Path) -> None:
     assert not np.array_equal(rep.mean, ps.encode(path, n_samples=50).mean)
     with pytest.raises(InputError, match=r"models of the steps 100, 200, 300, not of step 150"):
         ps.load_model(path, step=150)
-    with pytest.raises(InputError, match="step is for run folders"):
+    with pytest.raises(InputError, match="a step is chosen in run folders"):
         ps.load_model(path / "model.safetensors", step=100)
 
 

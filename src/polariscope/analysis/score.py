@@ -306,8 +306,9 @@ class _Pass:
         self.names: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.without_factors = Table(arrays.codes, **self.known)
+        self.refusal: InputError | None
         try:
-            self.with_factors, self.reason = self._with_factors()
+            self.with_factors, self.refusal = self._with_factors()
         except InputError as error:
             if needs_factors or arrays.representation is None:  # the caller gave them
                 raise
@@ -326,10 +327,13 @@ class _Pass:
         }
         return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
 
-    def _with_factors(self) -> tuple[Table | None, str]:
+    def _with_factors(self) -> tuple[Table | None, InputError | None]:
         """What metrics with factors start from, or why there is none."""
         if self.arrays.factors is None:
-            return None, "it needs factors, and these samples have none; encode a dataset with known factors."
+            return None, InputError(
+                problem="it needs factors, and these samples have none",
+                remedy="encode a dataset with known factors",
+            )
         factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
         names = named(self.arrays.factor_names, factors.shape[1])
         if len(names) != factors.shape[1]:
@@ -338,7 +342,9 @@ class _Pass:
             )
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
-            return None, f"no factor varies in these {len(factors)} samples; draw more samples."
+            return None, InputError(
+                problem=f"no factor varies in these {len(factors)} samples", remedy="draw more samples"
+            )
         kinds = self.arrays.factor_kinds
         if kinds is not None:
             if len(kinds) != len(names):
@@ -351,7 +357,7 @@ class _Pass:
             if not kept:
                 self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
         described: dict[str, Any] = {"factor_names": self.names, "factor_kinds": kinds}
-        return Table(self.arrays.codes, factors[:, varies], **described, **self.known), ""
+        return Table(self.arrays.codes, factors[:, varies], **described, **self.known), None
 
     def score(self, name: str, options: Mapping[str, Any]) -> Score:
         needs = family.traits(name)["needs"]
@@ -363,6 +369,7 @@ class _Pass:
         if "factors" not in needs:
             return family[name].of(self.without_factors, **options)
         if self.with_factors is None:
+            assert self.refusal is not None
             raise self.refusal
         return family[name].of(self.with_factors, **options)
 

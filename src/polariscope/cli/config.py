@@ -31,7 +31,7 @@ SECTIONS = ("score", "compare", "dimension")
 Config = Annotated[
     Path | None,
     typer.Option(
-        "config", help="Options from a file, as [score.mig] n_bins = 10; --set wins.", metavar="FILE.toml"
+        "--config", help="Options from a file, as [score.mig] n_bins = 10; --set wins.", metavar="FILE.toml"
     ),
 ]
 

@@ -32,33 +32,29 @@ class Advice:
     """The remedy of the error."""
 
 
-def checked(owner: str = "") -> Callable[[Kind], Kind]:
+def checked(kind: Kind) -> Kind:
     """Decorator of a dataclass: the values of its fields are checked before it is made.
 
     The class says what its fields may be: ``beta: Annotated[float, Ge(0), Advice("1 is the VAE")] = 4.0``; making
-    one with −1 is refused with "beta must not be negative, got -1 (objective 'beta'); 1 is the VAE."
+    one with −1 is refused with "beta must not be negative, got -1; 1 is the VAE."
 
-    :param owner: (default none) whose options they are, as messages say it.
+    :param kind: the dataclass.
     """
+    make = kind.__init__  # type: ignore[misc]
+    signature = inspect.signature(make)
 
-    def decorate(kind: Kind) -> Kind:
-        make = kind.__init__  # type: ignore[misc]
-        signature = inspect.signature(make)
+    @functools.wraps(make)
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        if type(self) is kind:  # one that inherits has options of its own
+            try:
+                given = signature.bind(self, *args, **options).arguments
+            except TypeError:
+                given = {}  # Python says what is missing or too much
+            check_values(kind, given)
+        make(self, *args, **options)
 
-        @functools.wraps(make)
-        def init(self: Any, *args: Any, **options: Any) -> None:
-            if type(self) is kind:  # one that inherits has options of its own, and says itself whose they are
-                try:
-                    given = signature.bind(self, *args, **options).arguments
-                except TypeError:
-                    given = {}  # Python says what is missing or too much
-                check_values(kind, given, owner)
-            make(self, *args, **options)
-
-        kind.__init__ = init  # type: ignore[misc]
-        return kind
-
-    return decorate
+    kind.__init__ = init  # type: ignore[misc]
+    return kind
 
 
 def check_values(concept: Callable[..., Any], given: Mapping[str, Any], owner: str = "") -> None:

@@ -61,7 +61,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                     problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
             if dataclasses.is_dataclass(concept):  # its options are checked whoever makes it
-                concept = checked(f"{self.noun} {name!r}")(concept)
+                concept = checked(concept)
             self._members[name] = concept
             self._traits[name] = traits
             return concept

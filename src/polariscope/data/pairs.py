@@ -17,7 +17,7 @@ from polariscope.data.dataset import AbstractDataset
 TransitionKind = Literal["laplace", "uniform", "share"]
 
 
-@checked()
+@checked
 @dataclasses.dataclass(frozen=True)
 class Transition:
     r"""Draws, for each observation, another whose factors differ in some and agree in others.

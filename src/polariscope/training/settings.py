@@ -15,7 +15,7 @@ from polariscope.data.splits import Split, split
 VALIDATE_EVERY = 1000
 
 
-@checked()
+@checked
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""

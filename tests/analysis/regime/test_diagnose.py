@@ -261,7 +261,7 @@ GOOD = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
         ({**GOOD, "n_bootstrap": 0}, "n_bootstrap must be at least 1, got 0"),
         (
             {"mean": np.zeros((4, 2))},
-            "diagnose needs variance; give a Representation, or mean= and variance=",
+            "diagnose needs variance; give a Representation, or mean and variance",
         ),
         ({}, "diagnose needs mean and variance"),
         (

@@ -174,7 +174,7 @@ def test_data_without_factors_are_refused_before_training() -> None:
 
 def test_widths_that_are_none_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"widths of the conditional prior must be positive integers, got \(50, 0\)"
+        InputError, match=r"widths must be a list of integers, each at least 1, got \(50, 0\)"
     ):
         ConditionalPrior(widths=(50, 0))
 

@@ -231,7 +231,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
         ({"methd": 3}, "no option named 'methd'"),
-        ({"schedule": "cosine"}, "must know the end beforehand; leave schedule out"),
+        ({"schedule": "cosine"}, "has to know the end beforehand; leave schedule out"),
         ({"method": "id", "threshold": 2.0}, "threshold means nothing to method 'id'; leave it out"),
         ({"method": "id", "steps": 500}, "steps means nothing to method 'id'"),
         ({"method": "elbow", "n_init": 4}, "n_init means nothing to method 'elbow'"),

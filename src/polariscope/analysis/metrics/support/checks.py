@@ -11,7 +11,7 @@ from jaxtyping import Float
 from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import FactorKind
 from polariscope.core.arrays import real_numbers
-from polariscope.core.errors import InputError, check_word
+from polariscope.core.errors import Argument, Either, InputError, check_word
 
 EXACT = 2.0**53
 """Integers beyond this are no longer apart as floats."""
@@ -19,8 +19,10 @@ LARGEST = 1e100
 """Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
 
 # Remedies in Python's words; the command line puts its own in their place.
-DECLARE = "declare it in factor_kinds, where 'continuous' is a measured factor"
-DRAW_MORE = f"draw more, or {DECLARE}"
+DECLARE = Either(
+    "declare it in factor_kinds, where 'continuous' is a measured factor",
+    ("name it in ", Argument("continuous")),
+)
 GIVE_VARIANCE = "give them as variance, an array (sample, latent) of σ²"
 
 

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int, Shaped, UInt
 
 from polariscope.analysis.metrics.support.checks import (
     DECLARE,
-    DRAW_MORE,
     GIVE_VARIANCE,
     check_codes,
     check_factors,
@@ -291,12 +290,12 @@ class Table:
                     f"factor {name!r}",
                     "hold integers (classes)",
                     got=f"{column[column % 1 != 0][0]:g}",
-                    remedy=f"if it is measured, {DECLARE}",
+                    remedy=("if it is measured, ", DECLARE),
                 )
             if 2 * len(values) > len(column):
                 raise InputError(
                     problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
-                    remedy=f"at least 2 samples a class are needed: {DRAW_MORE}",
+                    remedy=("at least 2 samples a class are needed: draw more, or ", DECLARE),
                 )
 
 
