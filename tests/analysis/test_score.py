@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
-from polariscope.analysis.metrics import family
+from polariscope.analysis.metrics import Scores, family
 from polariscope.analysis.metrics.support import table as _table
 from polariscope.analysis.representation import Representation
-from polariscope.analysis.score import Scores, score
+from polariscope.analysis.score import score
 from polariscope.core.errors import InputError, PolariscopeError
 
 QUICK = ("mig", "modularity", "tc", "active-units")

@@ -13,8 +13,7 @@ from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
 from polariscope.core.errors import InputError, PolariscopeError
 
 if TYPE_CHECKING:
-    from polariscope.analysis.metrics import Score
-    from polariscope.analysis.score import Scores
+    from polariscope.analysis.metrics import Score, Scores
     from polariscope.runs.run import Run
 
 

@@ -32,7 +32,7 @@ from polariscope.storage.artefacts import Artefact
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
-    from polariscope.analysis.score import Scores
+    from polariscope.analysis.metrics import Scores
     from polariscope.geometry.summary import Geometry
     from polariscope.layers.comparison import Comparison
     from polariscope.runs.listing import Row
@@ -42,7 +42,7 @@ logger = logging.getLogger("polariscope")
 
 RECORDS = {
     "decomposition": "polariscope.analysis.decomposition.Decomposition",
-    "scores": "polariscope.analysis.score.Scores",
+    "scores": "polariscope.analysis.metrics.Scores",
     "comparison": "polariscope.layers.comparison.Comparison",
     "size": "polariscope.sizing.support.answer.Size",
 }

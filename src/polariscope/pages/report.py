@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from polariscope import __version__
-from polariscope.analysis.regime.criteria import POLARISED
+from polariscope.analysis.regime.regime import POLARISED
 from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.core import files

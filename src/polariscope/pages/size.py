@@ -165,7 +165,7 @@ def summary_of(size: Size) -> str:
     """What was asked, in a sentence."""
     if size.target == "beta":
         return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
-    return family.summary(size.method)
+    return size.summary or family.summary(size.method)  # older files do not have it
 
 
 def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
     return {
         "verdict": verdict(sizes),
         "chart": draw_comparison(sizes, "comparison"),
-        "rows": [(row, family.summary(row.size.method)) for row in disagreements(sizes)],
+        "rows": [(row, summary_of(row.size)) for row in disagreements(sizes)],
     }
 
 

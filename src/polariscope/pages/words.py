@@ -10,8 +10,7 @@ from typing import Any
 
 import jinja2
 
-from polariscope.analysis.regime.printing import name_latents
-from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.regime import Regime, name_latents
 from polariscope.training.settings import TrainSettings
 
 MEANINGS = {

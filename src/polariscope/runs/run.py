@@ -34,8 +34,9 @@ from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.metrics import Scores
     from polariscope.analysis.regime.regime import Regime
-    from polariscope.analysis.score import Progress, Scores
+    from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
     from polariscope.layers.comparison import Comparison
 
@@ -284,7 +285,8 @@ class Run:
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
-        from polariscope.analysis.score import Scores, options_of_words, score, words_of
+        from polariscope.analysis.metrics import Scores
+        from polariscope.analysis.score import options_of_words, score, words_of
 
         words, options = words_of(metrics), options_of_words(metrics, options)
         # The kinds of the factors are part of the data's fingerprint.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polariscope.analysis.metrics import Score, family
-from polariscope.analysis.score import Scores, score
+from polariscope.analysis.metrics import Score, Scores, family
+from polariscope.analysis.score import score
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import render
 from polariscope.pages.sections.scores import is_no_better_than_chance, scores_view

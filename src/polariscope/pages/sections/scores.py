@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from polariscope.analysis.metrics import Score, family
+from polariscope.analysis.metrics import Score, Scores
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.score import Scores
 from polariscope.pages import words
 from polariscope.pages.figures.scores import MOST_ROWS, draw_accuracy, draw_importance, draw_information
 
 
 def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
     """What the template shows of the scores, with those of the sampled representation beside them."""
-    by_evidence = {
-        family.traits(score.metric)["evidence"]: score for score in reversed(scores.scores.values())
-    }
-    information, importance, accuracy = map(by_evidence.get, ("information", "importance", "accuracy"))
+    by_evidence = {score.evidence: score for score in reversed(scores.scores.values())}
+    information, importance, accuracy = (
+        by_evidence.get(kind) for kind in ("information", "importance", "accuracy")
+    )
     names = scores.factor_names
     return {
         "scores": scores,
@@ -38,11 +37,11 @@ def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -
 def is_no_better_than_chance(score: Score) -> bool:
     """Whether a score about factors has an interval that reaches what codes without knowledge get.
 
-    >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", metric="mig")
+    >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", needs=("codes", "factors"))
     >>> is_no_better_than_chance(score)
     True
     """
-    if "factors" not in family.traits(score.metric)["needs"] or score.chance is None:
+    if "factors" not in score.needs or score.chance is None:
         return False
     low, high = score.interval or (score.value, score.value)
     return low <= score.chance if score.higher_is_better else high >= score.chance
@@ -66,7 +65,7 @@ def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
         "bar": percent_of(score.value),
         "tick": percent_of(score.chance),
         "range": f"{_number(low)} to {_number(high)}",
-        "meaning": family.summary(score.metric),
+        "meaning": score.summary,
         "doubt": is_no_better_than_chance(score),
     }
 

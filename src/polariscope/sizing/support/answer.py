@@ -57,6 +57,8 @@ class Size:
     """Gradient steps spent in all; a model that was continued counts once."""
     meaning_of_interval: str = ""
     notes: tuple[str, ...] = ()
+    summary: str = ""
+    """What the method does, in a line. It is kept with the answer, so a page need not open the method."""
 
     @property
     def n_latents(self) -> int:

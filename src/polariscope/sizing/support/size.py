@@ -143,6 +143,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         n_steps=spent,
         meaning_of_interval=several if len(found) > 1 else alone,
         notes=tuple(notes),
+        summary=family.summary(method),
     )
 
 
