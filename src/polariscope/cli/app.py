@@ -114,13 +114,13 @@ Step = Annotated[
 
 def open_target(target: Path, samples: int | None, step: int | None) -> Run | None:
     """The run in a folder; None for a file, of which options that mean nothing to it are refused."""
-    from polariscope.cli.console import quoted
-
     if target.is_dir():
         from polariscope.runs.run import Run
 
         return Run(target)
     if not target.exists():
+        from polariscope.cli.console import quoted
+
         raise InputError(
             f"there is no run and no file at {target}; "
             f"train a model with 'polariscope train DATA --out {quoted(target)}'."

@@ -7,7 +7,7 @@ import functools
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import filelock
 from torch import Tensor
@@ -17,6 +17,7 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import Model
 from polariscope.storage import ASIDE, CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
 from polariscope.storage.artefacts import Artefacts
+from polariscope.storage.checkpoints import Checkpoint, Checkpoints
 from polariscope.storage.documents import (
     DamagedError,
     differences,
@@ -26,15 +27,13 @@ from polariscope.storage.documents import (
 )
 from polariscope.storage.log import Log, Mark
 
-if TYPE_CHECKING:
-    from polariscope.storage.checkpoints import Checkpoint, Checkpoints
-
 
 class RunFolder:
     """One run's folder. Anybody may read; as a context manager it is held by one process, which may write."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.checkpoints = Checkpoints(self.path / CHECKPOINTS)
         self.artefacts = Artefacts(self.path)
         self.model_file = self.path / MODEL
         self.tensorboard = self.path / TENSORBOARD
@@ -97,13 +96,6 @@ class RunFolder:
     def is_begun(self) -> bool:
         """Whether a run was begun here."""
         return (self.path / SETTINGS).exists()
-
-    @functools.cached_property
-    def checkpoints(self) -> Checkpoints:
-        """The checkpoints that were kept."""
-        from polariscope.storage.checkpoints import Checkpoints
-
-        return Checkpoints(self.path / CHECKPOINTS)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
