@@ -10,8 +10,7 @@ import pytest
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Found, Goal, Size, family
 from polariscope.sizing.support.checks import BOUNDS, used_by
 from polariscope.sizing.support.size import merge
 from sizing.linear_candidates import LinearCandidates, exact_answer

@@ -9,8 +9,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from polariscope.core.errors import InputError
-from polariscope.layers.comparison import block_of, blocks_of
-from polariscope.layers.printing import NOTHING_SHARED, cell, mean_of, short
+from polariscope.layers.comparison import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

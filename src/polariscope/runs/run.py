@@ -228,12 +228,13 @@ class Run:
         :param n_bootstrap: (default 200) resamples behind each confidence.
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         """
-        from polariscope.analysis.regime.diagnose import diagnose
         from polariscope.analysis.regime.regime import Regime
 
         settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
 
         def compute() -> Regime:
+            from polariscope.analysis.regime.diagnose import diagnose
+
             rep = self.representation(n_samples, seed, part, step)
             return diagnose(rep, alpha=alpha, n_bootstrap=n_bootstrap, seed=seed)
 

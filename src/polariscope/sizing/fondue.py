@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial, method
 from polariscope.sizing.support.deciding import MOST, SILENCE, could_be_otherwise, decide, passes, schedule
 from polariscope.sizing.support.judge import BEGUN, judge, predict
 from polariscope.sizing.support.search import CapError, gallop, no_surplus, notes_on

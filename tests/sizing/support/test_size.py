@@ -16,8 +16,7 @@ import polariscope as ps
 from long_training import unchecked
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size, family
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial
 from polariscope.sizing.support.deciding import could_be_otherwise, decide, passes
 from polariscope.sizing.support.search import CapError
 

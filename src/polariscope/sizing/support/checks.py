@@ -11,8 +11,7 @@ import numpy as np
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.sizing import Goal, family
-from polariscope.sizing.support.answer import Target
+from polariscope.sizing import Goal, Target, family
 from polariscope.training.plan import label, plan
 
 CAP = Goal.cap

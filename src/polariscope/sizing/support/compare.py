@@ -9,8 +9,7 @@ from typing import Any
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
-from polariscope.sizing import family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import check_recipe, check_scale, check_varies, heeded
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder

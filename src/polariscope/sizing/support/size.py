@@ -11,8 +11,7 @@ from typing import Any
 
 from polariscope.core.errors import InputError
 from polariscope.data.sources import as_dataset
-from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size, Target, settle
+from polariscope.sizing import Found, Goal, Size, Target, family, settle
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (

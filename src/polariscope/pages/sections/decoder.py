@@ -1,0 +1,290 @@
+"""What each latent does: traversals, reconstructions and draws from the prior, as the decoder shows them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
+from polariscope.core.seeds import derive, generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.geometry.latents import Scale, range_of
+from polariscope.geometry.traversals import (
+    MOST_VALUES,
+    Plane,
+    Traversals,
+    central_sample,
+    traverse,
+    traverse_plane,
+)
+from polariscope.models.inference import Seen, auxiliary_of, batch_size, chunks, collect, looking
+from polariscope.models.protocol import AbstractModel
+from polariscope.pages import figures, words
+from polariscope.pages.figures import QUIET, STYLE, TRAIN, data_uri, panel, to_svg
+from polariscope.pages.sections import AbstractSection, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+
+N_SHOWN = 10
+N_SAMPLES = 30
+N_JUDGED = 1000
+N_STEPS = 9
+MOST_FEATURES = 256
+UNMATCHED = (
+    " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
+    "what it learned."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reconstructions:
+    """Held-out observations, and the decoder's mean at their posterior means."""
+
+    indices: Int[np.ndarray, " sample"]
+    inputs: Float[np.ndarray, "sample *shape"]
+    outputs: Float[np.ndarray, "sample *shape"]
+
+    @property
+    def r_squared(self) -> float | None:
+        """Share of the data's variance that is reconstructed; None when the data do not vary."""
+        errors, spread = self._sums()
+        return float(1 - errors.sum() / spread.sum()) if spread.sum() > 0 else None
+
+    @property
+    def r_squared_by_value(self) -> Float[np.ndarray, " varying"]:
+        """The same for each value of an observation, leaving out those that do not vary."""
+        errors, spread = self._sums()
+        return 1 - errors[spread > 0] / spread[spread > 0]
+
+    def _sums(self) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
+        inputs, outputs = (array.reshape(len(array), -1) for array in (self.inputs, self.outputs))
+        centre = inputs.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return tuple(((inputs - other) ** 2).sum(axis=0, dtype=np.float64) for other in (outputs, centre))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PriorSamples:
+    """Draws of z from the prior; from a conditional one, given the auxiliary values of random observations."""
+
+    means: Float[np.ndarray, "sample *shape"]
+    """The decoder's mean for the first of them."""
+    deviations: Float[np.ndarray, " feature"] | None
+    """Standard deviation of each feature over draws x ~ p(x|z), as data from this model have; flat data only."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Views:
+    """All that is shown of a model's decoder."""
+
+    traversals: Traversals
+    reconstructions: Reconstructions
+    prior_samples: PriorSamples
+    display_range: tuple[float, float]
+    """Values drawn as black and white."""
+    plane: Plane | None
+    """Two latents that say most, moved over a grid; None for flat data and with fewer than two latents in use."""
+    scale: Scale
+    """In whose standard deviations the plane is measured."""
+
+
+def views(
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    held_out: Int[np.ndarray, " sample"],
+    representation: Representation,
+    regime: Regime,
+    seed: int,
+) -> Views | None:
+    """What the decoder makes of moved codes, of held-out observations and of the prior; None without a decoder."""
+    if not model.has_decoder:
+        return None
+    judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
+    reconstructions = reconstruct(model, dataset, held_out[:judged])
+    low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
+    plane, scale = move_two(model, dataset, representation, regime, seed)
+    return Views(
+        traversals=traverse(model, representation, regime, reconstructions.inputs, seed),
+        reconstructions=reconstructions,
+        prior_samples=sample_prior(model, dataset, seed),
+        display_range=(0.0, 1.0) if dataset.is_unit_interval else (low, high),
+        plane=plane,
+        scale=scale,
+    )
+
+
+def move_two(
+    model: AbstractModel, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
+) -> tuple[Plane | None, Scale]:
+    """Images of the two latents that say most, moved together from the most typical observation."""
+    in_use = [j for j in regime.order if regime.types[j] != "passive"]
+    centre, deviation, scale = range_of(model, representation, seed)
+    if len(in_use) < 2 or len(model.shape) != 3:
+        return None, scale
+    code = representation.mean[central_sample(representation, centre, deviation)]
+    n_steps = max(3, min(N_STEPS, math.isqrt(MOST_VALUES // dataset.n_features)))
+    pair = (in_use[0], in_use[1])
+    return traverse_plane(model, code, pair, n_steps=n_steps, centre=centre, deviation=deviation), scale
+
+
+def reconstruct(
+    model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
+) -> Reconstructions:
+    """Observations and the decoder's mean at their posterior means."""
+
+    def compute(seen: Seen) -> dict[str, Tensor]:
+        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).mean}
+
+    found = collect(model, dataset, indices, compute)
+    return Reconstructions(indices, found["inputs"], found["outputs"])
+
+
+def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
+    """Draws from the prior through the decoder."""
+    noise = torch.Generator(model.device).manual_seed(derive(seed, "report", "prior samples"))
+    chosen = generator(seed, "report", "auxiliary values")
+    means, draws = [], []
+    n_draws = N_SAMPLES if len(model.shape) == 3 else N_JUDGED
+    with looking(model):
+        for rows in chunks(n_draws, batch_size(dataset.n_features)):
+            count = rows.stop - rows.start
+            u = auxiliary_of(model, dataset, chosen.integers(len(dataset), size=count))
+            likelihood = model.decode(model.prior.given(u).sample(count, noise).to(model.dtype))
+            if rows.start < N_SAMPLES:
+                means.append(likelihood.mean.float().cpu().numpy())
+            if len(model.shape) == 1:
+                draws.append(likelihood.sample(noise).float().cpu().numpy())
+    deviations = np.concatenate(draws).std(axis=0) if draws else None
+    return PriorSamples(np.concatenate(means)[:N_SAMPLES], deviations)
+
+
+@section("decoder", title="What they do", place=20)
+class DecoderSection(AbstractSection):
+    """What the decoder makes of each latent."""
+
+    def applies(self, record: ReportRecord) -> bool:
+        """Codes alone have no decoder; a model without one says so."""
+        return bool(record.shape)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """Pictures of images, charts of features."""
+        shown = record.views
+        if shown is None:
+            return {"traversals": None}
+        decoded = _images(shown) if record.is_image else _features(shown)
+        unmatched = "" if record.has_rate else UNMATCHED
+        return {"traversals": _traversals(record, shown), "decoded": decoded, "unmatched": unmatched}
+
+
+def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
+    shown = views.traversals
+    features: Any = slice(None)
+    if record.is_image:
+        pictures = [figures.strip(row, views.display_range) for row in shown.outputs]
+    else:
+        moves = shown.outputs - shown.original
+        movement = np.abs(moves).max(axis=(0, 1))
+        if movement.size > MOST_FEATURES:
+            features = np.sort(np.argsort(-movement, kind="stable")[:MOST_FEATURES])
+        # the highest value of the latent on top, as on an axis
+        pictures = [figures.diverging(row[::-1, features], float(movement.max())) for row in moves]
+    rows: list[dict[str, Any]] = [
+        {
+            "latent": record.regime.latents[latent],
+            "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
+            "effect": None if shown.effects is None else float(shown.effects[place]),
+            "uri": data_uri(picture),
+        }
+        for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
+    ]
+    n_features = shown.original.size
+    counts = record.regime.counts
+    in_use = [row for row in rows if row["latent"].type != "passive"]
+    passive = [row for row in rows if row["latent"].type == "passive"]
+    return {
+        "in_use": in_use,
+        "passive": passive,
+        "more_in_use": counts["active"] + counts["mixed"] - len(in_use),
+        "more_passive": counts["passive"] - len(passive),
+        "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
+        "start": shown.start,
+        "unit": {"codes": "its own spread over the data"}.get(shown.scale, f"the {shown.scale}"),
+        "n_features": n_features,
+        "features_shown": min(n_features, MOST_FEATURES),
+        "scale": float(np.abs(shown.outputs - shown.original).max()),
+    }
+
+
+def _images(views: Views) -> dict[str, Any]:
+    seen, span = views.reconstructions, views.display_range
+    inputs, outputs = seen.inputs[:N_SHOWN], seen.outputs[:N_SHOWN]
+    scale = float(np.abs(outputs - inputs).mean(axis=1).max())
+    means = views.prior_samples.means
+    return {
+        "scale": scale,
+        "rows": [
+            ("input", data_uri(figures.strip(inputs, span))),
+            ("reconstruction", data_uri(figures.strip(outputs, span))),
+            ("difference", data_uri(figures.difference_strip(outputs - inputs, scale))),
+        ],
+        "samples": [
+            data_uri(figures.strip(means[first : first + N_SHOWN], span))
+            for first in range(0, len(means), N_SHOWN)
+        ],
+    }
+
+
+def _features(views: Views) -> dict[str, Any]:
+    seen, deviations = views.reconstructions, views.prior_samples.deviations
+    assert deviations is not None
+    return {
+        "r_squared": draw_r_squared(seen),
+        "deviations": draw_deviations(seen, deviations),
+        "constant": seen.inputs[0].size - seen.r_squared_by_value.size,
+    }
+
+
+def draw_r_squared(reconstructions: Reconstructions) -> Markup:
+    """Share of each feature's variance that is reconstructed, best first."""
+    values = np.sort(reconstructions.r_squared_by_value)[::-1]
+    with rc_context(STYLE):
+        figure, axes = panel((5.2, 2.6), "Reconstruction of each feature")
+        places = np.arange(1, len(values) + 1)
+        axes.bar(places, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
+        axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("features, best first")
+        axes.set_ylabel("R²")
+        middle = f"the median is {np.median(values):.2f}" if len(values) else "no feature varies"
+        return to_svg(
+            figure, "r-squared", f"Share of the variance of each feature that is reconstructed; {middle}."
+        )
+
+
+def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, " feature"]) -> Markup:
+    """Standard deviation of each feature in the data and in draws from the model."""
+    data = reconstructions.inputs.reshape(len(reconstructions.inputs), -1).std(axis=0)
+    with rc_context(STYLE):
+        figure, axes = panel((5.2, 2.6), "Spread of each feature, data against draws from the model")
+        top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
+        axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
+        axes.set_xlim(0, top)
+        axes.set_ylim(0, top)
+        axes.set_xlabel("standard deviation in held-out data")
+        axes.set_ylabel("in draws x ~ p(x)")
+        return to_svg(
+            figure,
+            "deviations",
+            "Standard deviation of each feature in the data against that in draws from the model.",
+        )

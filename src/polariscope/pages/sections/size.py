@@ -1,0 +1,262 @@
+"""How many latents: the answer of a sizing, the path that led to it and the models while they trained, as charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from polariscope.core import files
+from polariscope.pages.figures import COLOURS, INK, QUIET, STYLE, TRAIN, VALIDATION, to_svg
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+    from polariscope.sizing import Decision, Size, Trial
+
+MARKS: dict[Decision, tuple[str, str]] = {
+    "fits": ("o", COLOURS["active"]),
+    "too many": ("s", VALIDATION),
+    "undecided": ("D", COLOURS["mixed"]),
+}
+"""Shape and colour of each decision; an undecided one is hollow."""
+WIDE = (6.4, 3.1)
+COLUMNS = 4
+MOST_PANELS = 12
+WIDE_RANGE = 6.0
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
+
+
+@section("size", title="Size", place=100)
+class SizeSection(AbstractSection):
+    """How the number of latents was found."""
+
+    def measure(self, subject: Subject) -> Size | None:
+        """The newest answer that is kept with a run."""
+        stored = subject.newest("size")
+        if stored is None:
+            return None
+        from polariscope.sizing import Size
+
+        return Size.from_dict(stored)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """The path and the trainings."""
+        return size_view(self.part(record), "size")
+
+
+def size_view(size: Size, key: str) -> dict[str, Any]:
+    """What the templates show of one answer; columns of the path in which nothing is said are left out."""
+    from polariscope.sizing import path_table
+
+    table = [
+        (*cells, note)
+        for cells, note in zip(path_table(size), ["note", *(t.note for t in size.trials)], strict=True)
+    ]
+    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
+    heading, *rows = zip(*columns, strict=True) if columns else ((),)
+    curved = {place_of(size, trial) for trial in size.trials if trial.curve}
+    return {
+        "size": size,
+        "summary": summary_of(size),
+        "path": draw_path(size, f"{key}-path") if has_path(size) else None,
+        "trainings": draw_trainings(size, f"{key}-trainings") if curved else None,
+        "n_hidden": len(curved) - len(panels_of(size)),
+        "heading": heading,
+        "rows": [(cells, PILLS[trial.decision]) for cells, trial in zip(rows, size.trials, strict=True)],
+    }
+
+
+def summary_of(size: Size) -> str:
+    """What was asked, in a sentence."""
+    if size.target == "beta":
+        return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
+    if size.summary:
+        return size.summary
+    from polariscope.sizing import family
+
+    return family.summary(size.method)  # older files do not have it
+
+
+def place_of(size: Size, trial: Trial) -> float:
+    """Where a trial stands on the axis that is searched: its number of latents, or its β."""
+    return float(trial.n_latents if trial.beta is None or size.target == "latents" else trial.beta)
+
+
+def latest(size: Size) -> list[Trial]:
+    """The last word on each candidate and seed, by place; searches may come back to a candidate with more steps."""
+    last = {(place_of(size, trial), trial.seed): trial for trial in size.trials}
+    return [last[key] for key in sorted(last)]
+
+
+def has_path(size: Size) -> bool:
+    """Whether there is a curve to draw: at least two candidates."""
+    return len({place_of(size, trial) for trial in size.trials}) > 1
+
+
+def panels_of(size: Size) -> list[float]:
+    """Candidates with curves whose training is shown, by place: those nearest to the answer when there are many."""
+    curved = {place_of(size, trial) for trial in latest(size) if trial.curve}
+    centre = max(curved, default=0) if size.value is None else size.value
+    return sorted(sorted(curved, key=lambda place: (abs(place - centre), place))[:MOST_PANELS])
+
+
+def draw_path(size: Size, key: str) -> Markup:
+    """The statistic of each model against n, with the threshold and the answer."""
+    with rc_context(STYLE):
+        return to_svg(
+            path_figure(size), key, f"{size.statistic} against {_axis(size)}; the answer is {size.answer}."
+        )
+
+
+def path_figure(size: Size) -> Figure:
+    """What :func:`draw_path` draws."""
+    figure = Figure(figsize=WIDE, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(f"{size.statistic} of each model", parse_math=False)
+    _answer(axes, size, named=True)
+    trials = latest(size)
+    _threshold(axes, size)
+    for seed in sorted({trial.seed for trial in trials}):
+        own = [trial for trial in trials if trial.seed == seed]
+        axes.plot(
+            [place_of(size, trial) for trial in own],
+            [trial.statistic for trial in own],
+            color=QUIET,
+            lw=0.7,
+            alpha=0.6,
+        )
+    for trial in trials:
+        if trial.projected is not None:
+            place = place_of(size, trial)
+            axes.plot([place, place], trial.projected, color=MARKS[trial.decision][1], lw=3, alpha=0.35)
+    for decision, (marker, colour) in MARKS.items():
+        own = [trial for trial in trials if trial.decision == decision]
+        if own:
+            face = "white" if decision == "undecided" else colour
+            places, values = [place_of(size, trial) for trial in own], [trial.statistic for trial in own]
+            axes.plot(places, values, marker, color=colour, mfc=face, mew=1.3, ms=5.5, label=decision)
+    _scale(axes, "y", [float(trial.statistic) for trial in trials])
+    _scale(axes, "x", [place_of(size, trial) for trial in trials])
+    axes.set_xlabel(_axis(size))
+    axes.legend(loc="best")
+    return figure
+
+
+def draw_trainings(size: Size, key: str) -> Markup:
+    """Σ E[σ²] of the models while they trained: a small panel for each candidate, a line for each seed."""
+    places = panels_of(size)
+    rows = -(-len(places) // COLUMNS)
+    with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
+        figure = Figure(figsize=(7.2, 1.55 * rows + 0.15), layout="constrained")
+        columns = min(COLUMNS, len(places))
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        curves = {
+            place: [t for t in latest(size) if place_of(size, t) == place and t.curve] for place in places
+        }
+        values = [value for own in curves.values() for trial in own for _, value in trial.curve]
+        for axes in panels[len(places) :]:
+            axes.set_visible(False)
+        for place, axes in zip(places, panels, strict=False):
+            axes.set_title(f"β = {place:.3g}" if size.target == "beta" else f"n = {place:g}")
+            _threshold(axes, size, named=False)
+            for trial in curves[place]:
+                steps, trace = zip(*trial.curve, strict=True)
+                axes.plot(steps, trace, color=MARKS[trial.decision][1], lw=1.2)
+            axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+            axes.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+        _scale(panels[0], "y", values)
+        figure.supxlabel("step", color=QUIET, fontsize=8)
+        figure.supylabel("Σ E[σ²]", color=QUIET, fontsize=8)
+        shown = ", ".join(f"{place:.3g}" for place in places)
+        return to_svg(
+            figure, key, f"Σ E[σ²] over the training steps, one panel for each {_axis(size)}: {shown}."
+        )
+
+
+def draw_comparison(sizes: Sequence[Size], key: str) -> Markup:
+    """The answers of several methods with their intervals, and what they cost."""
+    with rc_context(STYLE):
+        said = ", ".join(f"{size.method} {size.answer}" for size in sizes)
+        return to_svg(comparison_figure(sizes), key, f"Number of latents according to each method: {said}.")
+
+
+def comparison_figure(sizes: Sequence[Size]) -> Figure:
+    """What :func:`draw_comparison` draws."""
+    figure = Figure(figsize=(6.4, 0.9 + 0.3 * len(sizes)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title("Number of latents, by method")
+    _answer(axes, sizes[0])
+    ends: list[float] = []
+    for row, size in enumerate(sizes):
+        colour = COLOURS["active"] if row == 0 else TRAIN
+        cost = f"{size.n_steps:,} steps" if size.n_steps else "no training"
+        beside = axes.get_yaxis_transform()
+        axes.text(1.01, row, cost, color=QUIET, va="center", fontsize=8, transform=beside)
+        if size.value is None or size.interval is None:
+            axes.text(0.01, row, "no answer", color=QUIET, va="center", fontsize=8, transform=beside)
+            continue
+        axes.plot(size.interval, (row, row), color=colour, lw=3, alpha=0.45, solid_capstyle="round")
+        axes.plot(float(size.value), row, "o", color=colour, ms=6)
+        ends += [float(end) for end in (*size.interval, size.value)]
+    axes.set_yticks(range(len(sizes)), [size.method for size in sizes], color=INK)
+    axes.set_ylim(len(sizes) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    _scale(axes, "x", ends)
+    return figure
+
+
+def save_figure(sizes: Sequence[Size], file: Path) -> None:
+    """The chart of one answer, or of several, as a PNG file."""
+    with rc_context(STYLE), files.atomic(file) as part:
+        is_search = len(sizes) == 1 and has_path(sizes[0])
+        figure = path_figure(sizes[0]) if is_search else comparison_figure(sizes)
+        figure.savefig(part, format="png", dpi=180, metadata={"Software": None})
+
+
+def _axis(size: Size) -> str:
+    return "β" if size.target == "beta" else "number of latents"
+
+
+def _answer(axes: Axes, size: Size, *, named: bool = False) -> None:
+    """A line at the answer and a band over its interval, where there is one."""
+    if size.value is None or size.interval is None:
+        return
+    axes.axvspan(*size.interval, color=COLOURS["active"], alpha=0.14, lw=0)
+    axes.axvline(float(size.value), color=COLOURS["active"], lw=1)
+    if named:
+        inside = axes.get_xaxis_transform()
+        words = axes.text(float(size.value), 0.97, f" {size.value:.3g}", va="top", transform=inside)
+        words.set(color=COLOURS["active"], fontweight="bold")
+
+
+def _threshold(axes: Axes, size: Size, *, named: bool = True) -> None:
+    if size.threshold is None:
+        return
+    axes.axhline(size.threshold, color=INK, lw=0.8, ls=(0, (4, 3)))
+    if named:
+        beside = axes.get_yaxis_transform()
+        words = f"threshold {size.threshold:g}"
+        axes.text(
+            0.995, size.threshold, words, color=INK, fontsize=7.5, ha="right", va="bottom", transform=beside
+        )
+
+
+def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
+    """A logarithmic axis where values differ by more than can be seen on a linear one; plain numbers on either."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if values and min(values) > 0 and max(values) / min(values) > WIDE_RANGE:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    elif which == "x" and all(float(value).is_integer() for value in values):
+        axis.set_major_locator(MaxNLocator(integer=True))

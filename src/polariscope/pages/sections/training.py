@@ -1,0 +1,249 @@
+"""Training: the log as curves of the loss and its terms, and of the regime over time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.core.errors import InputError
+from polariscope.pages.figures import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
+from polariscope.pages.sections import AbstractSection, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+
+MOST_LABELS = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Series:
+    """One number followed over the steps at which it was logged."""
+
+    steps: Int[np.ndarray, " point"]
+    values: Float[np.ndarray, " point"]
+
+    @property
+    def last(self) -> float:
+        return float(self.values[-1])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class History:
+    """The log of a run, by name. The terms are whatever the objective called them."""
+
+    loss: Series
+    """Weighted sum of the terms on training batches, averaged between two lines."""
+    terms: dict[str, Series]
+    """Each term on training batches, unweighted, nats."""
+    weights: dict[str, float]
+    """Weight of each term in the loss at the end."""
+    validation_loss: Series | None
+    """Weighted sum of the terms on validation samples; None before the first validation."""
+    validation: dict[str, Series]
+    """Each term on validation samples, unweighted, nats."""
+    steps: Int[np.ndarray, " line"]
+    kl: Float[np.ndarray, "line latent"] | None
+    """KL of each latent on the validation samples of the probe, nats; None for a deterministic encoder."""
+    trace: Series
+    """Σ E[σ²]."""
+    counts: dict[VariableType, Series]
+    """Number of latents of each type."""
+
+    @property
+    def names(self) -> list[str]:
+        """Terms of the loss, in the order in which the objective gave them."""
+        return list(self.terms)
+
+
+def read_history(lines: Sequence[dict[str, Any]]) -> History:
+    """The history in the lines of a log; a log without lines is refused."""
+    if not lines:
+        raise InputError("the log has no lines, so there is no training to report; train the run again.")
+    validated = [line for line in lines if "validation" in line]
+    return History(
+        loss=_series(lines, lambda line: line["loss"]),
+        terms=_named(lines, "terms"),
+        weights=dict(lines[-1]["weights"]),
+        validation_loss=_series(validated, _weighted) if validated else None,
+        validation=_named(validated, "validation"),
+        steps=np.array([line["step"] for line in lines]),
+        kl=_kl(lines),
+        trace=_series(lines, lambda line: line["trace"]),
+        counts={kind: _series(lines, lambda line, kind=kind: line[kind]) for kind in TYPES},  # type: ignore[misc]
+    )
+
+
+def _kl(lines: Sequence[dict[str, Any]]) -> Float[np.ndarray, "line latent"] | None:
+    if any(line["kl"] is None for line in lines):
+        return None
+    return np.array([line["kl"] for line in lines], dtype=np.float64)
+
+
+def _weighted(line: dict[str, Any]) -> float:
+    return sum(line["weights"][name] * value for name, value in line["validation"].items())
+
+
+def _series(lines: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], float]) -> Series:
+    steps = np.array([line["step"] for line in lines], dtype=np.int64)
+    return Series(steps, np.array([read(line) for line in lines], dtype=np.float64))
+
+
+def _named(lines: Sequence[dict[str, Any]], key: str) -> dict[str, Series]:
+    """A series for every name found under ``key``; a term that comes later starts later."""
+    names = dict.fromkeys(name for line in lines for name in line[key])
+    return {
+        name: _series([line for line in lines if name in line[key]], lambda line, name=name: line[key][name])  # type: ignore[misc]
+        for name in names
+    }
+
+
+@section("training", title="Training", place=30)
+class TrainingSection(AbstractSection):
+    """The loss, its terms and the regime over the steps."""
+
+    def applies(self, record: ReportRecord) -> bool:
+        """A run has a log; other models have none."""
+        return record.history is not None
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """The charts."""
+        history = record.history
+        assert history is not None
+        terms = [draw_term("loss", history.loss, history.validation_loss, "curve-loss")]
+        terms += [
+            draw_term(
+                name,
+                series,
+                history.validation.get(name),
+                f"curve-term-{place}",
+                unit="nats" if history.weights.get(name, 1.0) else "",
+            )
+            for place, (name, series) in enumerate(history.terms.items())
+        ]
+        if history.kl is None:
+            return {"terms": terms, "regime": []}
+        regime = [
+            draw_counts(history),
+            draw_kl(history.steps, history.kl, record.regime),
+            draw_trace(history, None if record.prior is None else float(record.prior[:, 1].sum())),
+        ]
+        return {"terms": terms, "regime": regime}
+
+
+def draw_term(name: str, train: Series, validation: Series | None, key: str, unit: str = "nats") -> Markup:
+    """One part of the loss over the steps, on training batches and on validation samples.
+
+    ``unit`` is empty for what is not part of the loss and may be anything.
+    """
+    with rc_context(STYLE):
+        figure, axes = panel(PANEL, name)
+        _line(axes, train, TRAIN, "training")
+        if validation is not None and len(validation.values):
+            axes.plot(
+                validation.steps, validation.values, "o-", color=VALIDATION, ms=3, lw=1, label="validation"
+            )
+        values = train.values if validation is None else np.concatenate([train.values, validation.values])
+        if values.min() > 0 and train.values[0] > 3 * train.last:  # a fall whose end a linear axis would hide
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        scale = "log scale" if axes.get_yscale() == "log" else ""
+        axes.set_ylabel(", ".join(word for word in (unit, scale) if word))
+        _steps(axes)
+        axes.legend(loc="best")
+        unit = f" {unit}" if unit else ""
+        ends = f"training ends at {train.last:.4g}{unit}"
+        if validation is not None and len(validation.values):
+            ends += f", validation at {validation.last:.4g}{unit}"
+        return to_svg(figure, key, f"{name} over the training steps: {ends}.")
+
+
+def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
+    """KL of each latent over the steps, coloured by its final type."""
+    with rc_context(STYLE):
+        figure, axes = panel(PANEL, "KL of each latent")
+        for latent in reversed(regime.order):
+            kind = regime.latents[latent].type
+            series = Series(steps, kl[:, latent])
+            _line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
+        labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MOST_LABELS]
+        low, high = axes.get_ylim()
+        heights = _spread([(kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
+        for latent, height in zip(labelled, heights, strict=True):
+            colour = COLOURS[regime.latents[latent].type]
+            axes.text(
+                1.01, height, str(latent), color=colour, transform=axes.transAxes, va="center", fontsize=8
+            )
+        axes.set_ylabel("nats")
+        _steps(axes)
+        return to_svg(figure, "kl", "KL of each latent over the training steps, coloured by its final type.")
+
+
+def draw_counts(history: History) -> Markup:
+    """Number of latents of each type over the steps, stacked."""
+    with rc_context(STYLE):
+        figure, axes = panel(PANEL, "Latents by type")
+        steps = history.steps.astype(np.float64)
+        rows = [history.counts[kind].values for kind in TYPES]
+        if len(steps) == 1:  # an area needs two points
+            steps, rows = steps + np.array([-0.5, 0.5]), [np.repeat(row, 2) for row in rows]
+        axes.stackplot(steps, rows, colors=[COLOURS[kind] for kind in TYPES], labels=TYPES, step="mid", lw=0)
+        axes.set_ylim(0, sum(row[-1] for row in rows))
+        axes.margins(x=0)
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.grid(visible=False)
+        _steps(axes)
+        axes.legend(
+            loc="lower right", bbox_to_anchor=(1.03, 0.97), ncols=3, handlelength=0.8, columnspacing=0.8
+        )
+        last = ", ".join(f"{int(history.counts[kind].last)} {kind}" for kind in TYPES)
+        return to_svg(
+            figure, "counts", f"Number of latents of each type over the training steps, at the end {last}."
+        )
+
+
+def draw_trace(history: History, all_passive: float | None) -> Markup:
+    """Σ E[σ²] over the steps; ``all_passive`` is its value when every posterior is the prior, if known."""
+    with rc_context(STYLE):
+        figure, axes = panel(PANEL, "Σ E[σ²]")
+        _line(axes, history.trace, TRAIN, None)
+        if all_passive is not None:
+            axes.axhline(all_passive, color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.set_ylim(0, max(all_passive or 0.0, float(history.trace.values.max())) * 1.08)
+        axes.set_ylabel("sum of posterior variances")
+        _steps(axes)
+        return to_svg(
+            figure,
+            "trace",
+            f"Sum of the mean posterior variances over the steps, ending at {history.trace.last:.3g}.",
+        )
+
+
+def _line(axes: Axes, series: Series, colour: str, label: str | None, width: float = 1.5) -> None:
+    marker = "o" if len(series.values) == 1 else ""
+    axes.plot(series.steps, series.values, color=colour, lw=width, marker=marker, ms=4, label=label)
+
+
+def _steps(axes: Axes) -> None:
+    axes.set_xlabel("step")
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
+
+
+def _spread(heights: list[float], gap: float) -> list[float]:
+    """Heights pushed apart to at least ``gap``, in the order given (largest first)."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(min(height, placed[-1] - gap) if placed else height)
+    return placed
