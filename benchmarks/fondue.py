@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.published import trace_of
 from polariscope.sizing.support.search import grow_and_bisect, search_outward

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
-from polariscope.analysis.metrics import family
+from polariscope.analysis.metrics import Score, Scores, family
 from polariscope.analysis.metrics.support import table as _table
 from polariscope.analysis.representation import Representation
-from polariscope.analysis.score import Scores, score
+from polariscope.analysis.score import score
 from polariscope.core.errors import InputError, PolariscopeError
 
 QUICK = ("mig", "modularity", "tc", "active-units")
@@ -298,3 +298,16 @@ def test_options_of_each_metric_are_used_checked_and_recorded(representation: Re
     ]:
         with pytest.raises(InputError, match=words):
             score(representation, "mig", options=options)
+
+
+def test_a_score_keeps_what_its_metric_says_of_itself_and_one_without_gets_it_when_read() -> None:
+    found = score(noise(200, 3), "tc,hoyer")
+    stored = found.to_dict()
+    assert stored["scores"]["tc"]["summary"] == family.summary("tc")
+    for one in stored["scores"].values():  # as files had it before
+        for name in ("summary", "needs", "evidence"):
+            del one[name]
+    again = Scores.from_dict(stored)
+    assert again.to_dict() == found.to_dict()
+    assert Score.from_dict(stored["scores"]["hoyer"]).summary == family.summary("hoyer")
+    assert again["tc"].needs == family.traits("tc")["needs"]

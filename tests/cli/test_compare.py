@@ -8,8 +8,7 @@ import re
 import pytest
 
 from kept import contents
-from polariscope.layers.comparison import Comparison
-from polariscope.layers.printing import cell
+from polariscope.layers.comparison import Comparison, cell
 from polariscope.runs.run import load_model
 
 

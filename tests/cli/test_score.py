@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kept import artefacts, contents
-from polariscope.analysis.score import Scores
+from polariscope.analysis.metrics import Scores
 
 QUICK = "--metrics mig,modularity,tc"
 

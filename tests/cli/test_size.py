@@ -13,7 +13,7 @@ import pytest
 from kept import contents
 from long_training import unchecked
 from polariscope.core.errors import PolariscopeError
-from polariscope.sizing.support.answer import Size, Trial
+from polariscope.sizing import Size, Trial
 from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
 

@@ -11,8 +11,7 @@ import pytest
 import polariscope as ps
 from long_training import unchecked
 from polariscope.core.options import options_of
-from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Found, Goal, Size, family
 from polariscope.sizing.support.checks import BOUNDS, own_options, used_by
 from polariscope.sizing.support.size import merge
 from polariscope.training.plan import FAMILIES

@@ -109,6 +109,13 @@ def test_asking_for_one_member_opens_its_file_only(stones: Callable[..., Family]
         list(family)
 
 
+def test_whether_there_is_a_file_of_a_name_is_told_without_opening_it(stones: Callable[..., Family]) -> None:
+    family = stones(quartz="raise RuntimeError('opened')", support__kiln="")
+    assert family.has("quartz")
+    with pytest.raises(RuntimeError, match="opened"):
+        family.has("support")  # a folder is not a member, so the others are looked through
+
+
 def test_an_unknown_name_is_refused_with_the_nearest_one(stones: Callable[..., Family]) -> None:
     family = stones(quartz=QUARTZ)
     with pytest.raises(

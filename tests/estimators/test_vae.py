@@ -23,7 +23,7 @@ from polariscope.core.errors import InputError
 from polariscope.estimators import VAE
 from polariscope.estimators.vae import kept_latents
 from polariscope.objectives.beta import BetaObjective
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size
 
 QUICK: dict[str, Any] = {"n_latents": 2, "steps": 10, "variables": "all", "n_draws": 4}
 

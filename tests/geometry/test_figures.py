@@ -13,11 +13,11 @@ from polariscope.core.errors import InputError
 from polariscope.geometry import figures
 from polariscope.geometry.animation import write_gif
 from polariscope.geometry.eigenfaces import eigenfaces
+from polariscope.geometry.figures import tile, to_pictures
 from polariscope.geometry.interpolation import interpolate
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.geometry.pca import align_with_pca
-from polariscope.geometry.pictures import tile, to_pictures
 from polariscope.geometry.robustness.corruption_probe import corruption_probe
 from polariscope.geometry.traversals import Traversals, traverse_code, traverse_plane
 

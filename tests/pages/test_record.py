@@ -71,8 +71,8 @@ def measured_run(point_run: Path, tmp_path: Path) -> Path:
 
 def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_run: Path) -> None:
     record = make_record(measured_run, n_samples=200)
-    assert record.scores is not None
-    assert record.similarity is not None
+    assert "scores" in record.parts
+    assert "similarity" in record.parts
     assert record.damaged == ()
     assert 'class="doubt"' not in render(record)
 
@@ -94,8 +94,8 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
         device="cpu",
     )
     record = make_record(measured_run, n_samples=200)
-    assert record.scores is None
-    assert record.similarity is None
+    assert "scores" not in record.parts
+    assert "similarity" not in record.parts
     page = render(record)
     for command in ("score", "compare"):
         assert f"after <code>polariscope {command} point</code> the next report shows" in page
@@ -103,19 +103,19 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
     assert {("scores", "500"), ("comparison", "500")} <= listed
     assert "Also kept with this run" in page
     Run(measured_run).comparison(n_samples=200)
-    assert make_record(measured_run, n_samples=200).similarity is not None
+    assert make_record(measured_run, n_samples=200).parts["similarity"] is not None
     earlier = make_record(measured_run, n_samples=200, step=500)
-    assert earlier.scores is not None
+    assert "scores" in earlier.parts
     assert earlier.history.steps[-1] == 500
 
 
 def test_a_comparison_with_other_runs_is_shown(measured_run: Path, flat_run: Path, tmp_path: Path) -> None:
     copies = [shutil.copytree(flat_run, tmp_path / name) for name in ("one", "two")]
     Run(copies[0]).comparison([copies[1]], n_samples=200)
-    found = make_record(copies[0], n_samples=1000).similarity
+    found = make_record(copies[0], n_samples=1000).parts["similarity"]
     assert found is not None
     assert found.models == ("one", "two")
-    assert make_record(copies[1], n_samples=1000).similarity is None
+    assert "similarity" not in make_record(copies[1], n_samples=1000).parts
 
 
 def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_are_listed(
@@ -128,7 +128,7 @@ def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_ar
     run.decomposition(n_samples=400)
     newest = make_record(path)
     assert (newest.regime.alpha, newest.regime.n_samples, newest.regime.seed) == (0.3, 300, 2)
-    assert newest.decomposition == run.decomposition(n_samples=400)
+    assert newest.parts["decomposition"] == run.decomposition(n_samples=400)
     assert "Where the rate goes" in render(newest)
     asked = make_record(path, alpha=0.2)
     assert (asked.regime.alpha, asked.regime.n_samples) == (0.2, 400)
@@ -179,7 +179,7 @@ def test_a_record_without_decoder_or_rate_says_so_by_what_it_lacks(
         assert record.history.kl is None
         assert not record.has_rate
         assert record.prior is None
-        assert list(record.histograms) == ["mean"]
+        assert list(record.parts["distributions"]) == ["mean"]
     assert "untrained map" in headless.notes[0]
 
 
@@ -188,7 +188,13 @@ def test_the_moments_of_a_conditional_prior_are_those_of_its_samples(conditional
     representation = encode(conditional_run, n_samples=500)
     assert record.prior is None
     assert record.conditional is not None
-    assert list(record.histograms) == ["mean", "variance", "sampled", "prior_mean", "prior_variance"]
+    assert list(record.parts["distributions"]) == [
+        "mean",
+        "variance",
+        "sampled",
+        "prior_mean",
+        "prior_variance",
+    ]
     mean, variance = representation.prior_mean, representation.prior_variance
     assert mean is not None
     assert variance is not None

@@ -13,10 +13,10 @@ import pytest
 from pages.test_browser import browser  # noqa: F401 (a fixture)
 from pages.test_report import Checker
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.pages.figures.size import MOST_PANELS, latest, panels_of, path_figure, place_of
 from polariscope.pages.report import report
-from polariscope.pages.size import disagreements, read_sizes, render_size, size_view, verdict, write_size_page
-from polariscope.sizing.support.answer import Size, Trial
+from polariscope.pages.sections.size import MOST_PANELS, latest, panels_of, path_figure, place_of, size_view
+from polariscope.pages.size import disagreements, read_sizes, render_size, verdict, write_size_page
+from polariscope.sizing import Size, Trial
 from polariscope.sizing.support.size import keep_size, write_size
 from polariscope.storage.documents import read_settings
 

@@ -20,6 +20,8 @@ from polariscope.cli import main
 from polariscope.core.errors import InputError
 from polariscope.layers.comparison import Comparison
 from polariscope.runs import run as run_module
+from polariscope.sizing import Size
+from polariscope.storage.artefacts import Key
 from polariscope.storage.inspection import inspect_folder
 
 
@@ -299,9 +301,39 @@ print(sum(name.split(".")[0] == "polariscope" for name in sys.modules), file=sys
 """
 
 
-def test_a_report_executes_few_files_of_the_package(path: Path) -> None:
-    """What opens slowly is read slowly: 202 files before families were opened by name."""
+MOST_FILES = 80
+
+
+def files_of_a_report(path: Path) -> int:
     done = subprocess.run(
         [sys.executable, "-c", COUNT, str(path)], capture_output=True, text=True, check=True
     )
-    assert int(done.stderr.split()[-1]) <= 80
+    return int(done.stderr.split()[-1])
+
+
+def test_a_report_executes_few_files_of_the_package(path: Path) -> None:
+    """What opens slowly is read slowly: 202 files before families were opened by name."""
+    assert files_of_a_report(path) <= MOST_FILES
+
+
+def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_computed_them(path: Path) -> None:
+    for command in (
+        f"diagnose {path} --samples 400 --decompose",
+        f"score {path} --metrics mcc,tc,hoyer,mi --samples 400",
+        f"score {path} --metrics mcc,tc --samples 400 --source sampled",
+        f"compare {path} --samples 100",
+    ):
+        assert main(command.split()) == 0
+    run = ps.open_run(path)
+    size = Size(2, (2, 2), "fondue", trials=(), summary="What fondue does.")
+    key = Key("size", None, run.fingerprint, settings={"method": "fondue"})
+    run.folder.artefacts.keep(key, size.to_dict())
+    count = files_of_a_report(path)
+    page = (path / "report.html").read_text()
+    shown = ("decomposition", "scores", "geometry", "similarity", "size")
+    assert all(f'<h2 id="{name}">' in page for name in shown)
+    assert "Not scored yet" not in page
+    assert "Not compared yet" not in page
+    assert ps.metrics.summary("hoyer") in page
+    assert "What fondue does." in page
+    assert count <= MOST_FILES

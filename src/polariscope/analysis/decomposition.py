@@ -10,14 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.posterior import gaussian_kl, prior_kind
-from polariscope.analysis.regime.printing import number
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
-from polariscope.numerics.mixtures import LOG_2PI, log_mixture, log_normal_mixture
 
+LOG_2PI = math.log(2 * math.pi)
 CROWD = 10
 """Encodings that must overlap, on average, for q(z) to be that of the data rather than of these samples."""
 
@@ -70,6 +68,8 @@ class Decomposition:
         return from_plain(cls, stored, "diagnose the model again")
 
     def __str__(self) -> str:
+        from polariscope.analysis.regime.printing import number
+
         lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]
         lines += [
             f"  {label:<22}{number(value):>9}"
@@ -126,6 +126,8 @@ def decompose(
     :param n_samples: (default 5,000) samples that are used; None for all.
     :param seed: (default 0) seed of their choice.
     """
+    from polariscope.numerics.mixtures import log_normal_mixture
+
     chosen = _rows(representation, n_samples, seed)
     mean, variance, z = (
         np.asarray(part, dtype=np.float64)[chosen]
@@ -261,6 +263,8 @@ def log_aggregate(
     own: Float[np.ndarray, " sample"],
 ) -> Float[np.ndarray, " sample"]:
     """log (1/N) Σ_k q(z_i|x_k) for each i, from :func:`joint_products`; ``own`` is log q(z_i|x_i), more precisely."""
+    from polariscope.numerics.mixtures import log_mixture
+
     right = np.ascontiguousarray(right)
 
     def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
@@ -279,6 +283,8 @@ def _log_prior(
     factor: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[PriorForm, Float[np.ndarray, "sample latent"], float | None]:
     """What kind of prior it is, log p(z) at the draws, column by column, and the rate in closed form if any."""
+    from polariscope.analysis.regime.posterior import gaussian_kl, prior_kind
+
     mean, variance = (
         np.asarray(part, dtype=np.float64)[chosen] for part in (representation.mean, representation.variance)
     )

@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from polariscope import __version__
-from polariscope.analysis.metrics import SCORE_AGAIN, Score, family
+from polariscope.analysis.metrics import Score, Scores, family
 from polariscope.analysis.metrics.support.checks import check_factors, named
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
@@ -18,113 +17,11 @@ from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, non_default
-from polariscope.core.records import from_plain, not_stored, to_plain
 
 ALPHA = 0.1  # of the rule that names variable types
 Source = Literal["mean", "sampled"]
 Progress = Callable[[str, int, int], None]
 """Called before each metric: its name, how many are done, how many there are."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Scores:
-    """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
-
-    scores: dict[str, Score]
-    not_applicable: dict[str, str]
-    """Metrics that were asked for and do not apply, with the reason."""
-    source: str
-    """Which representation was scored."""
-    n_samples: int
-    n_latents: int
-    factor_names: tuple[str, ...]
-    """Of the factors that were used."""
-    seed: int
-    notes: tuple[str, ...] = ()
-    factor_kinds: tuple[str, ...] = ()
-    """Of the factors that were used."""
-    fingerprint: str = ""
-    """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
-    version: str = __version__
-
-    def __getitem__(self, name: str) -> Score:
-        if name in self.not_applicable:
-            raise InputError(problem=f"metric {name!r} does not apply here: {self.not_applicable[name]}")
-        if name not in self.scores:
-            raise unknown("score", name, self.scores)
-        return self.scores[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: object) -> Scores:
-        """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
-        if isinstance(stored, Mapping):
-            stored = {"version": "", **stored}  # before it was kept, it was another one
-        found = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
-        for word, score in found.scores.items():
-            if word.partition(":")[0] != score.metric or score.metric not in family:
-                reason = f"{word!r} must be a score of a metric of this name, got one of {score.metric!r}"
-                raise not_stored(cls, reason, SCORE_AGAIN)
-        return found
-
-    def holds(self, word: str) -> bool:
-        """Whether a metric was asked for, whether or not it applies."""
-        return word in self.scores or word in self.not_applicable
-
-    def only(self, words: Sequence[str]) -> Scores:
-        """The same without the metrics that are not asked for."""
-        return dataclasses.replace(
-            self,
-            scores={word: self.scores[word] for word in words if word in self.scores},
-            not_applicable={w: self.not_applicable[w] for w in words if w in self.not_applicable},
-        )
-
-    def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
-        """Every note once, behind the names of the scores that share it; none for one about all of them."""
-        found: dict[str, list[str]] = {}
-        for word, score in self.scores.items():
-            for note in score.notes:
-                found.setdefault(note, []).append(word)
-        return [
-            *(((), note) for note in self.notes),
-            *((tuple(words), note) for note, words in found.items()),
-        ]
-
-    def differences(self, other: Scores) -> list[str]:
-        """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
-        settings = ("version", "source", "seed", "n_samples", "n_latents", "factor_names", "factor_kinds")
-        pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
-        found = [
-            f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
-            for name, theirs, ours in pairs
-            if theirs != ours
-        ]
-        return found or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
-
-    def joined(self, earlier: Scores) -> Scores:
-        """These scores and those of an earlier call with the same settings, which has to be so."""
-        changed = self.differences(earlier)
-        if changed:
-            raise InputError("earlier", f"have the same settings, but differs: {'; '.join(changed)}")
-        refused = {**earlier.not_applicable, **self.not_applicable}
-        scores = {**earlier.scores, **self.scores}
-        return dataclasses.replace(
-            self,
-            scores=scores,
-            not_applicable={word: reason for word, reason in refused.items() if word not in scores},
-        )
-
-    def __str__(self) -> str:
-        lines = [str(score) for score in self.scores.values()]
-        lines += [f"{name}: does not apply. {reason}" for name, reason in self.not_applicable.items()]
-        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
-
-
-def _in_words(value: Any) -> str:
-    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "none"
 
 
 def score(

@@ -53,7 +53,8 @@ def compare(
 
     from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.cli.families import open_family
-    from polariscope.layers.printing import has_matching, matching_as_text, thinned
+    from polariscope.layers.comparison import has_matching, thinned
+    from polariscope.layers.printing import matching_as_text
     from polariscope.runs.run import Run
 
     if out is not None and out.exists() and not out.is_dir():
@@ -108,7 +109,8 @@ def coloured(found: HeatMap) -> Text:
     """The heat map in numbers, the deeper the colour the more alike."""
     from rich.text import Text
 
-    from polariscope.layers.printing import cells_of, sentence
+    from polariscope.layers.comparison import sentence
+    from polariscope.layers.printing import cells_of
 
     header, *lines = cells_of(found)
     text = Text(f"{sentence(found)}\n", style="bold")

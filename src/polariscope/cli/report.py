@@ -51,6 +51,5 @@ def report(
 
 def tell_report(file: Path) -> None:
     """Where the report is, and how large."""
-    from polariscope.cli.console import say
-
-    say(f"The report is in {file} ({file.stat().st_size / 1e6:.1f} MB); open it in a browser.")
+    # Plain, so what makes coloured tables is not opened for one line.
+    typer.echo(f"The report is in {file} ({file.stat().st_size / 1e6:.1f} MB); open it in a browser.")

@@ -13,8 +13,7 @@ from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
 if TYPE_CHECKING:
-    from polariscope.analysis.metrics import Score
-    from polariscope.analysis.score import Scores
+    from polariscope.analysis.metrics import Score, Scores
     from polariscope.runs.run import Run
 
 

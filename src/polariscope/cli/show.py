@@ -56,7 +56,7 @@ def _show_search(folder: Path) -> None:
 
 
 def _answer(search: object) -> str:
-    from polariscope.sizing.support.answer import Size
+    from polariscope.sizing import Size
     from polariscope.storage.search import SearchFolder
 
     assert isinstance(search, SearchFolder)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from polariscope.cli.console import plural, printer, say, table
-from polariscope.pages.figures.size import has_path, latest, place_of
+from polariscope.pages.sections.size import has_path, latest, place_of
 from polariscope.pages.size import disagreements, verdict
-from polariscope.sizing.support.answer import Size, path_table
+from polariscope.sizing import Size, path_table
 
 COLOURS = {"fits": "green", "too many": "red", "undecided": "yellow"}
 WIDTH = 36  # characters of the longest bar

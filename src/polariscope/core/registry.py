@@ -80,14 +80,20 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def _find(self, name: str) -> bool:
         """Whether there is such a member; imports only the file of its name, unless it is not there."""
-        if name not in self._members and re.fullmatch(NAME, name):
-            for folder in self.folders:
-                file = f"{folder}.{name.replace('-', '_')}"
-                if name not in self._members and importlib.util.find_spec(file) is not None:
-                    importlib.import_module(file)
+        file = None if name in self._members else self._file_of(name)
+        if file is not None:
+            importlib.import_module(file)
         if name not in self._members:
             self.read()
         return name in self._members
+
+    def _file_of(self, name: str) -> str | None:
+        """The module that is named after a member, not imported; None without one."""
+        for folder in self.folders if re.fullmatch(NAME, name) else ():
+            spec = importlib.util.find_spec(f"{folder}.{name.replace('-', '_')}")
+            if spec is not None and spec.submodule_search_locations is None:  # a package is not a member
+                return spec.name
+        return None
 
     def __getitem__(self, name: str) -> Any:
         if not self._find(name):
@@ -110,6 +116,10 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a member, where files are named after their members: no file is opened for that."""
+        return name in self._members or self._file_of(name) is not None or self._find(name)
 
     def __iter__(self) -> Iterator[str]:
         self.read()

@@ -16,7 +16,7 @@ from polariscope.core.options import describe_concept
 from polariscope.core.records import to_plain
 from polariscope.estimators.units import Units
 from polariscope.models.model import read_model
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size
 from polariscope.storage import ESTIMATOR, MODEL
 from polariscope.training.plan import FAMILIES
 

@@ -30,7 +30,7 @@ from polariscope.estimators.units import Units
 from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
 from polariscope.runs.encode import encode
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import choose, concept_of, plan

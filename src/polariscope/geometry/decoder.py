@@ -68,7 +68,7 @@ def _foreign_outputs(
             "take a batch of latents",
             got=f"an error for codes of shape {tuple(z.shape)} and type {z.dtype} ({error})",
             remedy=(
-                "a function gets them in the type of codes, so that one with weights in float32 "
+                "a function gets them in the type of codes, so one with weights in float32 "
                 "needs codes.astype(np.float32)"
             ),
         ) from error

@@ -1,4 +1,4 @@
-"""Figures of the geometry, for a page or a talk; fonts and grids are those of the caller's matplotlib settings."""
+"""Figures of the geometry, for a page or a talk, in the fonts of the caller's matplotlib settings; images as bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from polariscope.core.errors import InputError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from polariscope.geometry.traversals import Plane, Traversals
 
 TEAL, ORANGE, GREY, INK = "#0f8b8d", "#e08e0b", "#9aa3ad", "#1f2933"
+PAPER = 255
 
 
 def draw_orthogonality(found: Orthogonality) -> Figure:
@@ -149,8 +150,6 @@ def _sheet(
             got=f"observations of shape {images.shape[2:]}",
             remedy="flat data have none",
         )
-    from polariscope.geometry.pictures import to_pictures
-
     pictures = to_pictures(images.reshape(-1, *images.shape[2:]), display_range)
     n_rows, n_columns = images.shape[:2]
     figure = Figure(figsize=(0.7 * n_columns + 0.5, 0.7 * n_rows + 0.5), layout="constrained")
@@ -166,3 +165,42 @@ def _sheet(
     for axes, label in zip(grid[-1], columns, strict=True):
         axes.set_xlabel(label, fontsize="small")
     return figure
+
+
+def to_pictures(
+    images: Float[np.ndarray, "image channel height width"], display_range: tuple[float, float] = (0.0, 1.0)
+) -> UInt8[np.ndarray, "image height width colour"]:
+    """Bytes 0–255 with the channels last; values beyond ``display_range`` are clipped.
+
+    Three channels are colours, one is grey; of any other number the mean is shown.
+    """
+    if images.ndim != 4:
+        raise InputError(
+            problem="pictures are made of images (channel, height, width)",
+            got=f"observations of shape {images.shape[1:]}",
+            remedy="flat data have none",
+        )
+    if not np.isfinite(images).all():
+        raise InputError(
+            "images", "be finite", got="NaN or infinite values", remedy="the model may have diverged"
+        )
+    if images.shape[1] not in (1, 3):
+        images = images.mean(axis=1, keepdims=True)
+    low, high = display_range
+    span = high - low if high > low else 1.0
+    return np.round(np.clip((images - low) / span, 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
+
+
+def tile(
+    pictures: UInt8[np.ndarray, "row column height width colour"], gap: int | None = None
+) -> UInt8[np.ndarray, "tall wide colour"]:
+    """Rows and columns of pictures of one size on one sheet, with a gap of paper between them."""
+    rows, columns, height, width, colours = pictures.shape
+    gap = max(1, width // 16) if gap is None else gap
+    sheet = np.full(
+        (rows * (height + gap) - gap, columns * (width + gap) - gap, colours), PAPER, dtype=np.uint8
+    )
+    for i, j in np.ndindex(rows, columns):
+        top, left = i * (height + gap), j * (width + gap)
+        sheet[top : top + height, left : left + width] = pictures[i, j]
+    return sheet

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import from_plain, to_plain
-from polariscope.layers import printing
 from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
 Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
 LATENT = ("mean", "variance", "sampled")
 FEWEST_STEPS = 3  # of two, all layers of one are shown with all of the other
+MOST_STEPS = 12  # rows of a table or figure; similarity.json has all
+NOTHING_SHARED = (
+    "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
+    "the same name, or look at two models with average(one, other)."
+)
 MOST_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
 
 
@@ -84,7 +88,77 @@ class HeatMap:
         return draw_heat_map(self)
 
     def __str__(self) -> str:
-        return printing.heat_map_as_text(self)
+        from polariscope.layers.printing import heat_map_as_text
+
+        return heat_map_as_text(self)
+
+
+def short(layer: str) -> str:
+    """A layer's name in three characters or so, or a step's number, for the head of a column.
+
+    >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12", "step 400")]
+    ['in', 'e1', 'μ', 'σ²', 'z', 'd12', '400']
+    """
+    known = {"input": "in", "mean": "μ", "variance": "σ²", "sampled": "z"}
+    part, slash, number = layer.partition("/")
+    plain = layer.removeprefix("step ")
+    return known.get(layer, f"{part[0]}{number}" if slash and number.isdigit() else plain)
+
+
+def cell(value: float) -> str:
+    """A score in as few characters as two digits need.
+
+    >>> cell(0.934), cell(1.0), cell(0.9999), cell(-0.05), cell(-0.001)
+    ('.93', '1.0', '1.0', '-.05', '.00')
+    """
+    text = f"{value:.2f}"
+    if text == "-0.00":
+        text = "0.00"
+    return "1.0" if text == "1.00" else text.replace("0.", ".", 1)
+
+
+def sentence(found: HeatMap) -> str:
+    """What is compared, on what."""
+    who = found.about or (
+        f"{found.row_label} (rows) with {found.column_label} (columns)"
+        if found.row_label != found.column_label
+        else f"{found.row_label}, layers with each other"
+    )
+    pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
+    return f"{found.measure}: {who}{pairs}, {found.n_samples:,} samples"
+
+
+def mean_of(found: HeatMap) -> str:
+    """What a heat map is a mean of."""
+    return "runs" if found.about else "pairs of models"
+
+
+def has_matching(found: HeatMap) -> bool:
+    """Whether there are layers of the same name worth a list: not of one model with itself, nor of steps."""
+    several = found.row_label != found.column_label or found.n_pairs > 1
+    return not found.about and several and bool(found.matching())
+
+
+def thinned(found: HeatMap) -> HeatMap:
+    """The heat map with at most a dozen steps, evenly spread from the first to the last, and its title saying so."""
+    n = len(found.rows)
+    if not found.about or n <= MOST_STEPS:
+        return found
+    chosen = [round(place * (n - 1) / (MOST_STEPS - 1)) for place in range(MOST_STEPS)]
+    both = found.rows == found.columns
+
+    def cut(table: Any) -> Any:
+        return None if table is None else table[chosen][:, chosen] if both else table[chosen]
+
+    return dataclasses.replace(
+        found,
+        values=cut(found.values),
+        errors=cut(found.errors),
+        spread=cut(found.spread),
+        rows=tuple(found.rows[place] for place in chosen),
+        columns=tuple(found.columns[place] for place in chosen) if both else found.columns,
+        about=f"{found.about} ({MOST_STEPS} of {n} steps)",
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -306,7 +380,7 @@ class Comparison:
         The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
         """
         record, picture = Path(folder) / SIMILARITY, Path(folder) / SIMILARITY_PICTURE
-        figure = printing.thinned(self.headline()).figure()
+        figure = thinned(self.headline()).figure()
         files.write_json(record, self.to_dict())
         with files.atomic(picture) as part:
             # Without its usual date and version the same comparison has the same bytes.
@@ -320,10 +394,14 @@ class Comparison:
         return self.average() if len(set(self.groups)) <= 2 else self.overall()
 
     def __str__(self) -> str:
-        return printing.as_text(self)
+        from polariscope.layers.printing import as_text
+
+        return as_text(self)
 
     def _repr_html_(self) -> str:
-        return printing.as_html(self)
+        from polariscope.layers.printing import as_html
+
+        return as_html(self)
 
 
 def _step_names(steps: tuple[int, ...]) -> tuple[str, ...]:

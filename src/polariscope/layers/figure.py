@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from polariscope.analysis.similarity import similarity
 from polariscope.core.errors import InputError
-from polariscope.layers.comparison import block_of, blocks_of
-from polariscope.layers.printing import NOTHING_SHARED, cell, mean_of, short
+from polariscope.layers.comparison import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,10 +86,14 @@ def draw_steps(maps: dict[str, HeatMap]) -> Figure:
 
 def _lowest(maps: Iterable[HeatMap]) -> float:
     """Where the colours start: −1 where a measure can be negative and is, else 0."""
-    negative = any(
-        similarity.traits(found.measure)["bounds"][0] < 0 and found.values.min() < -0.05 for found in maps
-    )
-    return -1.0 if negative else 0.0
+    measures = {found.measure for found in maps if found.values.min() < -0.05}
+    return -1.0 if any(_may_be_negative(measure) for measure in measures) else 0.0
+
+
+def _may_be_negative(measure: str) -> bool:
+    from polariscope.analysis.similarity import similarity
+
+    return similarity.traits(measure)["bounds"][0] < 0
 
 
 def _draw_cells(axes: Axes, found: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:

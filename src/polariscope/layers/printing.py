@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from polariscope.layers.comparison import Comparison, HeatMap
-
-MOST_STEPS = 12  # rows of a table or figure; similarity.json has all
-NOTHING_SHARED = (
-    "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
-    "the same name, or look at two models with average(one, other)."
+from polariscope.layers.comparison import (
+    NOTHING_SHARED,
+    Comparison,
+    HeatMap,
+    cell,
+    has_matching,
+    sentence,
+    short,
+    thinned,
 )
-
-
-def short(layer: str) -> str:
-    """A layer's name in three characters or so, or a step's number, for the head of a column.
-
-    >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12", "step 400")]
-    ['in', 'e1', 'μ', 'σ²', 'z', 'd12', '400']
-    """
-    known = {"input": "in", "mean": "μ", "variance": "σ²", "sampled": "z"}
-    part, slash, number = layer.partition("/")
-    plain = layer.removeprefix("step ")
-    return known.get(layer, f"{part[0]}{number}" if slash and number.isdigit() else plain)
-
-
-def cell(value: float) -> str:
-    """A score in as few characters as two digits need.
-
-    >>> cell(0.934), cell(1.0), cell(0.9999), cell(-0.05), cell(-0.001)
-    ('.93', '1.0', '1.0', '-.05', '.00')
-    """
-    text = f"{value:.2f}"
-    if text == "-0.00":
-        text = "0.00"
-    return "1.0" if text == "1.00" else text.replace("0.", ".", 1)
-
-
-def sentence(found: HeatMap) -> str:
-    """What is compared, on what."""
-    who = found.about or (
-        f"{found.row_label} (rows) with {found.column_label} (columns)"
-        if found.row_label != found.column_label
-        else f"{found.row_label}, layers with each other"
-    )
-    pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
-    return f"{found.measure}: {who}{pairs}, {found.n_samples:,} samples"
-
-
-def mean_of(found: HeatMap) -> str:
-    """What a heat map is a mean of."""
-    return "runs" if found.about else "pairs of models"
 
 
 def cells_of(found: HeatMap) -> list[list[str]]:
@@ -85,34 +45,6 @@ def matching_as_text(found: HeatMap) -> str:
     ]
     how = "" if found.errors is None else " (± standard error over samples)"
     return "\n".join([f"Layers of the same name{how}", *rows])
-
-
-def has_matching(found: HeatMap) -> bool:
-    """Whether there are layers of the same name worth a list: not of one model with itself, nor of steps."""
-    several = found.row_label != found.column_label or found.n_pairs > 1
-    return not found.about and several and bool(found.matching())
-
-
-def thinned(found: HeatMap) -> HeatMap:
-    """The heat map with at most a dozen steps, evenly spread from the first to the last, and its title saying so."""
-    n = len(found.rows)
-    if not found.about or n <= MOST_STEPS:
-        return found
-    chosen = [round(place * (n - 1) / (MOST_STEPS - 1)) for place in range(MOST_STEPS)]
-    both = found.rows == found.columns
-
-    def cut(table: Any) -> Any:
-        return None if table is None else table[chosen][:, chosen] if both else table[chosen]
-
-    return dataclasses.replace(
-        found,
-        values=cut(found.values),
-        errors=cut(found.errors),
-        spread=cut(found.spread),
-        rows=tuple(found.rows[place] for place in chosen),
-        columns=tuple(found.columns[place] for place in chosen) if both else found.columns,
-        about=f"{found.about} ({MOST_STEPS} of {n} steps)",
-    )
 
 
 def as_text(comparison: Comparison) -> str:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.diagnose import diagnose
-from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -25,28 +21,16 @@ from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import words
-from polariscope.pages.series import Histogram, History, Source, histograms, read_history, representatives
-from polariscope.pages.views import Views, views
+from polariscope.pages.sections import Subject, measure_all
+from polariscope.pages.sections.decoder import Views, views
+from polariscope.pages.sections.training import History, read_history
 from polariscope.runs.run import Run, choose_samples
 from polariscope.storage.artefacts import Artefact
 
 if TYPE_CHECKING:
-    from polariscope.analysis.decomposition import Decomposition
-    from polariscope.analysis.score import Scores
-    from polariscope.geometry.summary import Geometry
-    from polariscope.layers.comparison import Comparison
     from polariscope.runs.listing import Row
-    from polariscope.sizing.support.answer import Size
 
 logger = logging.getLogger("polariscope")
-
-RECORDS = {
-    "decomposition": "polariscope.analysis.decomposition.Decomposition",
-    "scores": "polariscope.analysis.score.Scores",
-    "comparison": "polariscope.layers.comparison.Comparison",
-    "size": "polariscope.sizing.support.answer.Size",
-}
-"""Where the record of each kind is, opened only when there is one to show."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +71,6 @@ class ReportRecord:
     history: History | None
     """How it was trained; None unless it is a run of ours."""
     regime: Regime
-    histograms: dict[Source, Histogram]
-    representatives: dict[VariableType, int]
-    """The clearest latent of each type that occurs."""
     prior: Float[np.ndarray, "latent 2"] | None
     """Mean and variance of the prior of each latent; None when it is not one normal for every sample."""
     conditional: tuple[ConditionalMoments, ...] | None
@@ -98,18 +79,8 @@ class ReportRecord:
     """What the decoder shows; None for a model without."""
     notes: tuple[str, ...]
     """Where the report should be read with care."""
-    size: Size | None = None
-    """How the number of latents was found, when an answer is kept with the run."""
-    decomposition: Decomposition | None = None
-    """The parts of the rate, when they were computed."""
-    scores: Scores | None = None
-    """Metrics and probes, when there are any of this model; of the mean representation, if both are there."""
-    sampled_scores: Scores | None = None
-    """Those of the sampled representation, beside ``scores``."""
-    geometry: Geometry | None = None
-    """What is measured of the decoder; None for a model without."""
-    similarity: Comparison | None = None
-    """Layers compared, when this model was."""
+    parts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What sections measured for themselves, by the name of the section."""
     others: tuple[Row, ...] = ()
     """What else is kept with the run."""
     damaged: tuple[str, ...] = ()
@@ -152,16 +123,18 @@ def make_record(
     regime = run.regime(**chosen, step=step)
     where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
-    newest = functools.partial(_newest, run, chosen_files)
-    scores, sampled = (newest("scores", step, source=source) for source in ("mean", "sampled"))
-    if scores is None:
-        scores, sampled = sampled, None
-    parts: dict[str, Any] = {
-        "decomposition": newest("decomposition", step),
-        "geometry": None if not model.has_decoder else run.geometry(chosen["alpha"], **where),
-        "similarity": newest("comparison", step),
-        "size": newest("size", step),
-    }
+    subject = Subject(
+        representation=representation,
+        regime=regime,
+        has_rate=model.has_density,
+        seed=chosen["seed"],
+        model=model,
+        data=dataset,
+        run=run,
+        where=where,
+        find=functools.partial(_newest, run, chosen_files, step),
+    )
+    parts = measure_all(subject)
     return ReportRecord(
         name=run.name,
         facts=_facts_of_run(run, step),
@@ -172,11 +145,9 @@ def make_record(
         **_of_codes(representation, regime, has_rate=model.has_density),
         views=views(model, dataset, run.split().test, representation, regime, chosen["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
-        scores=scores,
-        sampled_scores=sampled,
+        parts=parts,
         others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
         damaged=tuple(sorted(path.name for path in damaged)),
-        **parts,
     )
 
 
@@ -189,17 +160,14 @@ def record_of_model(
     alpha: float = 0.1,
 ) -> ReportRecord:
     """Compute the page of a model that belongs to no run, on the data given."""
+    from polariscope.analysis.regime.diagnose import diagnose
+
     dataset = as_dataset(data)
     representation = represent(
         model, dataset, choose_samples(len(dataset), n_samples, seed, "all", None), seed
     )
     regime = diagnose(representation, alpha=alpha, seed=seed)
     others = generator(seed, "report", "held out").permutation(len(dataset))
-    geometry = None
-    if model.has_decoder:
-        from polariscope.geometry.summary import summarise
-
-        geometry = summarise(model, dataset, representation, regime, seed=seed)
     name = str(getattr(model, "name", type(model).__name__))
     sizes = " × ".join(map(str, dataset.shape))
     facts: dict[str, str] = {
@@ -219,8 +187,9 @@ def record_of_model(
         **_of_codes(representation, regime, has_rate=model.has_density),
         views=views(model, dataset, others, representation, regime, seed),
         notes=tuple(dict.fromkeys((*getattr(model, "notes", ()), *regime.notes))),
-        geometry=geometry,
-        decomposition=_decomposition(representation, seed) if model.has_density else None,
+        parts=measure_all(
+            Subject(representation, regime, model.has_density, seed, model=model, data=dataset)
+        ),
     )
 
 
@@ -228,6 +197,8 @@ def record_of_codes(
     representation: Representation, name: str, *, seed: int = 0, alpha: float = 0.1
 ) -> ReportRecord:
     """Compute the page that codes alone allow: types, distributions, dependence and the parts of the rate."""
+    from polariscope.analysis.regime.diagnose import diagnose
+
     regime = diagnose(representation, alpha=alpha, seed=seed)
     has_rate = bool(np.min(representation.variance) > 0)
     factors = representation.factors
@@ -251,14 +222,8 @@ def record_of_codes(
         **_of_codes(representation, regime, has_rate=has_rate),
         views=None,
         notes=regime.notes,
-        decomposition=_decomposition(representation, seed) if has_rate else None,
+        parts=measure_all(Subject(representation, regime, has_rate, seed)),
     )
-
-
-def _decomposition(representation: Representation, seed: int) -> Decomposition:
-    from polariscope.analysis.decomposition import decompose
-
-    return decompose(representation, seed=seed)
 
 
 def _of_data(dataset: AbstractDataset) -> dict[str, Any]:
@@ -273,8 +238,6 @@ def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool)
     return {
         "has_rate": has_rate,
         "regime": regime,
-        "histograms": histograms(representation),
-        "representatives": representatives(regime),
         "prior": _normal_prior(representation) if has_rate else None,
         "conditional": _conditional_prior(representation),
     }
@@ -331,15 +294,11 @@ def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
     return found
 
 
-def _newest(run: Run, chosen: Sequence[Artefact], kind: str, step: int | None, **settings: Any) -> Any:
-    """The record of a kind that was asked for, or the last one of this model, if there is any."""
+def _newest(run: Run, chosen: Sequence[Artefact], step: int | None, kind: str, **settings: Any) -> Any:
+    """The content of a kind that was asked for, or the last one of this model, if there is any."""
     artefact = next((one for one in chosen if one.kind == kind and one.matches(**settings)), None)
     artefact = artefact or run.newest(kind, step, **settings)
-    stored = None if artefact is None else run.read(artefact)
-    if stored is None:
-        return None
-    module, _, name = RECORDS[kind].rpartition(".")
-    return getattr(importlib.import_module(module), name).from_dict(stored)
+    return None if artefact is None else run.read(artefact)
 
 
 def _rows(others: list[Artefact], fingerprint: str) -> tuple[Row, ...]:
@@ -361,6 +320,8 @@ def _conditional_prior(representation: Representation) -> tuple[ConditionalMomen
     mean, variance = representation.prior_mean, representation.prior_variance
     if mean is None or variance is None or mean.ndim == 1:
         return None
+    from polariscope.analysis.regime.posterior import relative_posterior
+
     relative = relative_posterior(representation)
     columns = (
         mean.mean(axis=0, dtype=np.float64),

@@ -11,21 +11,10 @@ from polariscope import __version__
 from polariscope.core import files
 from polariscope.pages import words
 from polariscope.pages.figures import COLOURS
-from polariscope.pages.figures.size import (
-    draw_comparison,
-    draw_path,
-    draw_trainings,
-    has_path,
-    panels_of,
-    place_of,
-    save_figure,
-)
 from polariscope.pages.glossary import add_glossary
-from polariscope.sizing import family
-from polariscope.sizing.support.answer import Size, path_table
+from polariscope.pages.sections.size import draw_comparison, save_figure, size_view, summary_of
+from polariscope.sizing import Size
 from polariscope.storage.search import SearchFolder
-
-PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,39 +132,12 @@ def render_size(record: SizeRecord) -> str:
     return add_glossary(page)
 
 
-def size_view(size: Size, key: str) -> dict[str, Any]:
-    """What the templates show of one answer; columns of the path in which nothing is said are left out."""
-    table = [
-        (*cells, note)
-        for cells, note in zip(path_table(size), ["note", *(t.note for t in size.trials)], strict=True)
-    ]
-    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
-    heading, *rows = zip(*columns, strict=True) if columns else ((),)
-    curved = {place_of(size, trial) for trial in size.trials if trial.curve}
-    return {
-        "size": size,
-        "summary": summary_of(size),
-        "path": draw_path(size, f"{key}-path") if has_path(size) else None,
-        "trainings": draw_trainings(size, f"{key}-trainings") if curved else None,
-        "n_hidden": len(curved) - len(panels_of(size)),
-        "heading": heading,
-        "rows": [(cells, PILLS[trial.decision]) for cells, trial in zip(rows, size.trials, strict=True)],
-    }
-
-
-def summary_of(size: Size) -> str:
-    """What was asked, in a sentence."""
-    if size.target == "beta":
-        return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
-    return family.summary(size.method)
-
-
 def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
     """What the template shows of several answers."""
     return {
         "verdict": verdict(sizes),
         "chart": draw_comparison(sizes, "comparison"),
-        "rows": [(row, family.summary(row.size.method)) for row in disagreements(sizes)],
+        "rows": [(row, summary_of(row.size)) for row in disagreements(sizes)],
     }
 
 

@@ -6,12 +6,12 @@ import dataclasses
 import math
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from polariscope.analysis.regime.printing import name_latents
-from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.regime import Regime, name_latents
 from polariscope.training.settings import TrainSettings
 
 MEANINGS = {
@@ -198,10 +198,14 @@ def _code(value: Any) -> str:
     return repr(value["name"] if is_bare else value)
 
 
-def environment() -> jinja2.Environment:
-    """Everything is escaped, and a name that is missing is an error."""
+def environment(*folders: Path) -> jinja2.Environment:
+    """Everything is escaped, and a name that is missing is an error.
+
+    :param folders: where templates are beside those of the pages themselves.
+    """
+    own = jinja2.PackageLoader("polariscope", "pages/templates")
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("polariscope", "pages/templates"),
+        loader=jinja2.ChoiceLoader([own, jinja2.FileSystemLoader(folders)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

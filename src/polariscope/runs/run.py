@@ -34,8 +34,9 @@ from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.metrics import Scores
     from polariscope.analysis.regime.regime import Regime
-    from polariscope.analysis.score import Progress, Scores
+    from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
     from polariscope.layers.comparison import Comparison
 
@@ -236,12 +237,13 @@ class Run:
         :param n_bootstrap: (default 200) resamples behind each confidence.
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         """
-        from polariscope.analysis.regime.diagnose import diagnose
         from polariscope.analysis.regime.regime import Regime
 
         settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
 
         def compute() -> Regime:
+            from polariscope.analysis.regime.diagnose import diagnose
+
             rep = self.representation(n_samples, seed, part, step)
             return diagnose(rep, alpha=alpha, n_bootstrap=n_bootstrap, seed=seed)
 
@@ -293,7 +295,8 @@ class Run:
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
-        from polariscope.analysis.score import Scores, options_of_words, score, words_of
+        from polariscope.analysis.metrics import Scores
+        from polariscope.analysis.score import options_of_words, score, words_of
 
         words, options = words_of(metrics), options_of_words(metrics, options)
         # The kinds of the factors are part of the data's fingerprint.

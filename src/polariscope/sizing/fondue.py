@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from polariscope.sizing import AbstractCandidates, Found, Goal, method
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial, method
 from polariscope.sizing.support.deciding import (
     MOST,
     SILENCE,

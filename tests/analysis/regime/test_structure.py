@@ -1,6 +1,7 @@
 import numpy as np
 
-from polariscope.analysis.regime.structure import Partner, partners
+from polariscope.analysis.regime.regime import Partner
+from polariscope.analysis.regime.structure import partners
 
 
 def test_the_strongest_partner_keeps_the_sign_and_others_are_counted_above_a_fifth():

@@ -12,10 +12,10 @@ from polariscope.geometry.decoder import decode
 from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
 from polariscope.geometry.summary import N_OBSERVATIONS
 from polariscope.geometry.traversals import central_sample
-from polariscope.pages.figures import grids
+from polariscope.pages import figures as grids
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import render
-from polariscope.pages.views import N_STEPS
+from polariscope.pages.sections.decoder import N_STEPS
 from polariscope.runs.run import Run
 
 
@@ -30,8 +30,8 @@ def test_the_orthogonality_is_that_of_the_latents_in_use(image_run: Path, image_
     model, codes = run.model(), run.representation(1000).mean
     types = image_record.regime.types
     expected = decoder_orthogonality(model, codes, types=types)
-    assert image_record.geometry is not None
-    found = image_record.geometry.orthogonality
+    assert "geometry" in image_record.parts
+    found = image_record.parts["geometry"].orthogonality
     assert found is not None
     assert (found.value, found.haar, found.overlap) == (expected.value, expected.haar, expected.overlap)
     assert len(found.distances) == N_POINTS == 500
@@ -43,8 +43,8 @@ def test_the_orthogonality_is_that_of_the_latents_in_use(image_run: Path, image_
 
 def test_the_parts_of_the_loss_add_up(image_record: ReportRecord, flat_record: ReportRecord) -> None:
     for record in (image_record, flat_record):
-        assert record.geometry is not None
-        split = record.geometry.split
+        assert "geometry" in record.parts
+        split = record.parts["geometry"].split
         assert split.n_samples == N_OBSERVATIONS
         assert split.total == pytest.approx(split.deterministic + split.stochastic + split.interaction)
         assert split.stochastic > 0
@@ -52,8 +52,8 @@ def test_the_parts_of_the_loss_add_up(image_record: ReportRecord, flat_record: R
 
 def test_the_noise_of_a_linear_model_neither_biases_nor_is_free(flat_record: ReportRecord) -> None:
     """Draws come with their mirror images, so that the interaction of a linear decoder is rounding error."""
-    assert flat_record.geometry is not None
-    split = flat_record.geometry.split
+    assert "geometry" in flat_record.parts
+    split = flat_record.parts["geometry"].split
     assert abs(split.interaction) < 1e-4 * split.total
 
 
@@ -63,17 +63,17 @@ def test_the_noise_of_a_linear_model_neither_biases_nor_is_free(flat_record: Rep
 def test_an_interaction_that_matters_is_said(
     flat_record: ReportRecord, interaction: float, words: str | None
 ) -> None:
-    assert flat_record.geometry is not None
+    assert "geometry" in flat_record.parts
     split = dataclasses.replace(
-        flat_record.geometry.split,
+        flat_record.parts["geometry"].split,
         deterministic=60.0,
         stochastic=40.0,
         interaction=interaction,
         total=100.0 + interaction,
         deviation=(1.0, 1.0, 1.0),
     )
-    geometry = dataclasses.replace(flat_record.geometry, split=split)
-    page = render(dataclasses.replace(flat_record, geometry=geometry))
+    geometry = dataclasses.replace(flat_record.parts["geometry"], split=split)
+    page = render(dataclasses.replace(flat_record, parts={**flat_record.parts, "geometry": geometry}))
     assert ("They are no shares of the total" in page) is (words is not None)
     assert words is None or words in page
 
@@ -108,7 +108,7 @@ def test_fewer_than_two_latents_in_use_is_the_reason_shown(colour_run: Path) -> 
 
 
 def test_a_model_without_a_decoder_has_no_such_section(headless_run: Path) -> None:
-    assert make_record(headless_run, n_samples=200).geometry is None
+    assert make_record(headless_run, n_samples=200).parts.get("geometry") is None
     page = (headless_run / "report.html").read_text(encoding="utf-8")
     assert "geometry" not in page.lower()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polariscope.analysis.metrics import Score, family
-from polariscope.analysis.score import Scores, score
+from polariscope.analysis.metrics import Score, Scores, family
+from polariscope.analysis.score import score
 from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import render
 from polariscope.pages.sections.scores import is_no_better_than_chance, scores_view
@@ -48,11 +48,11 @@ def test_what_is_read_is_what_was_scored(scored_run: Path) -> None:
 def test_the_record_holds_the_scores_and_the_page_their_numbers_and_meaning(
     record: ReportRecord, page: str
 ) -> None:
-    assert isinstance(record.scores, Scores)
-    assert set(record.scores.scores) == {"mig", "dci:lasso", "probe", "sap:r2", "tc"}
+    assert isinstance(record.parts["scores"].scores, Scores)
+    assert set(record.parts["scores"].scores.scores) == {"mig", "dci:lasso", "probe", "sap:r2", "tc"}
     rows = re.findall(r'<tr><th scope="row".*?</tr>', page)
     assert len(rows) == 5
-    for row, (word, found) in zip(rows, record.scores.scores.items(), strict=True):
+    for row, (word, found) in zip(rows, record.parts["scores"].scores.scores.items(), strict=True):
         assert f">{word.partition(':')[0]} " in row
         assert found.variant in row
         assert f"{found.value:.3f}" in row
@@ -65,23 +65,26 @@ def test_the_figures_show_every_latent_and_factor(record: ReportRecord, page: st
     for key in ("information", "importance", "probe-sizes", "probe-types"):
         assert f'id="{key}-' in page
     charts = page.split('<div class="card chart">')[1:3]
-    assert record.scores is not None
+    assert "scores" in record.parts
     for chart in charts:
-        for label in (*record.scores.factor_names, *map(str, range(record.scores.n_latents))):
+        for label in (
+            *record.parts["scores"].scores.factor_names,
+            *map(str, range(record.parts["scores"].scores.n_latents)),
+        ):
             assert f">{label}</text>" in chart
 
 
 def test_the_information_map_names_the_latent_that_knows_most(record: ReportRecord, page: str) -> None:
-    assert record.scores is not None
-    found = record.scores["mig"]
+    assert "scores" in record.parts
+    found = record.parts["scores"].scores["mig"]
     assert found.matrix is not None
-    for column, name in enumerate(record.scores.factor_names):
+    for column, name in enumerate(record.parts["scores"].scores.factor_names):
         share = found.matrix[:, column].max() / found.details["factor_entropies"][column]
         assert f"{name} latent {found.matrix[:, column].argmax()} ({share:.2f})" in page
 
 
 def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_record: ReportRecord) -> None:
-    assert image_record.scores is None
+    assert "scores" not in image_record.parts
     page = (image_run / "report.html").read_text(encoding="utf-8")
     assert "<code>polariscope score image</code>" in page
     assert "Which latent holds which factor" not in page
@@ -100,13 +103,13 @@ def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_re
 def test_no_better_than_chance_is_when_the_interval_reaches_it(
     metric: str, interval: tuple[float, float] | None, chance: float | None, expected: bool
 ) -> None:
-    found = Score(0.2, interval, chance, (0.0, 1.0), True, "", metric=metric)
+    found = Score(0.2, interval, chance, (0.0, 1.0), True, "", metric=metric).described()
     assert is_no_better_than_chance(found) is expected
 
 
 def test_scores_without_figures_have_a_table_only(record: ReportRecord) -> None:
-    assert record.scores is not None
-    few = Scores({"tc": record.scores["tc"]}, {}, "mean", 600, 6, (), 0)
+    assert "scores" in record.parts
+    few = Scores({"tc": record.parts["scores"].scores["tc"]}, {}, "mean", 600, 6, (), 0)
     view = scores_view(few, record.regime)
     assert view["information"] is view["importance"] is None
     assert view["accuracy"] == []

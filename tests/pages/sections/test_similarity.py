@@ -26,11 +26,11 @@ def compared_run(flat_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def test_the_page_has_the_heat_map_with_its_blocks(compared_run: Path) -> None:
     record = make_record(compared_run, n_samples=200)
-    assert record.similarity is not None
+    assert "similarity" in record.parts
     page = render(record)
     section = page[page.index('<section aria-labelledby="similarity">') :]
     section = section[: section.index("</section>")]
-    for block in record.similarity.blocks:
+    for block in record.parts["similarity"].blocks:
         assert f">{block}</text>" in section
     assert 'id="similarity-' in section
     assert "Not compared yet" not in section
@@ -50,7 +50,7 @@ def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_
 
 
 def test_without_a_comparison_one_line_says_how_to_make_it(flat_run: Path, flat_record: ReportRecord) -> None:
-    assert flat_record.similarity is None
+    assert "similarity" not in flat_record.parts
     page = (flat_run / "report.html").read_text(encoding="utf-8")
     assert "<code>polariscope compare flat</code>" in page
 
@@ -92,7 +92,7 @@ def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
     rng = np.random.default_rng(0)
     found = compare([{"mean": rng.normal(size=(50, 2))} for _ in range(3)])
     found = dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15)))
-    page = render(dataclasses.replace(record, similarity=found))
+    page = render(dataclasses.replace(record, parts={**record.parts, "similarity": found}))
     assert "each step with itself at step 15" in page
     assert "Step against step" in page
     assert 'id="similarity-steps-' in page

@@ -19,8 +19,7 @@ from long_training import unchecked
 from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Found, Goal, family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import AbstractCandidates, Found, Goal, Size, family
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import BOUNDS, used_by
 from polariscope.sizing.support.search import CapError

@@ -15,21 +15,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.metrics.support.arguments import Metric, take_arrays
+from polariscope import __version__
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import show
 from polariscope.core.records import from_plain, not_stored, to_plain
 from polariscope.core.registry import open_family
 
+if TYPE_CHECKING:
+    from polariscope.analysis.metrics.support.arguments import Metric
+
 INVARIANCES = ("order", "shift", "scale", "sign", "monotone", "rotation")
 """What ``invariant_to`` can name: changes of the codes that leave the default variant as it is. They are the order of
 the latents; a shift, a positive factor, a flipped sign or an increasing map of each latent; a rotation of all."""
+
+Evidence = Literal["information", "importance", "accuracy"]
+"""What a page can draw of a metric."""
 
 SCORE_AGAIN = "score the model again"
 """What to do about a stored score that cannot be read."""
@@ -58,6 +64,12 @@ class Score:
     """Name of the metric."""
     options: dict[str, object] = dataclasses.field(default_factory=dict)
     """Options that were not the defaults, beside the variant."""
+    summary: str = ""
+    """What the metric says, in a line. It is kept with the score, so a page need not open the metric."""
+    needs: tuple[str, ...] = ()
+    """The arrays the metric is called with."""
+    evidence: Evidence | None = None
+    """What a page can draw of it; see :func:`metric`."""
 
     @classmethod
     def of(
@@ -82,6 +94,7 @@ class Score:
             higher_is_better=traits["higher_is_better"],
             variant=variant,
             metric=metric,
+            **_about(metric),
             **evidence,
         )
         if math.isnan(score.value) or (math.isinf(score.value) and math.isfinite(score.bounds[1])):
@@ -98,9 +111,13 @@ class Score:
     def from_dict(cls, stored: object) -> Score:
         """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
         score = from_plain(cls, stored, SCORE_AGAIN)
-        if score.metric not in family:
+        if not family.has(score.metric):
             raise not_stored(cls, str(unknown("metric", score.metric, family)).rstrip("."), SCORE_AGAIN)
-        return score
+        return score.described()
+
+    def described(self) -> Score:
+        """The same with what the metric says of itself, which older files do not have."""
+        return self if self.summary else dataclasses.replace(self, **_about(self.metric))
 
     @property
     def way(self) -> str:
@@ -122,6 +139,114 @@ class Score:
 family = open_family(__name__, "metric", traits=("bounds", "higher_is_better", "needs", "invariant_to"))
 
 
+def _about(metric: str) -> dict[str, Any]:
+    """What a score keeps of its metric; opens the metric's file."""
+    traits = family.traits(metric)
+    return {"summary": family.summary(metric), "needs": traits["needs"], "evidence": traits["evidence"]}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
+
+    scores: dict[str, Score]
+    not_applicable: dict[str, str]
+    """Metrics that were asked for and do not apply, with the reason."""
+    source: str
+    """Which representation was scored."""
+    n_samples: int
+    n_latents: int
+    factor_names: tuple[str, ...]
+    """Of the factors that were used."""
+    seed: int
+    notes: tuple[str, ...] = ()
+    factor_kinds: tuple[str, ...] = ()
+    """Of the factors that were used."""
+    fingerprint: str = ""
+    """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
+    version: str = __version__
+
+    def __getitem__(self, name: str) -> Score:
+        if name in self.not_applicable:
+            raise InputError(problem=f"metric {name!r} does not apply here: {self.not_applicable[name]}")
+        if name not in self.scores:
+            raise unknown("score", name, self.scores)
+        return self.scores[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Scores:
+        """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
+        if isinstance(stored, Mapping):
+            stored = {"version": "", **stored}  # before it was kept, it was another one
+        found = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
+        for word, score in found.scores.items():
+            if word.partition(":")[0] != score.metric or not family.has(score.metric):
+                reason = f"{word!r} must be a score of a metric of this name, got one of {score.metric!r}"
+                raise not_stored(cls, reason, SCORE_AGAIN)
+        scores = {word: score.described() for word, score in found.scores.items()}
+        return dataclasses.replace(found, scores=scores)
+
+    def holds(self, word: str) -> bool:
+        """Whether a metric was asked for, whether or not it applies."""
+        return word in self.scores or word in self.not_applicable
+
+    def only(self, words: Sequence[str]) -> Scores:
+        """The same without the metrics that are not asked for."""
+        return dataclasses.replace(
+            self,
+            scores={word: self.scores[word] for word in words if word in self.scores},
+            not_applicable={w: self.not_applicable[w] for w in words if w in self.not_applicable},
+        )
+
+    def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
+        """Every note once, behind the names of the scores that share it; none for one about all of them."""
+        found: dict[str, list[str]] = {}
+        for word, score in self.scores.items():
+            for note in score.notes:
+                found.setdefault(note, []).append(word)
+        return [
+            *(((), note) for note in self.notes),
+            *((tuple(words), note) for note, words in found.items()),
+        ]
+
+    def differences(self, other: Scores) -> list[str]:
+        """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
+        settings = ("version", "source", "seed", "n_samples", "n_latents", "factor_names", "factor_kinds")
+        pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
+        found = [
+            f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
+            for name, theirs, ours in pairs
+            if theirs != ours
+        ]
+        return found or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
+
+    def joined(self, earlier: Scores) -> Scores:
+        """These scores and those of an earlier call with the same settings, which has to be so."""
+        changed = self.differences(earlier)
+        if changed:
+            raise InputError("earlier", f"have the same settings, but differs: {'; '.join(changed)}")
+        refused = {**earlier.not_applicable, **self.not_applicable}
+        scores = {**earlier.scores, **self.scores}
+        return dataclasses.replace(
+            self,
+            scores=scores,
+            not_applicable={word: reason for word, reason in refused.items() if word not in scores},
+        )
+
+    def __str__(self) -> str:
+        lines = [str(score) for score in self.scores.values()]
+        lines += [f"{name}: does not apply. {reason}" for name, reason in self.not_applicable.items()]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+
+def _in_words(value: Any) -> str:
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "none"
+
+
 def metric(
     name: str,
     *,
@@ -132,7 +257,7 @@ def metric(
     uses: tuple[str, ...] = (),
     posterior_variants: Collection[str] = (),
     standard_prior: bool = False,
-    evidence: Literal["information", "importance", "accuracy"] | None = None,
+    evidence: Evidence | None = None,
 ) -> Callable[[Callable[..., Score]], Metric]:
     """Register a function of a prepared table as a metric, which is called with arrays.
 
@@ -159,6 +284,8 @@ def metric(
         "standard_prior": standard_prior,
         "evidence": evidence,
     }
+
+    from polariscope.analysis.metrics.support.arguments import take_arrays
 
     def register(function: Callable[..., Score]) -> Metric:
         return family(name, **traits)(take_arrays(name, function, traits))

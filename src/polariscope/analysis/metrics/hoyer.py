@@ -50,7 +50,7 @@ def hoyer(
     d = z.shape[1]
     if d < 2:
         raise InputError(
-            problem="sparsity compares latents, so that at least 2 that vary are needed",
+            problem="sparsity compares latents, so at least 2 that vary are needed",
             got=f"{d} of {table.n_latents}",
         )
     length = np.linalg.norm(z, axis=1)

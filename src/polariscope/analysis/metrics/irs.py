@@ -61,7 +61,7 @@ def irs(
     """
     if table.constant.all():
         raise InputError(
-            problem="all codes are constant, so that no robustness can be measured",
+            problem="all codes are constant, so no robustness can be measured",
             remedy="has the model collapsed?",
         )
     normaliser = quantile if variant == "matched" else 1.0

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.probing import AbstractTarget, make_target
 from polariscope.analysis.metrics.support.table import Table
-from polariscope.analysis.regime.structure import SELECTIONS, select
+from polariscope.analysis.regime.types import SELECTIONS, select
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import quiet_logistic

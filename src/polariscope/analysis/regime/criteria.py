@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.regime.posterior import RelativePosterior
+from polariscope.analysis.regime.regime import CriteriaTable, MixtureLabel, Polarisation
 from polariscope.numerics.intervals import mean_with_interval
-
-MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,19 +115,6 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class CriteriaTable:
-    """What every rule says of every latent. The first is the primary rule: active and mixed are in use."""
-
-    names: tuple[str, ...]
-    rules: tuple[str, ...]
-    """Each rule in a sentence, with its source."""
-    in_use: tuple[tuple[bool, ...], ...]
-    """For each rule, whether each latent is in use."""
-    agreement: tuple[tuple[float, ...], ...]
-    """Share of latents on which two rules agree; the first row is the agreement with the primary rule."""
-
-
 def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTable:
     """Every criterion beside the primary rule, and their pairwise agreement."""
     in_use = np.array([primary, *(criterion(posterior) for criterion in CRITERIA.values())])
@@ -155,20 +140,6 @@ def order_by_kl(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
 def order_by_variance(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
     """Latents by E[σ²], smallest first: "non-linear principal components". zietlow2022 Eq. 4.8, §3.3.5."""
     return np.argsort(posterior.variance.mean(axis=0), kind="stable")
-
-
-POLARISED = 0.03  # zietlow2022 Table 3.2
-
-
-@dataclasses.dataclass(frozen=True)
-class Polarisation:
-    """Δ_KL and what it is made of; ``delta`` is None when the KL is infinite (a posterior variance of 0)."""
-
-    delta: float | None
-    kl: float
-    approximate_kl: float
-    active: tuple[int, ...]
-    """Latents with std(μ) > 0.5, those the approximation keeps."""
 
 
 def polarisation(posterior: RelativePosterior) -> Polarisation:

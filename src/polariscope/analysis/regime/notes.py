@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float
 
 from polariscope.analysis.regime.criteria import mean_variance
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian
-from polariscope.analysis.regime.printing import name_latents
-from polariscope.analysis.regime.regime import Latent
+from polariscope.analysis.regime.regime import Latent, name_latents
 from polariscope.analysis.regime.types import ALPHA_LIMIT, CONFIDENT
 from polariscope.analysis.representation import Representation
 from polariscope.numerics.dependence import total_correlation_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.regime.types import PriorKind
 from polariscope.analysis.representation import Representation
 
 
@@ -33,9 +33,6 @@ def gaussian_kl(
     logarithm = np.log(ratio, out=np.full_like(ratio, -np.inf), where=ratio > 0)
     divergence = (mean - prior_mean) ** 2 / prior_variance + (ratio - 1) - logarithm
     return np.maximum(divergence / 2, 0.0)  # rounding may leave −1e-17 where the two are equal
-
-
-PriorKind = Literal["standard", "fixed", "conditional"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

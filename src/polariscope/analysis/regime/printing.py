@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from polariscope.analysis.regime.regime import Latent, Regime, Structure
-    from polariscope.analysis.regime.structure import Partner
-import html
-
-from polariscope.analysis.regime.criteria import POLARISED
+from polariscope.analysis.regime.regime import POLARISED, Latent, Partner, Regime, Structure, name_latents
 from polariscope.analysis.regime.types import CONFIDENT
-
-if TYPE_CHECKING:
-    from polariscope.analysis.regime.regime import Regime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,15 +206,6 @@ def as_html(regime: Regime) -> str:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in regime.notes)
         parts.append(f"<p>Read with care</p><ul>{items}</ul>")
     return "".join(parts)
-
-
-def name_latents(indices: Sequence[int]) -> str:
-    """Latents in words.
-
-    >>> name_latents([3]), name_latents([0, 2])
-    ('latent 3', 'latents 0, 2')
-    """
-    return f"latent{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"
 
 
 def _text(table: Table) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from polariscope.analysis.regime import printing
-from polariscope.analysis.regime.criteria import CriteriaTable, MixtureLabel, Polarisation
-from polariscope.analysis.regime.posterior import PriorKind
-from polariscope.analysis.regime.structure import Partner, Truncation, select
-from polariscope.analysis.regime.types import TYPES, Sensitivity, VariableType
+from polariscope.analysis.regime.types import TYPES, PriorKind, Sensitivity, VariableType, select
 from polariscope.core.records import from_plain, to_plain
 
 Matrix = tuple[tuple[float, ...], ...]
+MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
+POLARISED = 0.03  # zietlow2022 Table 3.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +47,19 @@ class Latent:
 
 
 @dataclasses.dataclass(frozen=True)
+class Partner:
+    """The latent most correlated with one latent."""
+
+    latent: int
+    partner: int | None
+    """None when there is no other latent."""
+    correlation: float
+    """With its sign; 0 without a partner."""
+    n_correlated: int
+    """Number of other latents with |correlation| > 0.2."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Structure:
     """How the latents of one representation, the mean or the sampled, hang together."""
 
@@ -64,6 +75,50 @@ class Structure:
     """Nats; entropies on the diagonal."""
     partners: tuple[Partner, ...]
     """The strongest partner of each latent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dependence:
+    """How dependent a set of latents is, in nats."""
+
+    total_correlation: float
+    averaged_mutual_information: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Truncation:
+    """One row of the table; the numbers are None for fewer than two latents."""
+
+    selection: str
+    latents: tuple[int, ...]
+    mean: Dependence | None
+    sampled: Dependence | None
+    noise_free_total_correlation: float | None
+    """Of Cov[μ] + diag E[σ²], the sampled representation without the noise of one draw."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CriteriaTable:
+    """What every rule says of every latent. The first is the primary rule: active and mixed are in use."""
+
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
+    """Each rule in a sentence, with its source."""
+    in_use: tuple[tuple[bool, ...], ...]
+    """For each rule, whether each latent is in use."""
+    agreement: tuple[tuple[float, ...], ...]
+    """Share of latents on which two rules agree; the first row is the agreement with the primary rule."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Polarisation:
+    """Δ_KL and what it is made of; ``delta`` is None when the KL is infinite (a posterior variance of 0)."""
+
+    delta: float | None
+    kl: float
+    approximate_kl: float
+    active: tuple[int, ...]
+    """Latents with std(μ) > 0.5, those the approximation keeps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,10 +189,25 @@ class Regime:
     @property
     def verdict(self) -> str:
         """The answer in a few sentences."""
+        from polariscope.analysis.regime import printing
+
         return printing.verdict(self)
 
     def __str__(self) -> str:
+        from polariscope.analysis.regime import printing
+
         return printing.as_text(self)
 
     def _repr_html_(self) -> str:
+        from polariscope.analysis.regime import printing
+
         return printing.as_html(self)
+
+
+def name_latents(indices: Sequence[int]) -> str:
+    """Latents in words.
+
+    >>> name_latents([3]), name_latents([0, 2])
+    ('latent 3', 'latents 0, 2')
+    """
+    return f"latent{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import TYPES, VariableType
-from polariscope.core.errors import unknown
+from polariscope.analysis.regime.regime import Dependence, Partner, Truncation
+from polariscope.analysis.regime.types import SELECTIONS, VariableType, select
 from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
 
 LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
-
-
-@dataclasses.dataclass(frozen=True)
-class Partner:
-    """The latent most correlated with one latent."""
-
-    latent: int
-    partner: int | None
-    """None when there is no other latent."""
-    correlation: float
-    """With its sign; 0 without a partner."""
-    n_correlated: int
-    """Number of other latents with |correlation| > 0.2."""
 
 
 def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, ...]:
@@ -48,53 +34,6 @@ def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, 
         Partner(i, int(j), float(correlation[i, j]), int((strength[i] > LARGE).sum()))
         for i, j in enumerate(strongest)
     )
-
-
-SELECTIONS: tuple[str, ...] = (
-    "full",
-    "active",
-    "mixed",
-    "passive",
-    "active+mixed",
-    "active+passive",
-    "mixed+passive",
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Dependence:
-    """How dependent a set of latents is, in nats."""
-
-    total_correlation: float
-    averaged_mutual_information: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Truncation:
-    """One row of the table; the numbers are None for fewer than two latents."""
-
-    selection: str
-    latents: tuple[int, ...]
-    mean: Dependence | None
-    sampled: Dependence | None
-    noise_free_total_correlation: float | None
-    """Of Cov[μ] + diag E[σ²], the sampled representation without the noise of one draw."""
-
-
-def select(types: Sequence[VariableType], selection: str) -> list[int]:
-    """Numbers of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
-
-    >>> select(["active", "passive", "mixed"], "mixed+active")
-    [0, 2]
-    """
-    words = selection.replace(" ", "").split("+")
-    if words == ["full"]:
-        words = list(TYPES)
-    for word in words:
-        if word not in TYPES:
-            choices = (*TYPES, "full") if len(words) == 1 else TYPES
-            raise unknown("variable type", word, choices, "Join several with '+'.")
-    return [index for index, name in enumerate(types) if name in words]
 
 
 def truncation(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.analysis.regime.posterior import RelativePosterior
+from polariscope.core.errors import unknown
 
+if TYPE_CHECKING:
+    from polariscope.analysis.regime.posterior import RelativePosterior
+
+PriorKind = Literal["standard", "fixed", "conditional"]
 VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
 ALPHA = 0.1
@@ -38,6 +42,33 @@ def classify(
     active = steady & (mean_variance <= alpha)
     passive = steady & (1 - alpha <= mean_variance) & (mean_variance <= 1 + alpha)
     return ["active" if a else "passive" if p else "mixed" for a, p in zip(active, passive, strict=True)]
+
+
+SELECTIONS: tuple[str, ...] = (
+    "full",
+    "active",
+    "mixed",
+    "passive",
+    "active+mixed",
+    "active+passive",
+    "mixed+passive",
+)
+
+
+def select(types: Sequence[VariableType], selection: str) -> list[int]:
+    """Numbers of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
+
+    >>> select(["active", "passive", "mixed"], "mixed+active")
+    [0, 2]
+    """
+    words = selection.replace(" ", "").split("+")
+    if words == ["full"]:
+        words = list(TYPES)
+    for word in words:
+        if word not in TYPES:
+            choices = (*TYPES, "full") if len(words) == 1 else TYPES
+            raise unknown("variable type", word, choices, "Join several with '+'.")
+    return [index for index, name in enumerate(types) if name in words]
 
 
 ALPHA_LIMIT = 0.5  # from here on, "at most α" and "within α of 1" overlap

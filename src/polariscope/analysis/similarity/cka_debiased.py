@@ -84,8 +84,6 @@ def check_not_degenerate(left: float, size: float) -> None:
     """Refuse a representation of which U-centring leaves nothing but rounding."""
     if left <= NOTHING_LEFT * size:
         raise InputError(
-            problem=(
-                "all samples are equally far from each other, so that nothing is left without the diagonal"
-            ),
+            problem=("all samples are equally far from each other, so nothing is left without the diagonal"),
             remedy="use more samples, or measure 'cka'",
         )

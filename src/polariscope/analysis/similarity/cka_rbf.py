@@ -28,7 +28,7 @@ def compress(
     if median == 0:
         raise InputError(
             problem=(
-                "more than half of the pairs of samples are equal, so that their median distance "
+                "more than half of the pairs of samples are equal, so their median distance "
                 "gives no bandwidth"
             ),
             remedy="drop duplicates, or use measure 'cka'",

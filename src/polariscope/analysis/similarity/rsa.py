@@ -30,7 +30,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     ranks -= ranks.mean()
     if not ranks.any():
         raise InputError(
-            problem="all samples are equally far from each other, so that their distances have no order",
+            problem="all samples are equally far from each other, so their distances have no order",
             remedy="use more samples",
         )
     return unit(ranks)

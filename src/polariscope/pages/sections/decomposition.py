@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polariscope.analysis.decomposition import Decomposition
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.analysis.decomposition import Decomposition
+    from polariscope.pages.record import ReportRecord
 
 MEANINGS = {
     "mutual_information": ("mutual information", "what the latents say about which observation they encode"),
@@ -14,6 +18,26 @@ MEANINGS = {
     "rate": ("rate", "the sum of the parts: the KL from the prior, at these draws"),
     "exact_rate": ("rate in closed form", "the same without the noise of the draws"),
 }
+
+
+@section("decomposition", title="Rate", place=60)
+class DecompositionSection(AbstractSection):
+    """Where the rate goes."""
+
+    def measure(self, subject: Subject) -> Decomposition | None:
+        """The newest one of a run; that of other codes is computed."""
+        stored = subject.newest("decomposition")
+        if stored is None and (subject.run is not None or not subject.has_rate):
+            return None
+        from polariscope.analysis.decomposition import Decomposition, decompose
+
+        if stored is not None:
+            return Decomposition.from_dict(stored)
+        return decompose(subject.representation, seed=subject.seed)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """A row for each part."""
+        return decomposition_view(self.part(record))
 
 
 def decomposition_view(parts: Decomposition) -> dict[str, Any]:

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 
-from polariscope.geometry.figures import draw_orthogonality
-from polariscope.geometry.summary import Geometry
-from polariscope.pages.figures import STYLE, grids, to_svg
-from polariscope.pages.views import Views
+from polariscope.pages.figures import STYLE, data_uri, sheet, to_svg
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.geometry.summary import Geometry
+    from polariscope.pages.record import ReportRecord
+    from polariscope.pages.sections.decoder import Views
+
+
+@section("geometry", title="Geometry", place=80)
+class GeometrySection(AbstractSection):
+    """The geometry of the decoder."""
+
+    def measure(self, subject: Subject) -> Geometry | None:
+        """Kept with a run, computed for another model; None without a decoder."""
+        if subject.model is None or not subject.model.has_decoder or subject.data is None:
+            return None
+        if subject.run is not None:
+            return subject.run.geometry(subject.regime.alpha, **subject.where)
+        from polariscope.geometry.summary import summarise
+
+        return summarise(
+            subject.model, subject.data, subject.representation, subject.regime, seed=subject.seed
+        )
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """Numbers, a chart, and the plane of two latents."""
+        assert record.views is not None
+        return geometry_view(self.part(record), record.views)
 
 
 def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
     """What the template shows of the geometry."""
+    from polariscope.geometry.figures import draw_orthogonality
+
     found, plane, split = geometry.orthogonality, views.plane, geometry.split
     both = split.deterministic + split.stochastic
     chart = None
@@ -30,7 +57,7 @@ def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
         "reason": geometry.reason,
         "split": split,
         "bar": round(100 * split.deterministic / both, 1) if both > 0 else 0.0,
-        "plane": None if plane is None else grids.data_uri(grids.sheet(plane.outputs, views.display_range)),
+        "plane": None if plane is None else data_uri(sheet(plane.outputs, views.display_range)),
         "pair": None if plane is None else plane.latents,
         "reach": 0.0 if plane is None else float(plane.values[-1]),
         "unit": {"codes": "their own spread over the data"}.get(views.scale, f"the {views.scale}"),

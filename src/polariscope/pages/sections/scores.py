@@ -2,22 +2,75 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from polariscope.analysis.metrics import Score, family
+import numpy as np
+from jaxtyping import Float
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.score import Scores
 from polariscope.pages import words
-from polariscope.pages.figures.scores import MOST_ROWS, draw_accuracy, draw_importance, draw_information
+from polariscope.pages.figures import COLOURS, INK, LINE, QUIET, STYLE, TRAIN, panel, to_svg
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.analysis.metrics import Score, Scores
+    from polariscope.pages.record import ReportRecord
+
+MOST_ROWS = 32  # latents, those with the largest KL
+MOST_NUMBERS = 160  # cells; in more of them numbers would not be legible
+LEAST_SCALE = 0.25  # so that noise does not look like knowledge
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scored:
+    """The scores of a run that are shown."""
+
+    scores: Scores
+    """Of the mean representation, if both are there."""
+    sampled: Scores | None = None
+    """Those of the sampled representation, beside them."""
+
+
+@section("scores", title="Scores", place=70)
+class ScoresSection(AbstractSection):
+    """Metrics and probes."""
+
+    def measure(self, subject: Subject) -> Scored | None:
+        """The newest scores of each representation."""
+        stored = [subject.newest("scores", source=source) for source in ("mean", "sampled")]
+        if stored == [None, None]:
+            return None
+        from polariscope.analysis.metrics import Scores
+
+        found = [Scores.from_dict(one) for one in stored if one is not None]
+        return Scored(*found)
+
+    def applies(self, record: ReportRecord) -> bool:
+        """A run that was not scored says how to do it."""
+        return record.settings is not None or super().applies(record)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """A table and up to three kinds of charts."""
+        part: Scored | None = self.part(record)
+        return {"scores": None} if part is None else scores_view(part.scores, record.regime, part.sampled)
 
 
 def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
     """What the template shows of the scores, with those of the sampled representation beside them."""
-    by_evidence = {
-        family.traits(score.metric)["evidence"]: score for score in reversed(scores.scores.values())
-    }
-    information, importance, accuracy = map(by_evidence.get, ("information", "importance", "accuracy"))
+    by_evidence = {score.evidence: score for score in reversed(scores.scores.values())}
+    information, importance, accuracy = (
+        by_evidence.get(kind) for kind in ("information", "importance", "accuracy")
+    )
     names = scores.factor_names
     return {
         "scores": scores,
@@ -38,11 +91,12 @@ def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -
 def is_no_better_than_chance(score: Score) -> bool:
     """Whether a score about factors has an interval that reaches what codes without knowledge get.
 
-    >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", metric="mig")
+    >>> from polariscope.analysis.metrics import Score
+    >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", needs=("codes", "factors"))
     >>> is_no_better_than_chance(score)
     True
     """
-    if "factors" not in family.traits(score.metric)["needs"] or score.chance is None:
+    if "factors" not in score.needs or score.chance is None:
         return False
     low, high = score.interval or (score.value, score.value)
     return low <= score.chance if score.higher_is_better else high >= score.chance
@@ -66,7 +120,7 @@ def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
         "bar": percent_of(score.value),
         "tick": percent_of(score.chance),
         "range": f"{_number(low)} to {_number(high)}",
-        "meaning": family.summary(score.metric),
+        "meaning": score.summary,
         "doubt": is_no_better_than_chance(score),
     }
 
@@ -82,3 +136,148 @@ def _number(value: float) -> str:
     ('6', '0.250', '∞')
     """
     return f"{value:,.0f}" if value.is_integer() else words.number(value)
+
+
+def draw_information(score: Score, names: Sequence[str], regime: Regime) -> Markup:
+    """Heat map of the share of each factor's entropy that each latent knows; the best latent is framed."""
+    assert score.matrix is not None
+    order = regime.order[:MOST_ROWS]
+    shares = score.matrix / np.array(score.details["factor_entropies"], dtype=np.float64)
+    values = np.clip(shares[list(order)], 0, 1)
+    with rc_context({**STYLE, "axes.grid": False}):
+        figure, axes = _board(values, "Information of each latent on each factor", names, order, regime)
+        top = max(LEAST_SCALE, float(values.max()))
+        mesh = axes.pcolormesh(values, cmap="GnBu", vmin=0, vmax=top, edgecolors="white", lw=1)
+        if values.size <= MOST_NUMBERS:
+            for (row, column), value in np.ndenumerate(values):
+                shade = "white" if value > 0.6 * top else INK
+                text = f"{value:.2f}"
+                axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=7, color=shade)
+        for column, row in enumerate(values.argmax(axis=0)):
+            if values[row, column] > 0:
+                axes.add_patch(Rectangle((column, row), 1, 1, fill=False, ec=INK, lw=1.3))
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, ticks=[0, top], format="%.2f")
+        bar.outline.set_visible(False)
+        best = ", ".join(
+            f"{name} latent {order[row]} ({values[row, column]:.2f})"
+            for column, (name, row) in enumerate(zip(names, values.argmax(axis=0), strict=True))
+        )
+        words = f"Share of the entropy of each factor that each latent knows; most of {best}."
+        return to_svg(figure, "information", words)
+
+
+def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Markup:
+    """Hinton diagram of the share of each latent in predicting each factor: areas are shares, columns sum to 1."""
+    assert score.matrix is not None
+    order = regime.order[:MOST_ROWS]
+    values = score.matrix[list(order)]
+    with rc_context({**STYLE, "axes.grid": False}):
+        figure, axes = _board(values, "Use of each latent to predict each factor", names, order, regime)
+        for row, latent in enumerate(order):
+            sides = 0.94 * np.sqrt(np.clip(values[row], 0, 1))
+            boxes = [
+                Rectangle((column + (1 - side) / 2, row + (1 - side) / 2), side, side)
+                for column, side in enumerate(sides)
+            ]
+            colour = COLOURS[regime.latents[latent].type]
+            axes.add_collection(PatchCollection(boxes, facecolor=colour, edgecolor="none"))
+        cells = [Rectangle((column, row), 1, 1) for row, column in np.ndindex(values.shape)]
+        axes.add_collection(PatchCollection(cells, facecolor="none", edgecolor=LINE, lw=0.6))
+        if score.per_latent is not None:
+            _margin(axes, "right", score.per_latent[list(order)], "D")
+        if score.per_factor is not None:
+            _margin(axes, "bottom", score.per_factor, "C")
+        words = f"Importance of each latent for each factor; disentanglement {score.value:.3f}."
+        return to_svg(figure, "importance", words)
+
+
+def draw_accuracy(score: Score) -> list[Markup]:
+    """Accuracy after training on more and more samples, and from the latents of some types alone; what there is."""
+    by_size = {int(size): float(found) for size, found in score.details.get("accuracy_by_size", {}).items()}
+    by_types = {str(name): float(found) for name, found in score.details.get("accuracy_by_types", {}).items()}
+    drawn = [_draw_sizes(by_size, score)] if len(by_size) > 1 else []
+    return [*drawn, _draw_types(by_types, score)] if by_types else drawn
+
+
+def _draw_sizes(found: dict[int, float], score: Score) -> Markup:
+    with rc_context(STYLE):
+        figure, axes = panel((4.4, 2.4), "Accuracy by training samples")
+        axes.plot(list(found), list(found.values()), "o-", color=TRAIN, ms=4)
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        # the most there were may be close to a round number
+        shown = [size for size in found if size == max(found) or 2 * size <= max(found)]
+        axes.set_xticks(shown, [f"{size:,}" for size in shown])
+        axes.set_ylim(0, 1)
+        _chance(axes.axhline, score)
+        said = ", ".join(f"{accuracy:.2f} with {size:,}" for size, accuracy in found.items())
+        return to_svg(figure, "probe-sizes", f"Accuracy by the number of training samples: {said}.")
+
+
+def _draw_types(found: dict[str, float], score: Score) -> Markup:
+    colours = {str(kind): colour for kind, colour in COLOURS.items()}
+    labels = ["all" if name == "full" else name.replace("+", " + ") for name in found]
+    with rc_context(STYLE):
+        figure, axes = panel((4.4, 2.4), "Accuracy by types of latents")
+        axes.barh(
+            labels, list(found.values()), color=[colours.get(name, TRAIN) for name in found], height=0.66
+        )
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", labelcolor=INK)
+        axes.set_xlim(0, 1)
+        _chance(axes.axvline, score)
+        said = ", ".join(
+            f"{label} {accuracy:.2f}" for label, accuracy in zip(labels, found.values(), strict=True)
+        )
+        return to_svg(figure, "probe-types", f"Accuracy from the latents of some types: {said}.")
+
+
+def _chance(line: Callable[..., Any], score: Score) -> None:
+    if score.chance is not None:
+        line(score.chance, color=INK, lw=0.8, ls=(0, (4, 3)))
+
+
+def _board(
+    values: Float[np.ndarray, "latent factor"],
+    title: str,
+    names: Sequence[str],
+    order: Sequence[int],
+    regime: Regime,
+) -> tuple[Figure, Axes]:
+    """Axes with a row for each latent, in the colour of its type, and a column for each factor."""
+    n_rows, n_columns = values.shape
+    height = 1.3 + 0.3 * n_rows
+    figure = Figure(figsize=(5.0, min(height, 9.0)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, pad=8)
+    axes.set_xlim(0, n_columns)
+    axes.set_ylim(n_rows, 0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    steep = sum(map(len, names)) > 40
+    axes.set_xticks([column + 0.5 for column in range(n_columns)])
+    axes.set_xticklabels(
+        names, rotation=30 if steep else 0, ha="right" if steep else "center", color=INK, parse_math=False
+    )
+    axes.set_yticks([row + 0.5 for row in range(n_rows)], [str(latent) for latent in order])
+    for label, latent in zip(axes.get_yticklabels(), order, strict=True):
+        label.set(color=COLOURS[regime.latents[latent].type], fontweight="bold")
+    axes.set_ylabel("latent")
+    return figure, axes
+
+
+def _margin(axes: Axes, side: str, values: Float[np.ndarray, " place"], letter: str) -> None:
+    """Numbers beside the rows, or under the columns."""
+    places = [place + 0.5 for place in range(len(values))]
+    labels = [f"{value:.2f}" for value in values]
+    if side == "right":
+        beside = axes.secondary_yaxis("right")
+        beside.set_yticks(places, labels)
+        beside.set_ylabel(letter, rotation=0, labelpad=8, color=QUIET)
+    else:
+        beside = axes.secondary_xaxis("top")
+        beside.set_xticks(places, [f"{letter} {label}" for label in labels])
+    beside.tick_params(length=0, labelcolor=QUIET, labelsize=7)
+    for spine in beside.spines.values():
+        spine.set_visible(False)

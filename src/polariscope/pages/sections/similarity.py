@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 
-from polariscope.layers.comparison import Comparison
-from polariscope.layers.figure import draw_steps
-from polariscope.layers.printing import has_matching, sentence, thinned
 from polariscope.pages.figures import STYLE, to_svg
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.layers.comparison import Comparison
+    from polariscope.pages.record import ReportRecord
+
+
+@section("similarity", title="Similarity", place=90)
+class SimilaritySection(AbstractSection):
+    """Layers compared."""
+
+    def measure(self, subject: Subject) -> Comparison | None:
+        """The newest comparison of a run."""
+        stored = subject.newest("comparison")
+        if stored is None:
+            return None
+        from polariscope.layers.comparison import Comparison
+
+        return Comparison.from_dict(stored)
+
+    def applies(self, record: ReportRecord) -> bool:
+        """A run that was not compared says how to do it."""
+        return record.settings is not None or super().applies(record)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """Heat maps and a list of layers of the same name."""
+        part: Comparison | None = self.part(record)
+        return {"comparison": None} if part is None else similarity_view(part)
 
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:
     """What the template shows of the similarity; of checkpoints a dozen steps at most, as in the terminal."""
+    from polariscope.layers.comparison import has_matching, sentence, thinned
+    from polariscope.layers.figure import draw_steps
+
     found = thinned(comparison.headline())
     lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
     steps = None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial
 from polariscope.sizing.support.deciding import decide, may_still_cross_threshold, passes
 from polariscope.sizing.support.search import CapError
 

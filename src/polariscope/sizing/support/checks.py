@@ -12,8 +12,7 @@ from polariscope.core.errors import Argument, Either, InputError
 from polariscope.core.options import check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.sizing import FROM_DATA, Goal, family
-from polariscope.sizing.support.answer import Target
+from polariscope.sizing import FROM_DATA, Goal, Target, family
 from polariscope.training.plan import label, plan
 
 LARGEST_SIZE = 25.0

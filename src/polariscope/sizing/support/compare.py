@@ -8,8 +8,7 @@ from pathlib import Path
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.sources import as_dataset
-from polariscope.sizing import family
-from polariscope.sizing.support.answer import Size
+from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import (
     BOUNDS,
     check_recipe,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from polariscope.sizing import AbstractCandidates, Curves
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Curves, Trial
 from polariscope.sizing.support.judge import Verdict, judge
 
 FIRST = 900

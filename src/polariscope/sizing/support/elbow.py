@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from polariscope.core.errors import InputError
 from polariscope.numerics.knee import LEAST_POINTS, knee
-from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
 """About √2 apart, so the knee is found to within a fifth."""

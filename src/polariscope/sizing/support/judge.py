@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.sizing.support.answer import Decision
+from polariscope.sizing import Decision
 
 WINDOWS = (0.5, 0.25)
 """Shares of the training, counted from its end, over which trends are taken: they have to agree."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing.support.answer import Trial
+from polariscope.sizing import AbstractCandidates, Found, Goal, Trial
 from polariscope.sizing.support.search import bisect, grow_and_bisect, notes_on
 
 MOST_EPOCHS = 8

@@ -19,7 +19,7 @@ import numpy as np
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.numerics.rounding import truncate
-from polariscope.sizing.support.answer import Size, Trial, median_answer
+from polariscope.sizing import Size, Trial, median_answer
 from polariscope.storage.documents import read_document, write_document
 
 Algorithm = Literal["grow", "binary"]

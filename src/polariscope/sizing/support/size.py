@@ -13,8 +13,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 from polariscope.data.sources import as_dataset
-from polariscope.sizing import Found, Goal, family
-from polariscope.sizing.support.answer import Size, Target, median_answer
+from polariscope.sizing import Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -161,6 +160,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         n_steps=spent,
         meaning_of_interval=several if len(found) > 1 else alone,
         notes=tuple(notes),
+        summary=family.summary(method),
     )
 
 

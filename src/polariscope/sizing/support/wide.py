@@ -8,8 +8,7 @@ import numpy as np
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Found, Goal
-from polariscope.sizing.support.answer import Decision, Trial
+from polariscope.sizing import AbstractCandidates, Decision, Found, Goal, Trial
 from polariscope.sizing.support.search import CapError
 
 WIDTH = 32

@@ -56,7 +56,7 @@ class Groups:
             if usable == 0:
                 raise InputError(
                     problem=(
-                        f"factor {name!r} has a different value in each of these {n_samples} samples, so that "
+                        f"factor {name!r} has a different value in each of these {n_samples} samples, so "
                         "it cannot be held fixed"
                     ),
                     remedy="draw more samples or drop it",

@@ -1,9 +1,10 @@
-"""Charts of a sizing: the statistic against n, the models while they trained, several methods side by side."""
+"""How many latents: the answer of a sizing, the path that led to it and the models while they trained, as charts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from matplotlib import rc_context
@@ -13,7 +14,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 
 from polariscope.core import files
 from polariscope.pages.figures import COLOURS, INK, QUIET, STYLE, TRAIN, VALIDATION, to_svg
-from polariscope.sizing.support.answer import Decision, Size, Trial
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+    from polariscope.sizing import Decision, Size, Trial
 
 MARKS: dict[Decision, tuple[str, str]] = {
     "fits": ("o", COLOURS["active"]),
@@ -26,6 +31,58 @@ COLUMNS = 4
 MOST_PANELS = 12
 WIDE_RANGE = 6.0
 """Ratio of the largest to the smallest value above which an axis is logarithmic."""
+PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
+
+
+@section("size", title="Size", place=100)
+class SizeSection(AbstractSection):
+    """How the number of latents was found."""
+
+    def measure(self, subject: Subject) -> Size | None:
+        """The newest answer that is kept with a run."""
+        stored = subject.newest("size")
+        if stored is None:
+            return None
+        from polariscope.sizing import Size
+
+        return Size.from_dict(stored)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """The path and the trainings."""
+        return size_view(self.part(record), "size")
+
+
+def size_view(size: Size, key: str) -> dict[str, Any]:
+    """What the templates show of one answer; columns of the path in which nothing is said are left out."""
+    from polariscope.sizing import path_table
+
+    table = [
+        (*cells, note)
+        for cells, note in zip(path_table(size), ["note", *(t.note for t in size.trials)], strict=True)
+    ]
+    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
+    heading, *rows = zip(*columns, strict=True) if columns else ((),)
+    curved = {place_of(size, trial) for trial in size.trials if trial.curve}
+    return {
+        "size": size,
+        "summary": summary_of(size),
+        "path": draw_path(size, f"{key}-path") if has_path(size) else None,
+        "trainings": draw_trainings(size, f"{key}-trainings") if curved else None,
+        "n_hidden": len(curved) - len(panels_of(size)),
+        "heading": heading,
+        "rows": [(cells, PILLS[trial.decision]) for cells, trial in zip(rows, size.trials, strict=True)],
+    }
+
+
+def summary_of(size: Size) -> str:
+    """What was asked, in a sentence."""
+    if size.target == "beta":
+        return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
+    if size.summary:
+        return size.summary
+    from polariscope.sizing import family
+
+    return family.summary(size.method)  # older files do not have it
 
 
 def place_of(size: Size, trial: Trial) -> float:

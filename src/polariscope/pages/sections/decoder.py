@@ -1,13 +1,17 @@
-"""What a model shows: traversals, reconstructions and draws from its prior."""
+"""What each latent does: traversals, reconstructions and draws from the prior, as the decoder shows them."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from polariscope.analysis.regime.regime import Regime
@@ -25,11 +29,22 @@ from polariscope.geometry.traversals import (
 )
 from polariscope.models.inference import Seen, auxiliary_of, batch_size, chunks, collect, looking
 from polariscope.models.protocol import AbstractModel
+from polariscope.pages import figures, words
+from polariscope.pages.figures import QUIET, STYLE, TRAIN, data_uri, panel, to_svg
+from polariscope.pages.sections import AbstractSection, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
 
 N_SHOWN = 10
 N_SAMPLES = 30
 N_JUDGED = 1000
 N_STEPS = 9
+MOST_FEATURES = 256
+UNMATCHED = (
+    " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
+    "what it learned."
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,3 +166,125 @@ def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> P
                 draws.append(likelihood.sample(noise).float().cpu().numpy())
     deviations = np.concatenate(draws).std(axis=0) if draws else None
     return PriorSamples(np.concatenate(means)[:N_SAMPLES], deviations)
+
+
+@section("decoder", title="What they do", place=20)
+class DecoderSection(AbstractSection):
+    """What the decoder makes of each latent."""
+
+    def applies(self, record: ReportRecord) -> bool:
+        """Codes alone have no decoder; a model without one says so."""
+        return bool(record.shape)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """Pictures of images, charts of features."""
+        shown = record.views
+        if shown is None:
+            return {"traversals": None}
+        decoded = _images(shown) if record.is_image else _features(shown)
+        unmatched = "" if record.has_rate else UNMATCHED
+        return {"traversals": _traversals(record, shown), "decoded": decoded, "unmatched": unmatched}
+
+
+def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
+    shown = views.traversals
+    features: Any = slice(None)
+    if record.is_image:
+        pictures = [figures.strip(row, views.display_range) for row in shown.outputs]
+    else:
+        moves = shown.outputs - shown.original
+        movement = np.abs(moves).max(axis=(0, 1))
+        if movement.size > MOST_FEATURES:
+            features = np.sort(np.argsort(-movement, kind="stable")[:MOST_FEATURES])
+        # the highest value of the latent on top, as on an axis
+        pictures = [figures.diverging(row[::-1, features], float(movement.max())) for row in moves]
+    rows: list[dict[str, Any]] = [
+        {
+            "latent": record.regime.latents[latent],
+            "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
+            "effect": None if shown.effects is None else float(shown.effects[place]),
+            "uri": data_uri(picture),
+        }
+        for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
+    ]
+    n_features = shown.original.size
+    counts = record.regime.counts
+    in_use = [row for row in rows if row["latent"].type != "passive"]
+    passive = [row for row in rows if row["latent"].type == "passive"]
+    return {
+        "in_use": in_use,
+        "passive": passive,
+        "more_in_use": counts["active"] + counts["mixed"] - len(in_use),
+        "more_passive": counts["passive"] - len(passive),
+        "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
+        "start": shown.start,
+        "unit": {"codes": "its own spread over the data"}.get(shown.scale, f"the {shown.scale}"),
+        "n_features": n_features,
+        "features_shown": min(n_features, MOST_FEATURES),
+        "scale": float(np.abs(shown.outputs - shown.original).max()),
+    }
+
+
+def _images(views: Views) -> dict[str, Any]:
+    seen, span = views.reconstructions, views.display_range
+    inputs, outputs = seen.inputs[:N_SHOWN], seen.outputs[:N_SHOWN]
+    scale = float(np.abs(outputs - inputs).mean(axis=1).max())
+    means = views.prior_samples.means
+    return {
+        "scale": scale,
+        "rows": [
+            ("input", data_uri(figures.strip(inputs, span))),
+            ("reconstruction", data_uri(figures.strip(outputs, span))),
+            ("difference", data_uri(figures.difference_strip(outputs - inputs, scale))),
+        ],
+        "samples": [
+            data_uri(figures.strip(means[first : first + N_SHOWN], span))
+            for first in range(0, len(means), N_SHOWN)
+        ],
+    }
+
+
+def _features(views: Views) -> dict[str, Any]:
+    seen, deviations = views.reconstructions, views.prior_samples.deviations
+    assert deviations is not None
+    return {
+        "r_squared": draw_r_squared(seen),
+        "deviations": draw_deviations(seen, deviations),
+        "constant": seen.inputs[0].size - seen.r_squared_by_value.size,
+    }
+
+
+def draw_r_squared(reconstructions: Reconstructions) -> Markup:
+    """Share of each feature's variance that is reconstructed, best first."""
+    values = np.sort(reconstructions.r_squared_by_value)[::-1]
+    with rc_context(STYLE):
+        figure, axes = panel((5.2, 2.6), "Reconstruction of each feature")
+        places = np.arange(1, len(values) + 1)
+        axes.bar(places, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
+        axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("features, best first")
+        axes.set_ylabel("R²")
+        middle = f"the median is {np.median(values):.2f}" if len(values) else "no feature varies"
+        return to_svg(
+            figure, "r-squared", f"Share of the variance of each feature that is reconstructed; {middle}."
+        )
+
+
+def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, " feature"]) -> Markup:
+    """Standard deviation of each feature in the data and in draws from the model."""
+    data = reconstructions.inputs.reshape(len(reconstructions.inputs), -1).std(axis=0)
+    with rc_context(STYLE):
+        figure, axes = panel((5.2, 2.6), "Spread of each feature, data against draws from the model")
+        top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
+        axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
+        axes.set_xlim(0, top)
+        axes.set_ylim(0, top)
+        axes.set_xlabel("standard deviation in held-out data")
+        axes.set_ylabel("in draws x ~ p(x)")
+        return to_svg(
+            figure,
+            "deviations",
+            "Standard deviation of each feature in the data against that in draws from the model.",
+        )

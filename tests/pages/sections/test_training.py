@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.pages.series import read_history
+from polariscope.pages.sections.training import read_history
 
 
 def line(step: int, terms: dict[str, float], weights: dict[str, float], **more: Any) -> dict[str, Any]:

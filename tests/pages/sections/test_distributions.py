@@ -7,7 +7,7 @@ import numpy as np
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.representation import Representation
 from polariscope.geometry.latents import prior_moments
-from polariscope.pages.series import histograms, representatives
+from polariscope.pages.sections.distributions import histograms, representatives
 
 
 def representation(n: int = 500) -> Representation:

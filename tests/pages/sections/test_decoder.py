@@ -13,7 +13,7 @@ from polariscope.geometry.latents import prior_moments
 from polariscope.models.inference import auxiliary_values
 from polariscope.models.model import Model
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.views import Reconstructions, sample_prior, traverse
+from polariscope.pages.sections.decoder import Reconstructions, sample_prior, traverse
 from polariscope.runs.encode import encode
 from polariscope.runs.run import load_model
 from polariscope.storage.documents import read_settings

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from polariscope.pages.figures.grids import data_uri, difference_strip, diverging, strip
+from polariscope.pages.figures import data_uri, difference_strip, diverging, strip
 
 
 def decoded(uri: str) -> np.ndarray:

@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from polariscope.pages.figures.curves import draw_counts, draw_term, draw_trace
-from polariscope.pages.figures.regime import silhouette
 from polariscope.pages.record import ReportRecord
-from polariscope.pages.series import Series
+from polariscope.pages.sections.distributions import silhouette
+from polariscope.pages.sections.training import Series, draw_counts, draw_term, draw_trace
 
 FALLING = Series(np.array([1, 2, 3]), np.array([100.0, 10.0, 9.0]))
 RISING = Series(np.array([1, 2, 3]), np.array([0.01, 6.0, 7.0]))

@@ -1,0 +1,99 @@
+"""Dependence between latents: correlations, structure, and what is left within each combination of types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from polariscope.analysis.regime.regime import POLARISED, Regime
+from polariscope.analysis.regime.types import TYPES
+from polariscope.pages.figures import COLOURS, DIVERGING, INK, STYLE, to_svg
+from polariscope.pages.sections import AbstractSection, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+
+
+@section("dependence", title="Dependence", place=50)
+class DependenceSection(AbstractSection):
+    """Which latents hang together."""
+
+    def applies(self, record: ReportRecord) -> bool:
+        """Every diagnosis has it."""
+        return True
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """The correlations as charts; the tables are in the diagnosis."""
+        regime = record.regime
+        order = [j for kind in TYPES for j in regime.order if regime.latents[j].type == kind]
+        # Draws of a deterministic encoder are its means.
+        shown = {"mean": regime.mean, "sampled": regime.sampled} if record.has_rate else {"mean": regime.mean}
+        charts = [
+            draw_correlation(np.array(structure.correlation), regime, order, name)
+            for name, structure in shown.items()
+        ]
+        return {"correlations": charts, "polarised": POLARISED}
+
+
+def draw_correlation(
+    matrix: Float[np.ndarray, "latent latent"], regime: Regime, order: list[int], name: str
+) -> Markup:
+    """Correlations between latents, in the order given."""
+    n = len(order)
+    with rc_context({**STYLE, "axes.grid": False}):
+        figure = Figure(figsize=(4.4, 3.9), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(f"{name} representation", parse_math=False)
+        # The diagonal is 1 by definition and would draw the eye.
+        values = np.where(np.eye(n, dtype=bool), np.nan, matrix[np.ix_(order, order)])
+        mesh = axes.pcolormesh(
+            values,
+            cmap=DIVERGING,
+            vmin=-1,
+            vmax=1,
+            edgecolors="white" if n <= 24 else "none",
+            lw=1 if n <= 24 else 0,
+            rasterized=n > 24,
+        )
+        axes.set_aspect("equal")
+        axes.invert_yaxis()
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        shown = range(0, n, max(1, n // 24))
+        places, names = [i + 0.5 for i in shown], [str(order[i]) for i in shown]
+        axes.set_xticks(places, names)
+        axes.set_yticks(places, names)
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            for label, i in zip(labels, shown, strict=True):
+                label.set_color(COLOURS[regime.latents[order[i]].type])
+                label.set_fontweight("bold")
+        if n <= 12:
+            for (i, j), value in np.ndenumerate(values):
+                if i == j:
+                    continue
+                shade = "white" if abs(value) > 0.6 else INK
+                axes.text(
+                    j + 0.5,
+                    i + 0.5,
+                    f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"),
+                    ha="center",
+                    va="center",
+                    fontsize=6.5,
+                    color=shade,
+                )
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, ticks=[-1, 0, 1])
+        bar.outline.set_visible(False)
+        off = np.abs(values[~np.isnan(values)])
+        strongest = (
+            f"the strongest between two latents is {off.max():.2f}"
+            if off.size
+            else "there is a single latent"
+        )
+        return to_svg(
+            figure, f"correlation-{name}", f"Correlation matrix of the {name} representation; {strongest}."
+        )

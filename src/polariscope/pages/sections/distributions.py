@@ -1,0 +1,194 @@
+"""Distributions of the latents: the clearest of each type in full, the others as silhouettes, a conditional prior."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+from markupsafe import Markup
+from matplotlib import rc_context
+
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.representation import Representation
+from polariscope.geometry.latents import prior_moments
+from polariscope.pages.figures import COLOURS, INK, SMALL, STYLE, panel, to_svg
+from polariscope.pages.sections import AbstractSection, Subject, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+
+Source = Literal["mean", "variance", "sampled", "prior_mean", "prior_variance"]
+N_BINS = 80
+TITLES: dict[Source, str] = {
+    "mean": "mean μ",
+    "variance": "variance σ²",
+    "sampled": "sampled z",
+    "prior_mean": "prior mean μ†(u)",
+    "prior_variance": "prior variance Σ†(u)",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Histogram:
+    """Shares of the samples of each latent in the same bins, so latents can be compared by eye."""
+
+    edges: Float[np.ndarray, " edge"]
+    shares: Float[np.ndarray, "latent bin"]
+    """A row sums to 1: nothing lies outside the bins."""
+
+    @property
+    def density(self) -> Float[np.ndarray, "latent bin"]:
+        """Shares over the width of a bin, comparable with a probability density."""
+        return self.shares / np.diff(self.edges)
+
+
+def histograms(representation: Representation) -> dict[Source, Histogram]:
+    """Histograms of the mean, variance and sampled representation, and of the moments of a conditional prior.
+
+    All means and draws share their bins, and all variances. They reach at least three standard deviations
+    of the prior and its variance, so a latent that never varies shows as a spike and not as a full axis.
+    A deterministic encoder has a mean only.
+    """
+    centre, variance = prior_moments(representation)
+    reach = 3 * np.sqrt(variance)
+    if not representation.variance.any():
+        return {"mean": _histogram(representation.mean, _edges(representation.mean.ravel()))}
+    codes: dict[Source, np.ndarray] = {"mean": representation.mean, "sampled": representation.sampled}
+    variances: dict[Source, np.ndarray] = {"variance": representation.variance}
+    if representation.prior_mean is not None and representation.prior_mean.ndim == 2:
+        codes["prior_mean"] = representation.prior_mean
+    if representation.prior_variance is not None and representation.prior_variance.ndim == 2:
+        variances["prior_variance"] = representation.prior_variance
+    code_edges = _edges(np.append(np.concatenate(list(codes.values())), [centre - reach, centre + reach]))
+    variance_edges = _edges(np.append(np.concatenate(list(variances.values())), [0.0, 1.2 * variance.max()]))
+    found = {source: _histogram(array, code_edges) for source, array in codes.items()}
+    found |= {source: _histogram(array, variance_edges) for source, array in variances.items()}
+    return {source: found[source] for source in get_args(Source) if source in found}
+
+
+def representatives(regime: Regime) -> dict[VariableType, int]:
+    """The clearest latent of each type that occurs.
+
+    The active one with the largest KL (if all are infinite, with the mean that spreads most), the mixed one whose
+    variance varies most, the passive one with the smallest KL.
+    """
+    clearness = {
+        "active": lambda latent: (latent.kl, latent.std_of_mean),
+        "mixed": lambda latent: (latent.variance_of_ratio,),
+        "passive": lambda latent: (-latent.kl,),
+    }
+    found: dict[VariableType, int] = {}
+    for kind in TYPES:
+        members = [latent for latent in regime.latents if latent.type == kind]
+        if members:
+            found[kind] = max(members, key=clearness[kind]).index
+    return found
+
+
+@section("distributions", title="Distributions", place=40)
+class DistributionsSection(AbstractSection):
+    """How the codes of each latent are distributed."""
+
+    def measure(self, subject: Subject) -> dict[Source, Histogram]:
+        """Histograms of the codes."""
+        return histograms(subject.representation)
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """The clearest latent of each type, three panels each; all latents as bare shapes."""
+        found: dict[Source, Histogram] = self.part(record)
+        return {"rows": _rows(record, found), **_silhouettes(record, found)}
+
+
+def _rows(record: ReportRecord, histograms: dict[Source, Histogram]) -> list[dict[str, Any]]:
+    return [
+        {
+            "latent": record.regime.latents[latent],
+            "panels": [
+                draw_histogram(
+                    histograms[source],
+                    source,
+                    latent,
+                    kind,
+                    record.prior_of(latent),
+                    record.regime.alpha,
+                )
+                for source in histograms
+            ],
+        }
+        for kind, latent in representatives(record.regime).items()
+    ]
+
+
+def _silhouettes(record: ReportRecord, histograms: dict[Source, Histogram]) -> dict[str, Any]:
+    rows = [
+        {
+            "latent": record.regime.latents[j],
+            "shapes": [
+                silhouette(histogram.shares[j], record.regime.latents[j].type)
+                for histogram in histograms.values()
+            ],
+        }
+        for j in record.regime.order
+    ]
+    ranges = [
+        (source.replace("_", " "), float(histogram.edges[0]), float(histogram.edges[-1]))
+        for source, histogram in histograms.items()
+    ]
+    return {"silhouettes": rows, "ranges": ranges}
+
+
+def draw_histogram(
+    histogram: Histogram,
+    source: Source,
+    latent: int,
+    kind: VariableType,
+    prior: tuple[float, float] | None,
+    alpha: float,
+) -> Markup:
+    """Distribution of one latent; ``prior`` is the mean and variance of a normal prior, drawn beside it."""
+    with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
+        figure, axes = panel(SMALL, TITLES[source])
+        axes.stairs(histogram.density[latent], histogram.edges, fill=True, color=COLOURS[kind], lw=0)
+        if prior is not None and source == "variance":
+            for place in (prior[1], alpha * prior[1]):
+                axes.axvline(place, color=INK, lw=0.8, ls=(0, (4, 3)))
+        if prior is not None and source == "sampled":
+            x = np.linspace(histogram.edges[0], histogram.edges[-1], 200)
+            density = np.exp(-((x - prior[0]) ** 2) / (2 * prior[1])) / np.sqrt(2 * np.pi * prior[1])
+            axes.plot(x, density, color=INK, lw=0.8, ls=(0, (4, 3)))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(histogram.edges[0], histogram.edges[-1])
+        return to_svg(
+            figure,
+            f"histogram-{latent}-{source}",
+            f"Histogram of the {source.replace('_', ' ')} of latent {latent}, {kind}.",
+        )
+
+
+def silhouette(shares: Float[np.ndarray, " bin"], kind: VariableType) -> Markup:
+    """A histogram as a bare shape, for a table cell."""
+    tallest = shares.max()
+    heights = 20 * shares / tallest if tallest > 0 else shares
+    points = [f"M0 20V{20 - heights[0]:.1f}"]
+    points += [f"H{place + 1}V{20 - following:.1f}" for place, following in enumerate(heights[1:])]
+    path = "".join(points) + f"H{len(heights)}V20Z"
+    return Markup(
+        '<svg class="silhouette" viewBox="0 0 {} 20" preserveAspectRatio="none" aria-hidden="true">'
+        '<path d="{}" fill="{}"/></svg>'
+    ).format(len(heights), path, COLOURS[kind])
+
+
+def _edges(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " edge"]:
+    low, high = float(values.min()), float(values.max())
+    return np.linspace(low, high if high > low else low + 1, N_BINS + 1)
+
+
+def _histogram(values: Float[np.ndarray, "sample latent"], edges: Float[np.ndarray, " edge"]) -> Histogram:
+    # The ends were computed in float64 from float32 values: clip so that rounding drops no sample.
+    clipped = np.clip(values.astype(np.float64), edges[0], edges[-1])
+    counts = np.stack([np.histogram(column, edges)[0] for column in clipped.T])
+    return Histogram(edges, counts / len(values))

@@ -1,0 +1,55 @@
+"""The latents, one by one: type, confidence, KL, and what other criteria say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polariscope.pages import words
+from polariscope.pages.sections import AbstractSection, section
+
+if TYPE_CHECKING:
+    from polariscope.pages.record import ReportRecord
+
+ROWS_UNFOLDED = 12
+
+
+@section("latents", title="Latents", place=10)
+class LatentsSection(AbstractSection):
+    """Table of the latents."""
+
+    def applies(self, record: ReportRecord) -> bool:
+        """Every diagnosis has it."""
+        return True
+
+    def view(self, record: ReportRecord) -> dict[str, Any]:
+        """Rows by KL, those of passive latents apart where there are many."""
+        rows = rows_of(record)
+        passive = [row for row in rows if row["latent"].type == "passive"]
+        in_use = [row for row in rows if row["latent"].type != "passive"]
+        return {"rows": rows, "in_use": in_use, "passive": passive, "rows_unfolded": ROWS_UNFOLDED}
+
+
+def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
+    """Rows of the table of latents, by KL."""
+    regime = record.regime
+    sizes = [latent.kl if record.has_rate else latent.std_of_mean for latent in regime.latents]
+    # at least a nat: the bar of a collapsed latent stays short
+    longest = max([*(size for size in sizes if np.isfinite(size)), 1.0 if record.has_rate else 1e-12])
+    primary, *others = regime.criteria.in_use
+    return [
+        {
+            "latent": regime.latents[j],
+            "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
+            "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
+            "agree": sum(rule[j] == primary[j] for rule in others),
+            "of": len(others),
+            "against": ", ".join(
+                name
+                for name, rule in zip(regime.criteria.names[1:], others, strict=True)
+                if rule[j] != primary[j]
+            ),
+        }
+        for j in regime.order
+    ]
