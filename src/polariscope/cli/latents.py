@@ -6,7 +6,7 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import evidence, number
+from polariscope.analysis.regime.printing import alphas, evidence, number
 from polariscope.analysis.regime.regime import Regime
 from polariscope.cli.console import printer, say, table
 
@@ -17,16 +17,17 @@ BAR = 16  # characters of the longest bar
 def print_latents(regime: Regime) -> None:
     """The verdict and the table of latents, the most informative first."""
     printer().print(Text(regime.verdict, style="bold"))
-    headers = ("latent", "type", "confidence", "KL", "", "E[σ²]", "std μ")
-    shown = table(*headers, numbers=("latent", "confidence", "KL", "E[σ²]", "std μ"))
+    headers = ("latent", "type", "confidence", "holds for α", "KL", "", "E[σ²]", "std μ")
+    shown = table(*headers, numbers=("latent", "confidence", "holds for α", "KL", "E[σ²]", "std μ"))
     # At least a nat, or the noise of a model without any active latent would look like a landscape.
     largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])
     for index in regime.order:
         latent = regime.latents[index]
         shown.add_row(
             str(latent.index),
-            latent.type,
+            latent.label,
             f"{latent.confidence:.0%}",
+            alphas(latent),
             number(latent.kl),
             bar(latent.kl, largest),
             number(latent.mean_of_variance),
