@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
 from pathlib import Path
@@ -143,9 +144,16 @@ def size_and_tell(
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.pages.size import write_size_page
     from polariscope.sizing import Goal
+    from polariscope.sizing.support.checks import check_recipe
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
+    from polariscope.training.choices import announcement
 
+    own = inspect.signature(find_size).parameters
+    recipe = {key: value for key, value in goal.items() if key not in own}
+    chosen = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
+    if chosen and not quiet:
+        say(chosen, errors=True)
     with SizeProgress(quiet=quiet) as progress:
         if compare:
             sizes = compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from polariscope import __version__
 from polariscope.analysis.regime.criteria import POLARISED
+from polariscope.analysis.regime.printing import about_passive_means, alphas, stability
 from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
@@ -47,8 +48,10 @@ def render(record: ReportRecord) -> str:
         sorting="KL" if record.has_rate else "spread",
         unmatched="" if record.has_rate else UNMATCHED,
         headline=words.headline(record.regime),
-        explanation=words.explanation(record.regime, record.has_rate),
-        meanings={**words.MEANINGS, "passive": record.regime.meaning_of_passive},
+        explanation=words.explanation(record.regime, record.has_rate, record.size),
+        meanings=words.meanings(record.regime),
+        stability=stability(record.regime) if record.has_rate else "",
+        passive_means=about_passive_means(record.regime) if record.has_rate else "",
         groups=[] if record.settings is None else words.settings_groups(record.settings),
         repeat=None if record.settings is None else words.repeat_call(record.settings, record.name),
         version=__version__,
@@ -126,6 +129,7 @@ def _latents(record: ReportRecord) -> list[dict[str, Any]]:
         {
             "latent": regime.latents[j],
             "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
+            "alphas": alphas(regime.latents[j]),
             "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
             "agree": sum(rule[j] == primary[j] for rule in others),
             "of": len(others),

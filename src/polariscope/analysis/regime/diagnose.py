@@ -110,7 +110,11 @@ def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, se
     covariances = {name: covariance(array) for name, array in sources.items()}
     explained = redundancy(covariances["mean"], not_passive, representation.n_samples)
     latents = tuple(
-        dataclasses.replace(latent, redundancy=share)
+        dataclasses.replace(
+            latent,
+            mixedness=mixedness(latent.type, latent.known, latent.unknown, latent.mean_of_ratio),
+            redundancy=share,
+        )
         for latent, share in zip(latents, explained, strict=True)
     )
     informations = {name: mutual_information_table(discretise(array)) for name, array in sources.items()}
@@ -183,7 +187,6 @@ def _latents(
             values[0],
             (values[1][0], values[1][1]),
             *values[2:],
-            mixedness=mixedness(types[j], values[8], values[9], values[6]),
         )
         for j, values in enumerate(columns)
     )

@@ -96,8 +96,9 @@ def possible(
     ]
 
 
-def _whole(kind: str, words: str) -> Note:
-    return Note(kind, None, lambda _: words)
+def _whole(kind: str, words: str, latents: frozenset[int] | None = None) -> Note:
+    """A note with the same words for whichever of its latents."""
+    return Note(kind, latents, lambda _: words)
 
 
 def _about_input(
@@ -161,7 +162,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
         if latent.confidence < CONFIDENT:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in latent.shares.items() if share)
             words = f"The type of latent {latent.index} is unsure: in the bootstrap it is {shares}."
-            yield Note("unsure", frozenset({latent.index}), lambda _, words=words: words)
+            yield _whole("unsure", words, frozenset({latent.index}))
     fragile = [latent for latent in latents if is_fragile(latent.alpha_range, alpha)]
     if fragile:
         edges = {latent.index: latent.alpha_range[1 if latent.type == "mixed" else 0] for latent in fragile}
@@ -226,13 +227,10 @@ def _about_dependence(
     for name, matrix in covariances.items():
         constant = np.diag(matrix) == 0
         if constant.any():
-            yield Note(
+            yield _whole(
                 f"constant in {name}",
-                _set(constant),
-                lambda which, name=name: (
-                    f"Constant in the {name} representation: {name_latents(which)}. Independent of everything: "
-                    "correlation 0, nothing added to the total correlation."
-                ),
+                f"Constant in the {name} representation: {_named(constant)}. Independent of everything: "
+                "correlation 0, nothing added to the total correlation.",
             )
         if representation.n_samples > representation.n_latents and np.isinf(total_correlation_of(matrix)):
             yield _whole(
