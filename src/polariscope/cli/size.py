@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
 from pathlib import Path
@@ -87,6 +86,9 @@ def size(
     options of the models that are trained; where two parts have an option of the same name, put the part in
     front: --data-seed.
     """
+    from polariscope.sizing.support.checks import check_recipe
+    from polariscope.training.choices import announcement
+
     if out is not None and out.is_file():
         raise InputError("out", "be a folder", got=f"the file {out}")
     methods = check_methods(method, compare, target)
@@ -107,7 +109,8 @@ def size(
         goal |= {"seed": seed, "seeds": seeds, "n_init": n_init, "steps": steps, "epochs": epochs}
         goal |= {"learning_rate": learning_rate, "out": out, "device": device, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, context.meta[KEY])
-        size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
+        words = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
+        size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)
     except KeyboardInterrupt:
         if out is not None:
             raise
@@ -137,24 +140,24 @@ def check_methods(method: str | None, compare: bool, target: str) -> list[str] |
 
 
 def size_and_tell(
-    data: Any, again: str, methods: list[str] | None, goal: dict[str, Any], *, compare: bool, quiet: bool
+    data: Any,
+    again: str,
+    methods: list[str] | None,
+    goal: dict[str, Any],
+    *,
+    compare: bool,
+    quiet: bool,
+    chosen: str = "",
 ) -> None:
     """Find the answer with live progress, print it, and write the page where there is a folder."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.pages.size import write_size_page
     from polariscope.sizing import Goal
-    from polariscope.sizing.support.checks import check_recipe
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
-    from polariscope.training.choices import announcement
 
-    own = inspect.signature(find_size).parameters
-    recipe = {key: value for key, value in goal.items() if key not in own}
-    chosen = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
-    if chosen and not quiet:
-        say(chosen, errors=True)
-    with SizeProgress(quiet=quiet) as progress:
+    with SizeProgress(quiet=quiet, chosen=chosen) as progress:
         if compare:
             sizes = compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal)
         else:
@@ -201,10 +204,12 @@ class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
     On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
+    Before the first of them it says what was chosen for the user.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
         self.quiet = quiet
+        self.chosen = "" if quiet else chosen
         self.heading = ""
         self.lines: list[str] = []
         self.last: tuple[int, int, int] | None = None
@@ -234,6 +239,7 @@ class SizeProgress:
         self.heading = f"{method}: "
 
     def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
+        self._announce()
         is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
         if not is_same:
             self._finish()
@@ -242,6 +248,16 @@ class SizeProgress:
         self.lines[-1] = self.heading + candidate_line(seed, n_latents, step, trace)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
+
+    def _announce(self) -> None:
+        """Say what was chosen, once; above the live lines, where there are any."""
+        from polariscope.cli.console import say
+
+        if self.chosen and self.live is not None:
+            self.live.console.print(self.chosen)
+        elif self.chosen:
+            say(self.chosen, errors=True)
+        self.chosen = ""
 
     def _finish(self) -> None:
         """Where nothing is live, say how far the candidate came."""
