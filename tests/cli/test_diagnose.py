@@ -39,6 +39,17 @@ def test_arrays_alone_are_diagnosed(call, codes):
     assert [path.name for path in codes.parent.iterdir()] == ["codes.npz"]
 
 
+def test_kinds_of_mixed_latents_and_the_alphas_of_each_type_are_in_the_table(call, elsewhere):
+    rng = np.random.default_rng(0)
+    variance = np.tile([0.098, 0.5, 0.01], (400, 1))
+    variance[::2, 2] = 1.0
+    np.savez("kinds.npz", mean=rng.normal(size=variance.shape), variance=variance)
+    shown = rows(call("diagnose kinds.npz").out.split("How the latents")[0])
+    assert shown["0"][1:4] == ["active", "100%", "0.098–0.5"]
+    assert shown["1"][1:5] == ["mixed", "intermediate", "100%", "0–0.5"]
+    assert shown["2"][1:4] == ["mixed", "switching", "100%"]
+
+
 def test_json_holds_the_whole_diagnosis(call, codes):
     call("diagnose codes.npz --json all.json --alpha 0.2")
     regime = Regime.from_dict(json.loads((codes.parent / "all.json").read_text()))

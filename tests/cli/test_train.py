@@ -48,6 +48,16 @@ def test_train_ends_with_the_counts_the_place_and_the_next_command(call, tiny):
     assert "step 20 of 20" in done.err
 
 
+def test_what_is_chosen_for_the_user_is_announced_once_and_kept(call, tiny):
+    done = call(tiny, "--steps 20 --out run")
+    chosen = "likelihood gaussian (values need not lie in [0, 1])"
+    assert done.err.count("Chosen for you: ") == 1
+    assert done.err.startswith(f"Chosen for you: {chosen}; ")
+    assert read_settings("run")["chosen"][0] == chosen
+    assert "Chosen" not in call(tiny, "--steps 20 --out run").err  # nothing is trained
+    assert "Chosen" not in call(tiny, "--steps 20 --out other --quiet").err
+
+
 def test_the_same_run_again_is_loaded_and_a_longer_one_continued(call, tiny):
     call(tiny, "--steps 20 --out run")
     log = read_log("run")

@@ -6,10 +6,12 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from polariscope.analysis.representation import Representation
 from polariscope.data.own.arrays import ArraysDataset
-from polariscope.pages.record import ReportRecord, make_record
+from polariscope.pages.record import ReportRecord, make_record, record_of_codes
 from polariscope.pages.report import render, report
 from tooltips import without_tooltips
 
@@ -218,3 +220,31 @@ def test_the_same_run_gives_the_same_bytes(
     assert render(make_record(colour_run, colour_data)) == (colour_run / "report.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_what_passive_means_hold() -> (
+    None
+):
+    rng = np.random.default_rng(0)
+    variance = np.tile([0.098, 0.5, 0.01, 1.0], (400, 1))
+    variance[::2, 2] = 1.0
+    mean = rng.normal(size=variance.shape)
+    mean[:, 3] = 0.02 * mean[:, 0]
+    sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+    page = render(record_of_codes(Representation(mean, variance, sampled), "codes"))
+    for kind in ("switching", "intermediate"):
+        assert f'<span class="pill mixed">mixed</span> <span class="quiet">{kind}</span>' in page
+    assert "1 switching: active for some inputs and passive for others" in page
+    assert "but 1 of 4 types changes for an α within 20% of 0.1." in page
+    assert 'title="another type for an α within 20 % of 0.1">0.098–0.5</td>' in page
+    assert page.count('title="another type for an α within') == 1
+    assert "vary little (std μ at most 0.02" in page
+    assert "are redundant: latents in use predict most of them linearly (R² 1.00)." in page
+    assert "noise that" not in page
+
+
+def test_what_was_chosen_for_the_user_is_on_the_page(image_record: ReportRecord) -> None:
+    chosen = image_record.settings["chosen"]
+    assert chosen
+    assert dict(image_record.facts)["chosen for you"] == "; ".join(chosen)
+    assert "<dt>chosen for you</dt>" in render(image_record)

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from polariscope.sizing.support.answer import Size
 
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
 from polariscope.data.sources import load_dataset
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.words import explanation, headline, number, percent, repeat_call, settings_groups
+from polariscope.pages.words import (
+    explanation,
+    headline,
+    meanings,
+    number,
+    percent,
+    repeat_call,
+    settings_groups,
+)
 from polariscope.training.plan import plan
 
 
@@ -33,8 +43,8 @@ def test_the_headline_counts_the_types_that_occur() -> None:
 @pytest.mark.parametrize(
     ("variances", "says"),
     [
-        ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents; the other 2 carry nothing. Latents 0, 1 carry"),
-        ([0.01, 1.0], "1 of 2 latents; the other one carries nothing. Latent 0 carries"),
+        ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents; the other 2 carry next to nothing. Latents 0, 1 carry"),
+        ([0.01, 1.0], "1 of 2 latents; the other one carries next to nothing. Latent 0 carries"),
         ([0.01, 0.02], "None is left over"),
         ([0.01, 0.02, 0.001, 0.88], "Latent 3 says next to nothing"),  # −½ ln 0.88 = 0.06 of 7.8 nats
         ([0.01], "uses its only latent"),
@@ -87,3 +97,49 @@ def test_every_part_of_the_settings_is_listed(flat_record: ReportRecord) -> None
         "training",
         "environment",
     }
+
+
+def test_whether_more_latents_are_needed_is_said_once_and_the_search_comes_first() -> None:
+    full = regime_with([0.01, 0.02])
+    assert "may find a use for them" in explanation(full)
+    for size, says in (
+        (Size(2, (2, 3), "fondue"), "The search for their number agrees: 2 latents (2–3)."),
+        (Size(5, (4, 6), "fondue"), "The search for their number found 5 latents (4–6): more."),
+        (Size(1, (1, 1), "fondue"), "The search for their number found 1 latent (1): fewer."),
+    ):
+        found = explanation(full, size=size)
+        assert says in found
+        assert "may find a use" not in found
+    assert "may find a use" in explanation(full, size=Size(2.0, (1.0, 3.0), "fondue", target="beta"))
+
+
+def test_an_over_pruned_model_is_not_offered_more_latents() -> None:
+    rng = np.random.default_rng(0)
+    variance = np.full((500, 3), [0.01, 0.02, 0.88])
+    mean = rng.normal(size=variance.shape) * np.sqrt(1 - variance)
+    sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+    pruned = diagnose(Representation(mean, variance, sampled, factors=rng.integers(3, size=(500, 3))))
+    assert any(note.startswith("Over-pruned") for note in pruned.notes)
+    assert "a lower weight of the rate comes before more latents" in explanation(pruned)
+    few = diagnose(Representation(mean, variance, sampled, factors=rng.integers(3, size=(500, 4))))
+    assert any(note.startswith("Fewer latents than factors") for note in few.notes)
+    assert "There are more factors than latents" in explanation(few)
+    for regime in (pruned, few):
+        assert "unlikely to be of use" not in explanation(regime)
+
+
+def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
+    mean = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 0.0]
+    regime = diagnose(mean=mean, variance=np.full((300, 2), [0.01, 0.5]))
+    assert headline(regime) == "2 latents: 1 active, 1 mixed"
+    assert "1 of 2 latents; the other one carries next to nothing" in explanation(regime)
+
+
+def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:
+    variance = np.stack([np.tile([0.01, 1.0], 50), np.full(100, 0.5)], axis=1)
+    regime = diagnose(mean=np.random.default_rng(0).normal(size=(100, 2)), variance=variance)
+    assert meanings(regime)["mixed"] == (
+        "neither active nor passive. 1 switching: active for some inputs and passive for others; "
+        "1 intermediate: most inputs are known to some degree, with no switch"
+    )
+    assert meanings(regime_with([0.01, 1.0]))["mixed"] == "neither active nor passive"

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polariscope.sizing.support.answer import Trial
 
 from polariscope.sizing import Curves, Goal
-from polariscope.sizing.fondue import fondue
+from polariscope.sizing.fondue import fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.judge import SILENT
 from polariscope.sizing.support.search import CapError
@@ -174,7 +175,9 @@ def test_latents_that_the_threshold_lets_pass_are_told() -> None:
     eigenvalues = np.array([100.0, 100.0, 1.25, 0.1])  # Σ = 0.02 + 0.8
     found = fondue(LinearCandidates(eigenvalues), Goal())
     assert found.value == 3
-    assert any("1 of the 3 latents carries little information (E[σ²] > 0.5)" in note for note in found.notes)
+    assert any(
+        "1 of the 3 latents carries little information (E[σ²] above one half)" in note for note in found.notes
+    )
     assert not any(
         "little information" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes
     )
@@ -193,3 +196,18 @@ def test_a_model_that_is_far_too_wide_is_not_believed() -> None:
     assert found.value == exact_answer(EIGENVALUES, 1.0) == 6
     assert [trial.n_latents for trial in found.trials][:2] == [200, 16]
     assert {trial.n_latents for trial in found.trials[2:]} == {6, 7}
+
+
+@pytest.mark.parametrize("high", [5, 8, 20])
+@pytest.mark.parametrize("n_faint", [0, 1, 2])
+@pytest.mark.parametrize("note", ["", "undecided after 3,000 steps"])
+def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, note: str) -> None:
+    trials = [Trial(5, 0, 0.9, "fits", 900, note=note), Trial(6, 0, 1.4, "too many", 900)]
+    notes = notes_of(trials, 5, high, n_faint, Goal(cap=20))
+    about = [words for words in notes if "cap" in words or "Choose" in words]
+    assert len(about) == (n_faint > 0 or high == 20)
+    assert ("Choose" in " ".join(notes)) == (n_faint > 0)
+    assert ("ends at the cap, 20" in " ".join(notes)) == (high == 20)
+    if n_faint:
+        assert f"the answer counts {'it' if n_faint == 1 else 'them'}" in about[0]
+        assert f"Choose {5 - n_faint} if every latent must be informative." in about[0]

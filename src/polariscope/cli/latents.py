@@ -6,29 +6,34 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import evidence, number
+from polariscope.analysis.regime.printing import alphas, evidence, number
 from polariscope.analysis.regime.regime import Regime
 from polariscope.cli.console import printer, say, table
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
 BAR = 16  # characters of the longest bar
+REST = 81  # those of a line without it
 
 
 def print_latents(regime: Regime) -> None:
     """The verdict and the table of latents, the most informative first."""
     printer().print(Text(regime.verdict, style="bold"))
-    headers = ("latent", "type", "confidence", "KL", "", "E[σ²]", "std μ")
-    shown = table(*headers, numbers=("latent", "confidence", "KL", "E[σ²]", "std μ"))
+    headers = ("latent", "type", "confidence", "holds for α", "KL", "", "E[σ²]", "std μ")
+    numbers = ("latent", "confidence", "holds for α", "KL", "E[σ²]", "std μ")
+    # The kind of a mixed latent may go to a second line.
+    shown = table(*headers, numbers=numbers, prose=("type",))
+    width = min(BAR, max(3, printer().width - REST))
     # At least a nat, or the noise of a model without any active latent would look like a landscape.
     largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])
     for index in regime.order:
         latent = regime.latents[index]
         shown.add_row(
             str(latent.index),
-            latent.type,
+            f"{latent.type} {latent.mixedness or ''}".rstrip(),
             f"{latent.confidence:.0%}",
+            alphas(latent),
             number(latent.kl),
-            bar(latent.kl, largest),
+            bar(latent.kl, largest, width),
             number(latent.mean_of_variance),
             number(latent.std_of_mean),
             style=COLOURS[latent.type],
@@ -48,10 +53,14 @@ def print_regime(regime: Regime) -> None:
     say(evidence(regime))
 
 
-def bar(value: float, largest: float) -> str:
+def bar(value: float, largest: float, width: int = BAR) -> str:
     """A number as a length; the longest bar is the largest finite number.
+
+    :param value: the number
+    :param largest: that of the longest bar
+    :param width: (default 16) characters of the longest bar
 
     >>> bar(1.0, 2.0), bar(-0.1, 2.0), bar(math.inf, 2.0)
     ('████████', '', '████████████████')
     """
-    return "█" * round(BAR * min(1.0, max(0.0, value) / largest))
+    return "█" * round(width * min(1.0, max(0.0, value) / largest))

@@ -128,6 +128,9 @@ def size(
     people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
     option of the same name, put the part in front: --data-seed.
     """
+    from polariscope.sizing.support.checks import check_recipe
+    from polariscope.training.choices import announcement
+
     if out is not None and out.is_file():
         raise InputError("out", "be a folder", got=f"the file {out}")
     methods = check_methods(method, compare, target)
@@ -149,7 +152,8 @@ def size(
         goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
         goal |= {"out": out, "device": device, **search, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, rest)
-        size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
+        words = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
+        size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)
     except KeyboardInterrupt:
         if out is not None:
             raise
@@ -238,6 +242,7 @@ def size_and_tell(
     *,
     compare: bool,
     quiet: bool,
+    chosen: str = "",
 ) -> None:
     """Find the answer with live progress, print it, and write the page where there is a folder."""
     from polariscope.cli.console import quoted, say, say_next
@@ -247,7 +252,7 @@ def size_and_tell(
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
 
-    with SizeProgress(quiet=quiet) as progress:
+    with SizeProgress(quiet=quiet, chosen=chosen) as progress:
         if compare:
             sizes = compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal)
         else:
@@ -294,10 +299,12 @@ class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
     On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
+    Before the first of them it says what was chosen for the user.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
         self.quiet = quiet
+        self.chosen = "" if quiet else chosen
         self.heading = ""
         self.lines: list[str] = []
         self.last: tuple[int, int, int] | None = None
@@ -327,6 +334,7 @@ class SizeProgress:
         self.heading = f"{method}: "
 
     def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
+        self._announce()
         is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
         if not is_same:
             self._finish()
@@ -335,6 +343,16 @@ class SizeProgress:
         self.lines[-1] = self.heading + candidate_line(seed, n_latents, step, trace)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
+
+    def _announce(self) -> None:
+        """Say what was chosen, once; above the live lines, where there are any."""
+        from polariscope.cli.console import say
+
+        if self.chosen and self.live is not None:
+            self.live.console.print(self.chosen)
+        elif self.chosen:
+            say(self.chosen, errors=True)
+        self.chosen = ""
 
     def _finish(self) -> None:
         """Where nothing is live, say how far the candidate came."""

@@ -201,12 +201,13 @@ def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
 
 
 class News:
-    """Says from where training goes on, then how it goes; silent when nothing is left to do."""
+    """Says what was chosen and from where training goes on, then how it goes; silent when nothing is left to do."""
 
-    def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool) -> None:
+    def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool, chosen: str = "") -> None:
         from polariscope.storage.folder import RunFolder
 
         self.run, self.steps, self.shown_until, self.quiet = run, steps, shown_until, quiet
+        self.chosen = chosen
         self.finished_before = RunFolder(run).model_file.exists()
         self.line: Any = None
         self.begun = False
@@ -216,6 +217,8 @@ class News:
         from polariscope.training.listeners import ProgressLine
 
         if not self.begun and not self.quiet:
+            if self.chosen:
+                say(self.chosen, errors=True)
             if step > 1:
                 verb = "continuing" if self.finished_before else "resuming"
                 say(f"{self.run}: {verb} from step {step - 1}", errors=True)
@@ -237,12 +240,14 @@ def train_and_tell(
     """Train into ``run`` with live progress, then say what the latents are and where the run is."""
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
+    from polariscope.training.choices import announcement
     from polariscope.training.plan import plan
     from polariscope.training.train import train as train_model
 
-    steps = plan(data, **settings).settings.steps
+    job = plan(data, **settings)
+    steps, chosen = job.settings.steps, announcement(job.describe(device)["chosen"])
     with ExitStack() as shown:
-        news = News(run, steps, shown, quiet)
+        news = News(run, steps, shown, quiet, chosen)
         train_model(data, out=run, device=device, tensorboard=tensorboard, progress=news, **settings)
     if quiet:
         say(str(run))

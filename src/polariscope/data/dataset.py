@@ -32,6 +32,8 @@ class AbstractDataset(abc.ABC):
     factor_sizes: tuple[int, ...] = ()
     """Number of values of each factor; 0 for a continuous one."""
     factor_kinds: tuple[FactorKind, ...] = ()
+    choices: tuple[str, ...] = ()
+    """What was decided for the user when the data were read, in a few words each: where the channels are …"""
 
     @property
     @abc.abstractmethod

@@ -31,6 +31,7 @@ from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
 from polariscope.runs.encode import encode
 from polariscope.sizing import Size
+from polariscope.training.choices import choices
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import choose, concept_of, plan
@@ -47,8 +48,8 @@ class VAE(TransformerMixin, BaseEstimator):
     r"""Embed a table or images by the latent variables that a variational autoencoder really uses.
 
     ``fit`` chooses the number of latents, trains a model on all of ``X`` and names its latents active, mixed or
-    passive; ``transform`` gives the posterior mean μ(x) of those that are not passive. A passive latent is noise
-    around the prior whatever the input: a column that would only confuse what comes next.
+    passive; ``transform`` gives the posterior mean μ(x) of those that are not passive. The mean of a passive latent
+    varies little, and what it holds is usually in the others too: a column that adds next to nothing.
 
     ``X`` is a table (sample, feature), or images (sample, height, width), (sample, channel, height, width) or
     (sample, height, width, channel), of bytes or of floats in [0, 1]. Bytes are 0 … 255, or all 0 and 1.
@@ -101,6 +102,8 @@ class VAE(TransformerMixin, BaseEstimator):
     ----------
     model_, regime_, size_:
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
+    chosen_:
+        What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
     n_latents_, types_, kept_:
         Number of latents, the type of each, and the numbers of those that ``transform`` keeps.
     loss_curve_, history_:
@@ -196,6 +199,25 @@ class VAE(TransformerMixin, BaseEstimator):
         kept = kept_latents(regime, self.variables)
         self._settle(model, regime, size, units, kept, history, seed)
         return self
+
+    @property
+    def chosen_(self) -> tuple[str, ...]:
+        """What was chosen for the user, in a few words each."""
+        check_is_fitted(self)
+        given = {kind: getattr(self, kind) for kind in ("net", "posterior", "prior", "likelihood")}
+        assert self.options is None or isinstance(self.options, Mapping)
+        options = {key.removeprefix("likelihood_"): value for key, value in (self.options or {}).items()}
+        units = self.units_
+        read = [] if self.layout is not None or len(units.shape) < 3 else [units.kind.replace("-", " ")]
+        if units.white is not None:
+            read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
+        if units.scale is not None:
+            read.append(
+                f"table centred and divided by {'each' if self.standardise else 'one'} standard deviation"
+            )
+        words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
+        latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
+        return (*read, *latents, *words)
 
     def _settle(
         self,

@@ -137,8 +137,8 @@ def distance_to_orthogonality(
 
     .. math:: \frac{1}{d(d-1)} \sum_{j \ne k} \frac{G_{jk}^2}{G_{jj} G_{kk}}, \qquad G = J^\top J;
 
-    a column of zeros is orthogonal to all. ``types`` removes passive latents, whose columns are noise, or ``keep``
-    names the latents to look at. Points where the whole Jacobian is 0 have no V and are left out.
+    a column of zeros is orthogonal to all. ``types`` removes passive latents, whose columns are near 0 and point
+    anywhere, or ``keep`` names the latents to look at. Points where the whole Jacobian is 0 have no V and are left out.
 
     Reference: zietlow2022 Eq. 3.25. Ours: the assignment in place of an integer program, the reference values, the
     overlap.

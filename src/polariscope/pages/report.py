@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from polariscope import __version__
+from polariscope.analysis.regime.printing import stability
 from polariscope.analysis.regime.regime import POLARISED
 from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
@@ -52,8 +53,9 @@ def render(record: ReportRecord) -> str:
         colours=COLOURS,
         types=TYPES,
         headline=words.headline(record.regime),
-        explanation=words.explanation(record.regime, record.has_rate),
-        meanings={**words.MEANINGS, "passive": record.regime.meaning_of_passive},
+        explanation=words.explanation(record.regime, record.has_rate, record.parts.get("size")),
+        meanings=words.meanings(record.regime),
+        stability=stability(record.regime) if record.has_rate else "",
         groups=[] if record.settings is None else words.settings_groups(record.settings),
         repeat=None if record.settings is None else words.repeat_call(record.settings, record.name),
         version=__version__,

@@ -7,17 +7,32 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from polariscope.analysis.regime.regime import Regime, name_latents
+from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Regime, name_latents
 from polariscope.training.settings import TrainSettings
 
-MEANINGS = {
-    "active": "known almost exactly for every input: posterior variance near 0",
-    "mixed": "known for some inputs, or only roughly: posterior variance in between or changing",
+if TYPE_CHECKING:
+    from polariscope.sizing import Size
+
+KINDS_OF_MIXED = {
+    "switching": "active for some inputs and passive for others",
+    "intermediate": "most inputs are known to some degree, with no switch",
+    "wide": "wider than the prior",
 }
+
+
+def meanings(regime: Regime) -> dict[str, str]:
+    """What each type means, and of the mixed latents how many there are of each kind."""
+    kinds = regime.kinds_of_mixed
+    listed = "; ".join(f"{count} {kind}: {KINDS_OF_MIXED[kind]}" for kind, count in kinds.items())
+    return {
+        "active": "known almost exactly for every input: posterior variance near 0",
+        "mixed": f"neither active nor passive. {listed}" if kinds else "neither active nor passive",
+        "passive": regime.meaning_of_passive,
+    }
 
 
 def number(value: float | None) -> str:
@@ -66,22 +81,28 @@ def headline(regime: Regime) -> str:
     return f"{regime.n_latents} latent{'s' if regime.n_latents > 1 else ''}: {counts}"
 
 
-def explanation(regime: Regime, has_rate: bool = True) -> str:
-    """What the counts mean for the model, in one or two sentences."""
-    n, counts = regime.n_latents, regime.counts
+def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None) -> str:
+    """What the counts mean for the model, in a few sentences.
+
+    :param regime: the diagnosis
+    :param has_rate: (default True) whether posteriors have a KL to the prior
+    :param size: (default None) how many latents a search found, where there is an answer
+    """
+    n = regime.n_latents
     if not has_rate:
         return (
             "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so "
             "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
             "spread."
         )
-    in_use = n - counts["passive"]
+    used = [j for j in regime.order if regime.types[j] != "passive" and not regime.latents[j].is_idle]
+    in_use = len(used)
     if in_use == 0:
         return (
-            "No latent says anything about the input: the posterior is the prior for every observation. Where the "
+            "No latent says anything about the input: the posterior is the same for every observation. Where the "
             "objective has a rate, lower its weight or train longer."
         )
-    top = [j for j in regime.order if regime.types[j] != "passive"][:3]
+    top = used[:3]
     named = name_latents(top)
     carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
     if 0 < regime.kl < math.inf:
@@ -94,19 +115,34 @@ def explanation(regime: Regime, has_rate: bool = True) -> str:
     if in_use == n == 1:
         return f"The model uses its only latent. {carried}"
     if in_use == n:
-        faint = [
-            j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl
-        ]
-        named = name_latents(faint)
-        spare = (
-            f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so more latents "
-            "are unlikely to be of use."
-            if faint
-            else "None is left over, so a model with more latents may find a use for them."
-        )
-        return f"The model uses every one of its {n} latents. {carried} {spare}"
+        return f"The model uses every one of its {n} latents. {carried} {_room(regime, size)}"
     rest = "the other one carries" if n - in_use == 1 else f"the other {n - in_use} carry"
-    return f"The model describes its data with {in_use} of {n} latents; {rest} nothing. {carried}"
+    return f"The model describes its data with {in_use} of {n} latents; {rest} next to nothing. {carried}"
+
+
+def _room(regime: Regime, size: Size | None) -> str:
+    """Whether a model that uses all its latents needs more: one sentence, from the best evidence there is.
+
+    A search for the number of latents comes first, then the number of known factors, then the latents themselves; each
+    alone could say the opposite of another.
+    """
+    n = regime.n_latents
+    if size is not None and size.target == "latents" and size.value is not None:
+        if size.interval is not None and size.interval[0] <= n <= size.interval[1]:
+            return f"The search for their number agrees: {size.answer}."
+        return f"The search for their number found {size.answer}: {'more' if size.value > n else 'fewer'}."
+    if any(note.startswith(TOO_FEW) for note in regime.notes):
+        return "There are more factors than latents, so a model with more latents may find a use for them."
+    if any(note.startswith(PRUNED) for note in regime.notes):
+        return "Some of them hardly leave the prior: a lower weight of the rate comes before more latents."
+    faint = [j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl]
+    if not faint:
+        return "None is left over, so a model with more latents may find a use for them."
+    named = name_latents(faint)
+    return (
+        f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so more latents "
+        "are unlikely to be of use."
+    )
 
 
 def concept(record: Mapping[str, object]) -> str:

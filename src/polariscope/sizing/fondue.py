@@ -81,16 +81,42 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     answer = search_outward(fits, guess, goal.cap)
     low, high = _reach(trials, answer, goal)
-    notes = notes_on([trial for trial in trials if trial.note != WIDE], [answer])
+    faint = _n_faint(candidates, trials, answer, goal)
+    return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
+
+
+def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal: Goal) -> list[str]:
+    """What to know about an answer; what could be read as another answer is joined into one note.
+
+    :param trials: the models that were trained
+    :param answer: the number of latents
+    :param high: end of the interval
+    :param n_faint: how many latents of the answer's model carry little
+    :param goal: threshold and cap
+    """
+    narrow = [trial for trial in trials if trial.note != WIDE]
+    notes = notes_on(narrow, [answer])
     notes += [
         f"{trial.n_latents} latent{'s' if trial.n_latents > 1 else ''}: {trial.note}."
-        for trial in trials
-        if trial.note and trial.note != WIDE
+        for trial in narrow
+        if trial.note
     ]
-    notes += _on_faint(candidates, trials, answer, goal)
-    if high >= goal.cap:
-        notes.append(f"No model is sure to have too many latents: the interval ends at the cap, {goal.cap}.")
-    return Found(answer, (low, high), tuple(trials), tuple(notes))
+    no_end = f"no model is sure to have too many latents, so the interval ends at the cap, {goal.cap}"
+    if n_faint:
+        which, them = ("carries", "it") if n_faint == 1 else ("carry", "them")
+        faint = (
+            f"{n_faint} of the {answer} latents {which} little information (E[σ²] above one half); the answer counts "
+            f"{them}, since the sum stays within the threshold of {goal.threshold:g}"
+        )
+        choice = f"Choose {answer - n_faint} if every latent must be informative."
+        # More than the answer and fewer than it are both advice: said apart they contradict each other.
+        joined = (
+            f"By the threshold alone the answer may be larger: {no_end}. But " if high >= goal.cap else ""
+        )
+        notes.append(f"{joined}{faint}. {choice}")
+    elif high >= goal.cap:
+        notes.append(f"{no_end[0].upper()}{no_end[1:]}.")
+    return notes
 
 
 def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
@@ -116,20 +142,14 @@ def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
     return low, high
 
 
-def _on_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal) -> list[str]:
-    """What the threshold lets pass: a latent that is given up adds less than 1."""
+def _n_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal) -> int:
+    """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
     if not steps:
-        return []
+        return 0
     variances = candidates.watch(answer, steps[-1], learning_rate=goal.careful_rate()).variances[-1]
     count = int((variances > BEGUN).sum())
-    if count in (0, answer):
-        return []
-    verb = "carries" if count == 1 else "carry"
-    return [
-        f"{count} of the {answer} latents {verb} little information (E[σ²] > 0.5), which a threshold of "
-        f"{goal.threshold:g} allows. Choose {answer - count} if every latent must be informative."
-    ]
+    return 0 if count == answer else count
 
 
 WIDE = "wide model, for a first guess"

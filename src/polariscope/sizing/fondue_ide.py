@@ -19,7 +19,7 @@ from polariscope.sizing.support.search import dimension_gap
 def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> Found:
     """Where the sampled representation's intrinsic dimension exceeds the mean's (FONDUE_IDE, Algorithms 5 and 6).
 
-    Passive latents are noise in the sampled representation and constant in the mean, so the gap counts
+    Passive latents are noise in the sampled representation and nearly constant in the mean, so the gap counts
     roughly the latents that are not active (bonheme2023 Figs 8.9–8.10). MLE with k = 20; no theory says which
     threshold is right, 1 is the published one.
 

@@ -33,6 +33,7 @@ from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.storage import FORMAT
 from polariscope.storage.documents import settings_hash
+from polariscope.training.choices import choices
 from polariscope.training.feed import class_labels
 from polariscope.training.settings import TrainSettings
 
@@ -53,6 +54,8 @@ class RunPlan:
     objective: AbstractObjective
     blueprint: Blueprint
     settings: TrainSettings
+    chosen: tuple[str, ...] = ()
+    """What was chosen for the user, in a few words each."""
 
     @property
     def split(self) -> Split:
@@ -73,11 +76,13 @@ class RunPlan:
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
+        threads = torch.get_num_threads()
+        record["chosen"] = [*self.chosen, f"{threads} thread{'s' if threads != 1 else ''}"]
         record["environment"] = {
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
-            "threads": torch.get_num_threads(),
+            "threads": threads,
             "device": device,
         }
         return record
@@ -130,7 +135,9 @@ def plan(
     )
     settings = settings.resolved(len(settings.split(len(data)).train))
     check_objective(concepts["objective"], data, blueprint, settings)
-    return RunPlan(data, concepts["objective"], blueprint, settings)
+    given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
+    words = choices(given, blueprint, routed["likelihood"], is_unit_interval=data.is_unit_interval)
+    return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
 
 def choose(

@@ -1,9 +1,14 @@
+import itertools
+
 import numpy as np
 import pytest
 
 from analysis.regime.linear_vae import linear_vae
 from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.notes import EXCLUSIVE, choose, possible
+from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.representation import Representation
+from polariscope.numerics.dependence import covariance
 
 
 def polarised(n=2000, seed=0):
@@ -78,19 +83,19 @@ def test_a_type_that_hangs_on_alpha_is_named():
     assert "The type of latent 1 depends on α: it changes at α = 0.090." in said(codes)
     codes["variance"][:, 1] = 0.11
     assert "The type of latent 1 depends on α: it changes at α = 0.110." in said(codes)
+    codes["variance"][:, 0] = 0.095
+    both = "The types of latents 0, 1 depend on α: they change at α = 0.095, 0.110, in this order."
+    assert both in said(codes)
 
 
-def test_a_uniformly_noisy_latent_is_told_from_a_mixture():
+def test_a_latent_of_intermediate_variance_is_told_from_one_that_switches():
     mean, variance, sampled = linear_vae([100.0, 2.0, 0.1], noise=1.0)
     codes = {"mean": mean, "variance": variance, "sampled": sampled}
-    assert (
-        "Latent 1 has intermediate variance for every input. The rule calls it mixed, but it does not"
-        in said(codes)
-    )
-    assert "mixed latents are not Gaussian" not in said(codes)
+    assert "Intermediate variance: latent 1. The rule calls it mixed, but it does not switch" in said(codes)
+    assert "that switch" not in said(codes)
     variance[:, 1] = np.tile([0.02, 1.0], 1000)
-    assert "intermediate variance" not in said(codes)
-    assert "mixed latents are not Gaussian: latent 1." in said(codes)
+    assert "Intermediate variance" not in said(codes)
+    assert "Mixed latents that switch are not Gaussian: latent 1" in said(codes)
 
 
 def test_a_passive_latent_with_a_displaced_mean_is_named():
@@ -119,8 +124,7 @@ def test_a_skewed_sampled_latent_is_named_and_a_gaussian_one_is_not():
     codes = polarised()
     codes["mean"][:, 0] = np.random.default_rng(1).exponential(size=2000)
     codes["sampled"][:, 0] = codes["mean"][:, 0] + np.sqrt(codes["variance"][:, 0]) * codes["sampled"][:, 2]
-    assert "Skewness or excess kurtosis beyond 1" in said(codes)
-    assert "approximation for latent 0." in said(codes)
+    assert "Skewness or excess kurtosis is beyond 1 in the sampled representation: latent 0." in said(codes)
 
 
 def test_a_conditional_prior_and_a_rate_of_the_models_own_come_with_a_caution():
@@ -138,6 +142,90 @@ def test_fewer_latents_in_use_than_factors_is_over_pruned():
     assert "Over-pruned: 2 latents" in noted
     assert "3 varying factors" in noted
     assert diagnose(Representation(**polarised(), factors=factors[:, 2:])).notes == ()
+
+
+def test_fewer_latents_than_factors_is_not_called_over_pruned():
+    factors = np.random.default_rng(0).integers(3, size=(2000, 5))
+    noted = " ".join(diagnose(Representation(**polarised(), factors=factors)).notes)
+    assert "Fewer latents than factors: 4 for 5 varying factors." in noted
+    assert "Over-pruned" not in noted
+
+
+def test_counts_of_two_rules_are_said_together():
+    codes = polarised()
+    codes["variance"][:, 2] = 0.85  # mixed by the rule, not in use by E[σ²] < 0.8
+    factors = np.random.default_rng(0).integers(3, size=(2000, 3))
+    noted = " ".join(diagnose(Representation(**codes, factors=factors)).notes)
+    assert (
+        "Over-pruned: 2 latents with a mean posterior variance below 0.8 of the prior's (3 are not" in noted
+    )
+
+
+def test_a_deterministic_encoder_has_one_note_about_its_kl():
+    codes = polarised()
+    codes |= {"variance": np.zeros((2000, 4)), "sampled": codes["mean"]}
+    about = [note for note in diagnose(**codes).notes if "KL" in note]
+    assert len(about) == 1
+    assert about[0].startswith("Every posterior variance is 0: the encoder is deterministic")
+
+
+def test_finite_kls_of_the_models_own_are_not_called_infinite():
+    codes = polarised()
+    codes["variance"][0, 1] = 0
+    codes["sampled"][0, 1] = codes["mean"][0, 1]
+    noted = " ".join(diagnose(Representation(**codes, rate=np.full((2000, 4), 0.5))).notes)
+    assert "makes the Gaussian KL infinite in latent 1; the KLs shown are of the model itself." in noted
+
+
+VARIANCES = {
+    "active": lambda n: np.full(n, 0.01),
+    "edge": lambda n: np.full(n, 0.095),
+    "unsure": lambda n: np.resize([0.05, 0.15], n),
+    "intermediate": lambda n: np.full(n, 0.5),
+    "switching": lambda n: np.resize([0.01, 1.0], n),
+    "wide": lambda n: np.full(n, 1.5),
+    "passive": lambda n: np.full(n, 1.0),
+    "point": lambda n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("kinds", [tuple(VARIANCES), *((kind,) for kind in VARIANCES)], ids="+".join)
+@pytest.mark.parametrize("mistake", ["none", "sampled", "twice"])
+def test_no_two_notes_of_one_group_are_about_the_same_latent(kinds, mistake):
+    """Each kind of latent alone and all together, with a mean that moves and one that does not."""
+    rng = np.random.default_rng(0)
+    for n, n_factors in itertools.product([3, 60, 400], [0, 2, 20]):
+        variance = np.repeat(np.stack([VARIANCES[kind](n) for kind in kinds], axis=1), 2, axis=1)
+        variance = np.exp(variance) if mistake == "twice" else variance
+        mean = rng.normal(size=variance.shape) * np.resize([1.0, 0.01], 2 * len(kinds))
+        mean[:, 0] = 2 * mean[:, 1]  # linearly dependent
+        sampled = mean if mistake == "sampled" else mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+        factors = rng.integers(3, size=(n, n_factors)) if n_factors else None
+        codes = Representation(mean, variance, sampled, factors=factors)
+        regime = diagnose(codes, n_bootstrap=20)
+        matrices = {"mean": covariance(mean), "sampled": covariance(sampled)}
+        chosen = choose(possible(codes, relative_posterior(codes), regime.latents, matrices, 0.1))
+        assert tuple(words for _, _, words in chosen) == regime.notes
+        for group in EXCLUSIVE.values():
+            of_group = [(kind, latents) for kind, latents, _ in chosen if kind in group]
+            for (one, some), (other, others) in itertools.combinations(of_group, 2):
+                apart = some is not None and others is not None and not some & others
+                assert apart, (kinds, n, one, other)
+
+
+def test_the_choice_matters_where_notes_exclude_each_other():
+    """Without it, the grid above would have found several of a group."""
+    codes = polarised()
+    codes["variance"][:, 1] = 0.5
+    codes["mean"][:, 1] = 0.0
+    codes["sampled"][:, 1] = np.sqrt(0.5) * np.random.default_rng(1).normal(size=2000)
+    representation = Representation(**codes)
+    regime = diagnose(representation)
+    matrices = {name: covariance(codes[name]) for name in ("mean", "sampled")}
+    found = possible(representation, relative_posterior(representation), regime.latents, matrices, 0.1)
+    assert {"idle", "intermediate"} <= {note.kind for note in found}
+    assert "intermediate" not in {kind for kind, _, _ in choose(found)}
+    assert "says nothing about the input" in " ".join(regime.notes)
 
 
 def test_a_sampled_array_drawn_here_is_said_so():

@@ -99,3 +99,56 @@ def test_html_escapes_what_could_be_markup():
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
     assert page.count("<table>") == page.count("</table>") == 6
     assert "<strong>5 latents: 2 active" in page
+
+
+def test_what_passive_means_hold_is_said_from_data():
+    mean, variance, sampled = linear_vae([50.0, 20.0, 0.1, 0.1], noise=1.0)
+    rng = np.random.default_rng(0)
+    mean[:, 2:] = 0.05 * rng.normal(size=(len(mean), 2))
+    codes = {"variance": variance, "sampled": sampled}
+    independent = diagnose(mean=mean, **codes)
+    assert "are not linear functions of the latents in use" in str(independent)
+    mean[:, 2] = 0.01 * mean[:, 0]
+    partly = diagnose(mean=mean, **codes)
+    assert partly.latents[2].redundancy == pytest.approx(1)
+    assert "partly redundant: latents in use predict 1 of 2 mostly" in str(partly)
+    mean[:, 3] = 0.01 * mean[:, 1]
+    assert "are redundant: latents in use predict most of them linearly" in str(diagnose(mean=mean, **codes))
+    assert "Means of passive latents" not in str(diagnose(mean=mean[:, :2], variance=variance[:, :2]))
+
+
+def test_confidence_over_resamples_comes_with_the_dependence_on_alpha():
+    variance = np.tile([0.01, 0.09, 0.11, 1.0], (500, 1))
+    mean = np.random.default_rng(0).normal(size=variance.shape)
+    found = diagnose(mean=mean, variance=variance)
+    assert found.fragile == [1, 2]
+    assert [latent.confidence for latent in found.latents] == [1.0] * 4
+    sentence = "Every type holds in at least 90% of 200 resamples, but 2 of 4 types change for an α within 20% of 0.1."
+    assert sentence in found.verdict
+    assert "0.09–0.5" in str(found)
+    assert "0–0.11" in str(found)
+    steady = diagnose(mean=mean[:, :1], variance=variance[:, :1])
+    assert (
+        "Every type holds in at least 90% of 200 resamples, and for an α within 20% of 0.1." in steady.verdict
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.2, 0.45])
+def test_fragile_latents_are_those_whose_type_changes_within_a_fifth_of_alpha(alpha):
+    rng = np.random.default_rng(0)
+    variance = rng.uniform(0, 1.2, size=(1, 30)) * rng.uniform(0.8, 1.2, size=(100, 1))
+    mean = rng.normal(size=variance.shape)
+    found = diagnose(mean=mean, variance=variance, alpha=alpha, n_bootstrap=1)
+    near = [
+        diagnose(mean=mean, variance=variance, alpha=float(a), n_bootstrap=1).types
+        for a in np.linspace(0.8 * alpha + 1e-9, min(1.2 * alpha, 0.5) - 1e-9, 9)
+    ]
+    changing = {j for types in near for j in range(30) if types[j] != found.types[j]}
+    assert changing == set(found.fragile) != set()
+
+
+def test_a_record_without_the_newest_fields_is_still_read():
+    stored = regime().to_dict()
+    for latent in stored["latents"]:
+        del latent["mixedness"], latent["redundancy"]
+    assert Regime.from_dict(stored).types == regime().types

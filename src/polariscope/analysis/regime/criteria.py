@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.regime.posterior import RelativePosterior
-from polariscope.analysis.regime.regime import CriteriaTable, MixtureLabel, Polarisation
+from polariscope.analysis.regime.regime import CriteriaTable, Mixedness, MixtureLabel, Polarisation
+from polariscope.analysis.regime.types import VariableType
 from polariscope.numerics.intervals import mean_with_interval
 
 
@@ -47,6 +48,36 @@ def _label(known: float, unknown: float, alpha: float) -> MixtureLabel:
     if unknown >= 1 - alpha:
         return "passive"
     return "mixed" if min(known, unknown) >= alpha else "noisy"
+
+
+SWITCHING = 0.05
+"""Share of the inputs that a switching latent must have at either end."""
+
+
+def mixedness(kind: VariableType, known: float, unknown: float, mean: float) -> Mixedness | None:
+    """In which way a latent is mixed; None when it is not.
+
+    The rule calls mixed what is neither active nor passive, and these are three different things:
+
+    * switching: active for some inputs and passive for others, as mixed latents are defined (bonheme2023
+      Def. 6.3.1). At least one input in twenty is at either end, and together they are at least half of the inputs;
+    * intermediate: no such switch; the input fixes the latent to some degree only. A linear VAE has the same variance
+      for every input and therefore no other kind;
+    * wide: no such switch, and on average a posterior that is wider than the prior.
+
+    :param kind: type of the latent
+    :param known: share of samples with σ²/Σ† < α
+    :param unknown: share of samples with σ²/Σ† > 1 − α
+    :param mean: mean of σ²/Σ†
+
+    >>> mixedness("mixed", 0.4, 0.5, 0.55), mixedness("mixed", 0.0, 0.0, 0.5), mixedness("active", 1.0, 0.0, 0.0)
+    ('switching', 'intermediate', None)
+    """
+    if kind != "mixed":
+        return None
+    if min(known, unknown) >= SWITCHING and known + unknown >= 0.5:
+        return "switching"
+    return "wide" if mean > 1 else "intermediate"
 
 
 InUse = Bool[np.ndarray, " latent"]

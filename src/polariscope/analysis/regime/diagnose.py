@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.regime.criteria import (
     compare_criteria,
+    mixedness,
     mixture,
     order_by_kl,
     order_by_variance,
@@ -19,7 +20,7 @@ from polariscope.analysis.regime.criteria import (
 from polariscope.analysis.regime.notes import notes
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
-from polariscope.analysis.regime.structure import partners, truncation
+from polariscope.analysis.regime.structure import partners, redundancy, truncation
 from polariscope.analysis.regime.types import (
     ALPHA,
     ALPHA_LIMIT,
@@ -114,10 +115,18 @@ def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, se
     latents = _latents(posterior, alpha, n_bootstrap, generator(seed, "diagnose", "bootstrap"))
     types = [latent.type for latent in latents]
     not_passive = np.array([name != "passive" for name in types])
-
     sources = {"mean": representation.mean, "sampled": representation.sampled}
     expected = {"mean": int(not_passive.sum()), "sampled": len(types)}
     covariances = {name: covariance(array) for name, array in sources.items()}
+    explained = redundancy(covariances["mean"], not_passive, representation.n_samples)
+    latents = tuple(
+        dataclasses.replace(
+            latent,
+            mixedness=mixedness(latent.type, latent.known, latent.unknown, latent.mean_of_ratio),
+            redundancy=share,
+        )
+        for latent, share in zip(latents, explained, strict=True)
+    )
     informations = {name: mutual_information_table(discretise(array)) for name, array in sources.items()}
     structures = {name: _structure(covariances[name], informations[name], expected[name]) for name in sources}
     noise_free = noise_free_covariance(

@@ -7,8 +7,15 @@ import html
 import math
 from collections.abc import Sequence
 
-from polariscope.analysis.regime.regime import POLARISED, Latent, Partner, Regime, Structure, name_latents
-from polariscope.analysis.regime.types import CONFIDENT
+from polariscope.analysis.regime.regime import (
+    POLARISED,
+    Latent,
+    Partner,
+    Regime,
+    Structure,
+    name_latents,
+)
+from polariscope.analysis.regime.types import CONFIDENT, NEARBY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,22 +44,26 @@ def latents(regime: Regime) -> Table:
     """Every latent, by KL."""
 
     def row(latent: Latent) -> list[str]:
-        low, high = latent.alpha_range
         return [
             str(latent.index),
-            latent.type,
+            latent.label,
             f"{latent.confidence:.2f}",
-            f"{low:.2f}–{high:.2f}",
+            alphas(latent),
             *map(number, (latent.kl, *latent.kl_interval)),
             *map(number, (latent.mean_of_mean, latent.std_of_mean)),
             *map(number, (latent.mean_of_variance, latent.variance_of_variance)),
             *(f"{share:.0%}" for share in (latent.known, latent.unknown)),
         ]
 
-    header = "latent,type,confidence,α-range,KL,from,to,mean μ,std μ,mean σ²,var σ²,known,unknown"
+    header = "latent,type,confidence,holds for α,KL,from,to,mean μ,std μ,mean σ²,var σ²,known,unknown"
     rows = [row(regime.latents[index]) for index in regime.order]
     title = f"Latents by KL in nats (95 % interval), {regime.n_samples} samples"
     return Table(title, header.split(","), rows, n_words=2)
+
+
+def alphas(latent: Latent) -> str:
+    """The α for which the type of a latent stays the same: "0.035–0.5"."""
+    return "–".join(f"{round(end, 3):g}" for end in latent.alpha_range)
 
 
 def structures(regime: Regime) -> Table:
@@ -96,17 +107,22 @@ def partners(regime: Regime) -> Table:
         name = "–" if partner.partner is None else str(partner.partner)
         return [name, f"{partner.correlation:+.2f}", str(partner.n_correlated)]
 
+    def explained(share: float | None) -> str:
+        return "–" if share is None else f"{share:.2f}"
+
     rows = [
         [
             str(index),
             regime.types[index],
             *cells(regime.mean.partners[index]),
+            explained(regime.latents[index].redundancy),
             *cells(regime.sampled.partners[index]),
         ]
         for index in regime.order
     ]
-    header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "sampled: with", "r", "|r| > 0.2"]
-    return Table("Strongest correlation of each latent with another", header, rows, n_words=2)
+    header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "R²", "sampled: with", "r", "|r| > 0.2"]
+    title = "Strongest correlation of each latent with another (R²: of a linear prediction by all that are in use)"
+    return Table(title, header, rows, n_words=2)
 
 
 def criteria(regime: Regime) -> Table:
@@ -147,6 +163,7 @@ def verdict(regime: Regime) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in regime.counts.items())
     noun = "latent" if regime.n_latents == 1 else "latents"
     sentences = [f"{regime.n_latents} {noun}: {counts}."]
+    kinds = ", ".join(f"{count} {kind}" for kind, count in regime.kinds_of_mixed.items())
     if math.isinf(regime.kl):
         sentences.append("The KL is infinite.")
     elif regime.kl > 0:
@@ -154,12 +171,28 @@ def verdict(regime: Regime) -> str:
         sentences.append(f"KL {regime.kl:.2f} nats, {share:.0%} of it in active latents.")
     else:
         sentences.append("The KL is 0: the latents say nothing about the input.")
+    sentences += [f"Mixed: {kinds}."] if kinds else []
+    return " ".join([*sentences, stability(regime)])
+
+
+def stability(regime: Regime) -> str:
+    """How sure the types are: over resamples of the data, and over the choice of α.
+
+    Resamples at one α say nothing of another, so neither stands without the other.
+    """
     unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
+    near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
+    count, of = len(regime.fragile), "the type" if regime.n_latents == 1 else f"{regime.n_latents} types"
     if unsure:
-        sentences.append(f"Unsure about {name_latents(unsure)}: see the confidence.")
-    else:
-        sentences.append(f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples.")
-    return " ".join(sentences)
+        first = f"Unsure about {name_latents(unsure)}: see the confidence."
+        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."
+        return f"{first} {last}" if regime.n_latents > 1 else first
+    first = f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples"
+    if not count:
+        return f"{first}, and for {near}."
+    if regime.n_latents == 1:
+        return f"The type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples, but not for {near}."
+    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} for {near}."
 
 
 def remarks(regime: Regime) -> list[str]:
@@ -175,7 +208,37 @@ def remarks(regime: Regime) -> list[str]:
         f"Σ E[σ²] {number(regime.trace)}.",
         f"Passive: {regime.meaning_of_passive}. Known: σ² < {regime.alpha:g} of the prior's; "
         f"unknown: σ² > {1 - regime.alpha:g} of it.",
+        *([about_passive_means(regime)] if regime.counts["passive"] else []),
     ]
+
+
+REDUNDANT = 0.5
+"""R² from which a mean counts as mostly redundant with others."""
+
+
+def about_passive_means(regime: Regime) -> str:
+    """What the means of passive latents hold, as far as a linear prediction tells; empty without any.
+
+    They vary little, but not at random: what little they hold is usually in the other latents too.
+    """
+    passive = [latent for latent in regime.latents if latent.type == "passive"]
+    if not passive:
+        return ""
+    spread = max(latent.std_of_mean for latent in passive)
+    little = "vary little" if spread**2 < regime.alpha else "vary, although their variance is the prior's"
+    first = f"Means of passive latents {little} (std μ at most {number(spread)})"
+    shares = [latent.redundancy for latent in passive if latent.redundancy is not None]
+    if len(shares) < len(passive) or regime.counts["passive"] == regime.n_latents:
+        return f"{first}."
+    redundant = sum(share >= REDUNDANT for share in shares)
+    span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
+    if redundant == len(shares):
+        word = "redundant: latents in use predict most of them linearly"
+    elif redundant:
+        word = f"partly redundant: latents in use predict {redundant} of {len(shares)} mostly, linearly"
+    else:
+        word = "not linear functions of the latents in use, which predict less than half of them"
+    return f"{first} and are {word} ({span})."
 
 
 def as_text(regime: Regime) -> str:

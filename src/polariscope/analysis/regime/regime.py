@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from polariscope.analysis.regime.types import TYPES, PriorKind, Sensitivity, VariableType, select
+from polariscope.analysis.regime.types import (
+    TYPES,
+    PriorKind,
+    Sensitivity,
+    VariableType,
+    is_fragile,
+    select,
+)
 from polariscope.core.records import from_plain, to_plain
 
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
+Mixedness = Literal["switching", "intermediate", "wide"]
+PRUNED = "Over-pruned"
+TOO_FEW = "Fewer latents than factors"
+"""How two notes begin, of which a page shows one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +37,7 @@ class Latent:
     shares: dict[VariableType, float]
     """Share of bootstrap resamples that give each type."""
     alpha_range: tuple[float, float]
-    """Interval around the chosen α in which the type stays."""
+    """Interval around the chosen α in which the type stays; exact."""
     kl: float
     """Mean KL from the prior, nats; infinite when a posterior variance is 0."""
     kl_interval: tuple[float, float]
@@ -44,6 +55,21 @@ class Latent:
     """Share of samples with σ²/Σ† > 1 − α."""
     mixture: MixtureLabel
     """Label from these two shares; "noisy" is a latent of intermediate variance that does not switch."""
+    mixedness: Mixedness | None = None
+    """Of a mixed latent: switching between active and passive inputs, intermediate for most, or wide."""
+    redundancy: float | None = None
+    """Share of the variance of the mean that a linear function of the means of the other latents that are not passive
+    explains (R², adjusted for their number); None for a mean that never varies and for too few samples."""
+
+    @property
+    def label(self) -> str:
+        """The type, and of a mixed latent the way in which it is mixed: "mixed (switching)"."""
+        return self.type if self.mixedness is None else f"{self.type} ({self.mixedness})"
+
+    @property
+    def is_idle(self) -> bool:
+        """Not passive by its variance, yet with a mean that hardly moves: it says nothing about the input."""
+        return self.type != "passive" and self.std_of_mean**2 < 0.01 * self.mean_of_variance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,6 +193,17 @@ class Regime:
     def counts(self) -> dict[VariableType, int]:
         """Number of latents of each type."""
         return {name: self.types.count(name) for name in TYPES}
+
+    @property
+    def kinds_of_mixed(self) -> dict[Mixedness, int]:
+        """Number of mixed latents of each kind, those that occur."""
+        found = [latent.mixedness for latent in self.latents if latent.mixedness is not None]
+        return {kind: found.count(kind) for kind in get_args(Mixedness) if kind in found}
+
+    @property
+    def fragile(self) -> list[int]:
+        """Latents whose type is another one for an α that differs by at most a fifth."""
+        return [latent.index for latent in self.latents if is_fragile(latent.alpha_range, self.alpha)]
 
     @property
     def passive_partners(self) -> tuple[Partner, ...]:

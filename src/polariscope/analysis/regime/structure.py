@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from polariscope.analysis.regime.regime import Dependence, Partner, Truncation
 from polariscope.analysis.regime.types import SELECTIONS, VariableType, select
@@ -13,6 +13,43 @@ from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
 
 LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
+
+
+def redundancy(
+    covariance: Float[np.ndarray, "latent latent"], not_passive: Bool[np.ndarray, " latent"], n_samples: int
+) -> list[float | None]:
+    r"""How well the others predict each latent: R² of a linear regression on those that are not passive.
+
+    .. math:: R_j^2 = C_{jA} C_{AA}^{-1} C_{Aj} / C_{jj}, \qquad
+        \bar R_j^2 = 1 - (1 - R_j^2) \frac{n - 1}{n - k - 1}
+
+    with C the covariance of n samples and A the k latents that are not passive, without j itself. Near 1: what latent
+    j holds is in the others already. Near 0 (never below): no linear function of them tells anything of it; a
+    function of another shape may. None for a latent that never varies and for n < k + 2.
+
+    :param covariance: of the representation, usually the mean
+    :param not_passive: which latents may predict others
+    :param n_samples: number of samples behind the covariance
+
+    >>> found = redundancy(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([True, False]), 7)
+    >>> [round(share, 3) for share in found]
+    [0.0, 0.1]
+    """
+    found: list[float | None] = []
+    for j, variance in enumerate(np.diag(covariance).tolist()):
+        others = np.flatnonzero(not_passive & (np.arange(len(covariance)) != j))
+        others = others[np.diag(covariance)[others] > 0]
+        freedom = n_samples - len(others) - 1
+        if variance == 0 or freedom < 1:
+            found.append(None)
+            continue
+        # In units of each latent's spread, or the cut for rank would drop those that spread little.
+        scale = np.sqrt(np.diag(covariance)[others])
+        shared = covariance[j, others] / scale
+        inner = covariance[np.ix_(others, others)] / np.outer(scale, scale)
+        explained = float(shared @ np.linalg.pinv(inner, hermitian=True) @ shared) / variance
+        found.append(min(1.0, max(0.0, 1 - (1 - explained) * (n_samples - 1) / freedom)))
+    return found
 
 
 def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, ...]:

@@ -71,6 +71,8 @@ def select(types: Sequence[VariableType], selection: str) -> list[int]:
     return [index for index, name in enumerate(types) if name in words]
 
 
+NEARBY = 0.2
+"""How much larger or smaller another α is, relatively, for which a type should still hold."""
 ALPHA_LIMIT = 0.5  # from here on, "at most α" and "within α of 1" overlap
 
 
@@ -199,6 +201,15 @@ def alpha_ranges(moments: Moments, alpha: float) -> list[tuple[float, float]]:
         (0.0, float(max(start, alpha))) if is_mixed else (float(min(start, alpha)), ALPHA_LIMIT)
         for start, is_mixed in zip(first, mixed, strict=True)
     ]
+
+
+def is_fragile(alpha_range: tuple[float, float], alpha: float) -> bool:
+    """Whether a type is another one for an α that differs by at most a fifth.
+
+    :param alpha_range: interval around α in which the type stays
+    :param alpha: tolerance of the rule
+    """
+    return alpha_range[0] > (1 - NEARBY) * alpha or alpha_range[1] < min((1 + NEARBY) * alpha, ALPHA_LIMIT)
 
 
 CONFIDENT = 0.9  # share of resamples from which a type counts as sure

@@ -86,6 +86,7 @@ class ArraysDataset(AbstractDataset):
             ("factor_names", names),
             ("factor_sizes", sizes),
             ("factor_kinds", kinds),
+            ("choices", _choices(array, images, self.layout, self.white)),
         ):
             object.__setattr__(self, name, value)
 
@@ -311,6 +312,22 @@ def _as_images(
     if layout not in possible:
         raise InputError("layout", "be 'channels-first' or 'channels-last'", got=f"{layout!r}")
     return array if layout == "channels-first" else np.moveaxis(array, 3, 1)
+
+
+def _choices(
+    array: Shaped[np.ndarray, "sample ..."],
+    images: Shaped[np.ndarray, "sample ..."],
+    layout: Layout | None,
+    white: int | None,
+) -> tuple[str, ...]:
+    """How images are read where the user did not say."""
+    found = []
+    if array.ndim == 4 and layout is None:
+        where = "first" if images.shape == array.shape else "last"
+        found.append(f"channels {where} ({images.shape[1]})")
+    if white is None and (seen := _white(array, None)) is not None:
+        found.append("bytes 0 and 1 are black and white" if seen == 1 else "bytes divided by 255")
+    return tuple(found)
 
 
 def _white(array: Shaped[np.ndarray, "sample ..."], asked: int | None) -> int | None:

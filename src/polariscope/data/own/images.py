@@ -88,6 +88,12 @@ class FolderDataset(AbstractDataset):
         return tuple(sorted({name.split("/", 1)[0] for name in self.file_names}))
 
     @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        square = "with black bars" if self.mode == "pad" else "cut to squares"
+        size = f"{self.image_size}×{self.image_size}"
+        return (f"images resized to {size} pixels, {square}", "1 channel" if self.grey else "3 channels")
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return (1 if self.grey else 3, self.image_size, self.image_size)
 

@@ -32,6 +32,11 @@ class AbstractLikelihood(abc.ABC):
     needs_unit_interval: bool = False
 
     @property
+    def scale_in_words(self) -> str:
+        """The variance of a value and whether it is learned; empty for a likelihood without."""
+        return ""
+
+    @property
     @abc.abstractmethod
     def n_parameters(self) -> int:
         """How many raw outputs per value of the observation."""

@@ -99,6 +99,13 @@ class GaussianLikelihood(AbstractLikelihood):
             )
 
     @property
+    def scale_in_words(self) -> str:
+        if self.learned == "no":
+            return f"variance of the likelihood {self.variance:g}, fixed"
+        shared = "one for all values" if self.learned == "shared" else "one for each value"
+        return f"variance of the likelihood learned, {shared}, from {self.variance:g}"
+
+    @property
     def n_parameters(self) -> int:
         return 2 if self.learned == "per-value" else 1
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from polariscope.analysis.regime.printing import about_passive_means
 from polariscope.analysis.regime.regime import POLARISED, Regime
 from polariscope.analysis.regime.types import TYPES
 from polariscope.pages.figures import COLOURS, DIVERGING, INK, STYLE, to_svg
@@ -37,7 +38,8 @@ class DependenceSection(AbstractSection):
             draw_correlation(np.array(structure.correlation), regime, order, name)
             for name, structure in shown.items()
         ]
-        return {"correlations": charts, "polarised": POLARISED}
+        passive_means = about_passive_means(regime) if record.has_rate else ""
+        return {"correlations": charts, "polarised": POLARISED, "passive_means": passive_means}
 
 
 def draw_correlation(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polariscope.analysis.regime.printing import alphas
 from polariscope.pages import words
 from polariscope.pages.sections import AbstractSection, section
 
@@ -42,6 +43,7 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
         {
             "latent": regime.latents[j],
             "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
+            "alphas": alphas(regime.latents[j]),
             "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
             "agree": sum(rule[j] == primary[j] for rule in others),
             "of": len(others),

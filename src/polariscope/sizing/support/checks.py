@@ -120,10 +120,10 @@ def check_scale(data: AbstractDataset, method: str) -> None:
         )
 
 
-def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> None:
-    """Refuse, before anything is trained, models that do not have what the method looks at."""
+def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> tuple[str, ...]:
+    """Refuse, before anything is trained, models that do not have what the method looks at; what is chosen else."""
     if not family.traits(method)["trains"]:
-        return
+        return data.choices
     job = plan(data, n_latents=1, steps=400, **recipe)
     others = ", ".join(name for name in family if not family.traits(name)["needs_variances"])
     needs_variances = family.traits(method)["needs_variances"]
@@ -159,6 +159,7 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
             got="another prior",
             remedy=("leave ", Argument("prior"), " out"),
         )
+    return job.chosen
 
 
 def check_call(

@@ -61,10 +61,8 @@ def _trial(
     note, decision = "", verdict.decision
     projected: tuple[float, float] | None = verdict.projected
     if verdict.decision == "undecided":
-        counted = (
-            "fitting because it is below" if verdict.level <= threshold else "too many because it is above"
-        )
-        note = f"undecided after {steps:,} steps; counted as {counted} the threshold now"
+        counted, side = ("fitting", "below") if verdict.level <= threshold else ("too many", "above")
+        note = f"undecided after {steps:,} steps; counted as {counted} because it is {side} the threshold now"
         if not verdict.has_settled:
             note += (
                 "; its posteriors are still wider than the prior: train longer, or raise the learning rate"

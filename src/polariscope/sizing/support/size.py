@@ -82,7 +82,7 @@ def size(
     choose_device(device)
     if goal.learning_rate is not None:
         recipe["learning_rate"] = goal.learning_rate
-    check_recipe(dataset, method, recipe)
+    chosen = check_recipe(dataset, method, recipe)
     found: list[Found] = []
     spent = 0
     with _place(out) as folder, _listener(progress) as listen:
@@ -111,6 +111,7 @@ def size(
                 "goal": {name: getattr(goal, name) for name in BOUNDS},
                 "options": own,
                 "recipe": recipe,
+                "chosen_for_you": list(chosen),
             }
             write_size(out, result, settings)
     return result

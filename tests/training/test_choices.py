@@ -1,0 +1,86 @@
+"""What is chosen for the user is said, and what the user chose is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import polariscope as ps
+from polariscope.models.likelihoods.gaussian import GaussianLikelihood
+from polariscope.training.plan import plan
+
+TABLE = np.random.default_rng(0).normal(size=(200, 5))
+COLOUR = np.random.default_rng(0).integers(256, size=(20, 32, 32, 3)).astype(np.uint8)
+FIXED = "variance of the likelihood 1, fixed"
+MLP = "net mlp with hidden layers of 16 and 16 units"
+GAUSSIAN = "likelihood gaussian (values need not lie in [0, 1])"
+BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (MLP, GAUSSIAN, FIXED)),
+        ({"net": "linear"}, (GAUSSIAN, FIXED)),
+        ({"net": "linear", "likelihood": "gaussian"}, (FIXED,)),
+        ({"net": "linear", "likelihood": "gaussian", "variance": 0.1}, ()),
+        ({"net": "linear", "variance": 0.1}, (GAUSSIAN,)),
+        ({"net": "linear", "likelihood": {"name": "gaussian", "variance": 0.1}}, ()),
+        ({"net": "linear", "likelihood": GaussianLikelihood()}, ()),
+        (
+            {"objective": "ae", "net": "linear", "variance": 1.0},
+            ("posterior deterministic (the objective's)", GAUSSIAN),
+        ),
+    ],
+)
+def test_only_what_was_left_open_is_announced(options: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert plan(TABLE, **options).chosen == expected
+
+
+def test_how_images_are_read_is_announced_unless_it_was_said() -> None:
+    assert plan(COLOUR).chosen == ("channels last (3)", "bytes divided by 255", "net conv", BERNOULLI)
+    assert plan(np.moveaxis(COLOUR, 3, 1)).chosen[0] == "channels first (3)"
+    said = ps.from_arrays(COLOUR, layout="channels-last", white=255)
+    assert plan(said, net="conv", likelihood="bernoulli").chosen == ()
+    black_and_white = (COLOUR[..., 0] > 127).astype(np.uint8)
+    assert "bytes 0 and 1 are black and white" in plan(black_and_white).chosen
+    assert ps.from_arrays(COLOUR[..., 0] / 255).choices == ()
+
+
+def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None:
+    Image.new("RGB", (40, 30)).save(tmp_path / "one.png")
+    assert ps.from_folder(tmp_path).choices == (
+        "images resized to 64×64 pixels, with black bars",
+        "3 channels",
+    )
+    small = ps.from_folder(tmp_path, image_size=32, mode="crop", grey=True)
+    assert small.choices == ("images resized to 32×32 pixels, cut to squares", "1 channel")
+
+
+def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None:
+    record = plan(TABLE).describe("cpu")
+    assert tuple(record["chosen"][:-1]) == (MLP, GAUSSIAN, FIXED)
+    assert record["chosen"][-1].split()[0] == str(record["environment"]["threads"])
+    explicit = plan(TABLE, net=record["model"]["net"], likelihood=record["model"]["likelihood"]).describe(
+        "cpu"
+    )
+    assert explicit["chosen"] == record["chosen"][-1:]
+    assert explicit["hash"] == record["hash"]
+
+
+def test_the_estimator_says_what_it_chose() -> None:
+    chosen = ps.VAE(n_latents=2, steps=5, variables="all").fit(TABLE).chosen_
+    learned = "variance of the likelihood learned, one for all values, from 0.1"
+    assert chosen == ("table centred and divided by one standard deviation", MLP, GAUSSIAN, learned)
+    given = (
+        ps.VAE(n_latents=2, steps=5, variables="all", net="linear", options={"variance": 0.2})
+        .fit(TABLE)
+        .chosen_
+    )
+    assert given == ("table centred and divided by one standard deviation", GAUSSIAN)
+    images = ps.VAE(n_latents=2, steps=5, variables="all").fit(COLOUR).chosen_
+    assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI)
