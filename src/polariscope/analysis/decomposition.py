@@ -68,7 +68,7 @@ class Decomposition:
         return from_plain(cls, stored, "diagnose the model again")
 
     def __str__(self) -> str:
-        from polariscope.analysis.regime.printing import number
+        from polariscope.analysis.regime.regime import number
 
         lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]
         lines += [

@@ -6,8 +6,8 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import alphas, evidence, number
-from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.printing import evidence
+from polariscope.analysis.regime.regime import Regime, alphas, number
 from polariscope.cli.console import printer, say, table
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}

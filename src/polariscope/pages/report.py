@@ -9,8 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from polariscope import __version__
-from polariscope.analysis.regime.printing import stability
-from polariscope.analysis.regime.regime import POLARISED
+from polariscope.analysis.regime.regime import POLARISED, stability
 from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.core import files

@@ -13,9 +13,11 @@ from polariscope.analysis.regime.regime import (
     Partner,
     Regime,
     Structure,
-    name_latents,
+    about_passive_means,
+    alphas,
+    number,
+    stability,
 )
-from polariscope.analysis.regime.types import CONFIDENT, NEARBY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +61,6 @@ def latents(regime: Regime) -> Table:
     rows = [row(regime.latents[index]) for index in regime.order]
     title = f"Latents by KL in nats (95 % interval), {regime.n_samples} samples"
     return Table(title, header.split(","), rows, n_words=2)
-
-
-def alphas(latent: Latent) -> str:
-    """The α for which the type of a latent stays the same: "0.035–0.5"."""
-    return "–".join(f"{round(end, 3):g}" for end in latent.alpha_range)
 
 
 def structures(regime: Regime) -> Table:
@@ -145,19 +142,6 @@ def sensitivity(regime: Regime) -> Table:
     return Table("Sensitivity: latents of each type at other α", ["α", *regime.counts], rows)
 
 
-def number(value: float | None) -> str:
-    """Three decimals; – for what is not there.
-
-    >>> number(0.12345), number(None), number(math.inf)
-    ('0.123', '–', '∞')
-    """
-    if value is None:
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.3f}" if abs(value) < 10_000 else f"{value:.3g}"
-
-
 def verdict(regime: Regime) -> str:
     """How many latents of each type, where the KL goes, how sure it is."""
     counts = ", ".join(f"{count} {name}" for name, count in regime.counts.items())
@@ -175,26 +159,6 @@ def verdict(regime: Regime) -> str:
     return " ".join([*sentences, stability(regime)])
 
 
-def stability(regime: Regime) -> str:
-    """How sure the types are: over resamples of the data, and over the choice of α.
-
-    Resamples at one α say nothing of another, so neither stands without the other.
-    """
-    unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
-    near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
-    count, of = len(regime.fragile), "the type" if regime.n_latents == 1 else f"{regime.n_latents} types"
-    if unsure:
-        first = f"Unsure about {name_latents(unsure)}: see the confidence."
-        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."
-        return f"{first} {last}" if regime.n_latents > 1 else first
-    first = f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples"
-    if not count:
-        return f"{first}, and for {near}."
-    if regime.n_latents == 1:
-        return f"The type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples, but not for {near}."
-    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} for {near}."
-
-
 def remarks(regime: Regime) -> list[str]:
     """Lines under the tables."""
     polarisation = regime.polarisation
@@ -210,35 +174,6 @@ def remarks(regime: Regime) -> list[str]:
         f"unknown: σ² > {1 - regime.alpha:g} of it.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
     ]
-
-
-REDUNDANT = 0.5
-"""R² from which a mean counts as mostly redundant with others."""
-
-
-def about_passive_means(regime: Regime) -> str:
-    """What the means of passive latents hold, as far as a linear prediction tells; empty without any.
-
-    They vary little, but not at random: what little they hold is usually in the other latents too.
-    """
-    passive = [latent for latent in regime.latents if latent.type == "passive"]
-    if not passive:
-        return ""
-    spread = max(latent.std_of_mean for latent in passive)
-    little = "vary little" if spread**2 < regime.alpha else "vary, although their variance is the prior's"
-    first = f"Means of passive latents {little} (std μ at most {number(spread)})"
-    shares = [latent.redundancy for latent in passive if latent.redundancy is not None]
-    if len(shares) < len(passive) or regime.counts["passive"] == regime.n_latents:
-        return f"{first}."
-    redundant = sum(share >= REDUNDANT for share in shares)
-    span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
-    if redundant == len(shares):
-        word = "redundant: latents in use predict most of them linearly"
-    elif redundant:
-        word = f"partly redundant: latents in use predict {redundant} of {len(shares)} mostly, linearly"
-    else:
-        word = "not linear functions of the latents in use, which predict less than half of them"
-    return f"{first} and are {word} ({span})."
 
 
 def as_text(regime: Regime) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from polariscope.analysis.regime.types import (
+    CONFIDENT,
+    NEARBY,
     TYPES,
     PriorKind,
     Sensitivity,
@@ -248,3 +251,70 @@ def name_latents(indices: Sequence[int]) -> str:
     ('latent 3', 'latents 0, 2')
     """
     return f"latent{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"
+
+
+def number(value: float | None) -> str:
+    """Three decimals; – for what is not there.
+
+    >>> number(0.12345), number(None), number(math.inf)
+    ('0.123', '–', '∞')
+    """
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.3f}" if abs(value) < 10_000 else f"{value:.3g}"
+
+
+def alphas(latent: Latent) -> str:
+    """The α for which the type of a latent stays the same: "0.035–0.5"."""
+    return "–".join(f"{round(end, 3):g}" for end in latent.alpha_range)
+
+
+def stability(regime: Regime) -> str:
+    """How sure the types are: over resamples of the data, and over the choice of α.
+
+    Resamples at one α say nothing of another, so neither stands without the other.
+    """
+    unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
+    near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
+    count, of = len(regime.fragile), "the type" if regime.n_latents == 1 else f"{regime.n_latents} types"
+    if unsure:
+        first = f"Unsure about {name_latents(unsure)}: see the confidence."
+        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."
+        return f"{first} {last}" if regime.n_latents > 1 else first
+    first = f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples"
+    if not count:
+        return f"{first}, and for {near}."
+    if regime.n_latents == 1:
+        return f"The type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples, but not for {near}."
+    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} for {near}."
+
+
+REDUNDANT = 0.5
+"""R² from which a mean counts as mostly redundant with others."""
+
+
+def about_passive_means(regime: Regime) -> str:
+    """What the means of passive latents hold, as far as a linear prediction tells; empty without any.
+
+    They vary little, but not at random: what little they hold is usually in the other latents too.
+    """
+    passive = [latent for latent in regime.latents if latent.type == "passive"]
+    if not passive:
+        return ""
+    spread = max(latent.std_of_mean for latent in passive)
+    little = "vary little" if spread**2 < regime.alpha else "vary, although their variance is the prior's"
+    first = f"Means of passive latents {little} (std μ at most {number(spread)})"
+    shares = [latent.redundancy for latent in passive if latent.redundancy is not None]
+    if len(shares) < len(passive) or regime.counts["passive"] == regime.n_latents:
+        return f"{first}."
+    redundant = sum(share >= REDUNDANT for share in shares)
+    span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
+    if redundant == len(shares):
+        word = "redundant: latents in use predict most of them linearly"
+    elif redundant:
+        word = f"partly redundant: latents in use predict {redundant} of {len(shares)} mostly, linearly"
+    else:
+        word = "not linear functions of the latents in use, which predict less than half of them"
+    return f"{first} and are {word} ({span})."

@@ -10,8 +10,7 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from polariscope.analysis.regime.printing import about_passive_means
-from polariscope.analysis.regime.regime import POLARISED, Regime
+from polariscope.analysis.regime.regime import POLARISED, Regime, about_passive_means
 from polariscope.analysis.regime.types import TYPES
 from polariscope.pages.figures import COLOURS, DIVERGING, INK, STYLE, to_svg
 from polariscope.pages.sections import AbstractSection, section
