@@ -53,8 +53,9 @@ def asked(monkeypatch):
             found.append(size(data, method, **options))
         return tuple(found)
 
-    monkeypatch.setattr("polariscope.sizing.support.size.size", size)
+    # In this order: the module of comparisons takes ``size`` over when it is opened, and would keep the fake.
     monkeypatch.setattr("polariscope.sizing.support.compare.compare_sizes", compare_sizes)
+    monkeypatch.setattr("polariscope.sizing.support.size.size", size)
     return calls
 
 
