@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.limits import checked
 
 Concept = TypeVar("Concept", bound=Callable[..., Any])
 SUPPORT = "support"
@@ -61,6 +60,8 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                     problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
             if dataclasses.is_dataclass(concept):  # its options are checked whoever makes it
+                from polariscope.core.options import checked
+
                 concept = checked(concept)
             self._members[name] = concept
             self._traits[name] = traits

@@ -11,7 +11,7 @@ from annotated_types import Gt
 from jaxtyping import Bool, Float, Int
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.limits import Advice, checked
+from polariscope.core.options import Advice, checked
 from polariscope.data.dataset import AbstractDataset
 
 TransitionKind = Literal["laplace", "uniform", "share"]

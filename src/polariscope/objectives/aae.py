@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.limits import Advice
+from polariscope.core.options import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl

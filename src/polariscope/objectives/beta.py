@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from polariscope.core.limits import Advice
+from polariscope.core.options import Advice
 from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polariscope.core.errors import InputError
-from polariscope.core.limits import Advice
+from polariscope.core.options import Advice
 from polariscope.data.pairs import Transition
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise

@@ -97,7 +97,7 @@ GLOSSARY = (
     ),
     Term(
         "mean representation",
-        "Each observation described by the means of its posterior. Means of passive latents are noise that can still "
+        "Each observation described by the means of its posterior. Means of passive latents vary little, yet can still "
         "correlate, so drop them before you use it.",
         r"(?i)mean representations?(?![\w-])",
     ),

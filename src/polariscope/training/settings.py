@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Lt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.limits import Advice, checked
+from polariscope.core.options import Advice, checked
 from polariscope.data.splits import Split, split
 
 VALIDATE_EVERY = 1000

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.limits import Advice
+from polariscope.core.options import Advice
 from polariscope.data.dataset import AbstractDataset, dataset
 
 _ENDINGS = (".png", ".jpg", ".jpeg")

@@ -11,7 +11,7 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.limits import Advice, check_values, checked, violation
+from polariscope.core.options import Advice, check_values, checked, violation
 
 
 @checked
