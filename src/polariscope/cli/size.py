@@ -78,6 +78,12 @@ def size(
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no advice: only the answer.")] = False,
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
@@ -104,7 +110,7 @@ def size(
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
         goal: dict[str, Any] = {"threshold": threshold, "target": target, "n_latents": n_latents, "cap": cap}
         goal |= {"seed": seed, "seeds": seeds, "n_init": n_init, "steps": steps, "epochs": epochs}
-        goal |= {"learning_rate": learning_rate, "out": out, "device": device, **recipe}
+        goal |= {"learning_rate": learning_rate, "out": out, "device": device, "threads": threads, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, context.meta[KEY])
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet)
     except KeyboardInterrupt:

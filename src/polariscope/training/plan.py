@@ -57,8 +57,13 @@ class RunPlan:
         """Training, validation and test indices of the run."""
         return self.settings.split(len(self.data))
 
-    def describe(self, device: str) -> dict[str, Any]:
-        """The contents of settings.json."""
+    def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The contents of settings.json.
+
+        :param device: Where it is trained.
+        :param threads: (default None) What is recorded of the number of threads, outside the hash; None: that of
+            PyTorch now.
+        """
         record: dict[str, Any] = {
             "format": FORMAT,
             "polariscope": __version__,
@@ -75,7 +80,7 @@ class RunPlan:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
-            "threads": torch.get_num_threads(),
+            **({"threads": torch.get_num_threads()} if threads is None else threads),
             "device": device,
         }
         return record

@@ -29,6 +29,7 @@ from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.search import SearchFolder
+from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 
 
@@ -48,6 +49,7 @@ def size(
     learning_rate: float | None = None,
     out: str | Path | None = None,
     device: Any = "auto",
+    threads: int | None = None,
     progress: bool | Callable[[int, int, int, float], None] = False,
     **recipe: Any,
 ) -> Size:
@@ -64,8 +66,8 @@ def size(
     ``epochs`` is for the published searches.
 
     With ``out``, every model is a run in that folder and nothing is trained twice: an interrupted search goes on
-    where it stopped, and the answer is kept. ``device`` as in ``train``; ``progress`` is a function
-    called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
+    where it stopped, and the answer is kept. ``device`` and ``threads`` as in ``train``;
+    ``progress`` is a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal.
     """
     dataset = as_dataset(data)
     check_call(method, target, n_latents, seeds, recipe)
@@ -81,6 +83,7 @@ def size(
     check_varies(dataset)
     check_scale(dataset, method)
     choose_device(device)
+    check_threads(threads)
     if learning_rate is not None:
         recipe["learning_rate"] = learning_rate
     check_recipe(dataset, method, recipe)
@@ -92,7 +95,7 @@ def size(
                 dataset,
                 folder / f"seed-{number}",
                 number,
-                {**recipe, "device": device},
+                {**recipe, "device": device, "threads": threads},
                 None if listen is None else functools.partial(listen, number),
             )
             if target == "beta":
