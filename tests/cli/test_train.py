@@ -74,12 +74,12 @@ def test_without_out_the_run_is_named_by_its_settings(call, tiny, elsewhere):
     assert second.out.strip() in {f"runs/{name}" for name in runs}
 
 
-def test_the_number_of_threads_is_announced_kept_and_can_be_given(call, tiny, elsewhere):
+def test_the_number_of_threads_is_announced_kept_and_can_be_given(call, tiny, elsewhere, caplog):
     first = call(tiny, "--steps 2 --out run")
     assert "run: training with 1 thread\n" in first.err
     given = call(tiny, "--steps 3 --threads 2 --out run")
     assert "run: continuing from step 2 with 2 threads\n" in given.err
-    assert "had 1 thread before and has 2 now" in given.err
+    assert "had 1 thread before and has 2 now" in caplog.text  # on a command line it goes to stderr
     kept = call(tiny, "--steps 4 --out run")
     assert "run: continuing from step 3 with 2 threads\n" in kept.err
     assert read_settings("run")["environment"]["threads"] == 2
