@@ -128,3 +128,11 @@ def test_the_plug_in_estimate_of_independent_columns_has_the_bias_of_its_bins():
     degrees = (n_bins - 1) ** 2
     error = math.sqrt(2 * degrees) / (2 * n) / math.sqrt(28)
     assert average == pytest.approx(degrees / (2 * n), abs=5 * error + 0.02 * degrees / (2 * n))
+
+
+def test_entropies_are_along_the_last_axis_whatever_the_number_of_axes():
+    counts = np.random.default_rng(0).integers(0, 5, size=(2, 3, 4)) + np.array([1, 0, 0, 0])
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    expected = -np.sum(shares * np.log(shares, where=shares > 0, out=np.zeros_like(shares)), axis=-1)
+    np.testing.assert_allclose(entropy(counts), expected, atol=1e-12)
+    assert entropy(counts[1, 2]) == pytest.approx(expected[1, 2], abs=1e-12)
