@@ -12,9 +12,9 @@ With ``--results`` the verdicts are kept, and those known for the same module an
 prints the mutants only. ``--unchanged`` tests each module as it is, which must survive: otherwise its mutants are
 killed by something else.
 
-Which tests belong to a module: the file named after it (``test_NAME*.py``) in the mirrored folder of ``tests``, and all
-files there that import it by name, else the tests of the modules beside it that use it; for members the contracts of
-their family too. A module without any is reported as untested.
+Which tests belong to a module: the file named after it (``test_NAME*.py``) in the mirrored folder of ``tests``, then
+all others that import it by name, nearest first, else the tests of the modules beside it that use it; for members the
+contracts of their family too. A module without any is reported as untested.
 
 Survivors that are equivalent, that is, which no test could tell apart, and which are therefore left:
 
@@ -212,9 +212,10 @@ def tests_of(module: str) -> list[str]:
     imported = f"polariscope.{'.'.join(path.with_suffix('').parts)}"
     others = [
         file
-        for folder in folders
-        for file in sorted(folder.glob("test_*.py"))
-        if f"from {imported} import" in file.read_text()
+        for file in sorted(
+            (ROOT / "tests").rglob("test_*.py"), key=lambda file: (file.parent not in folders, file)
+        )
+        if f"from {imported} import" in file.read_text() and file.parent.name != "contracts"
     ]
     found = list(dict.fromkeys([*named, *others]))
     if not found:  # those of the modules beside it that use it

@@ -29,6 +29,12 @@ def test_bins_are_those_of_a_histogram_digitised_on_its_left_edges():
         assert (bins.min(), bins.max()) == (0, 19)
 
 
+def test_a_column_that_never_varies_is_all_in_the_first_bin():
+    x = np.column_stack([np.full(50, 3.0), np.arange(50.0)])
+    assert not discretise(x)[:, 0].any()
+    assert discretise(x)[:, 1].max() == 19
+
+
 def test_bins_do_not_depend_on_scale_and_shift():
     x = np.random.default_rng(0).integers(-500, 500, size=(200, 3)).astype(float)
     np.testing.assert_array_equal(discretise(x), discretise(x * 4 - 1024))  # exact in binary
