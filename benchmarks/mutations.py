@@ -9,8 +9,8 @@ killed when they fail or take too long. Nothing is ever written into the work tr
     python benchmarks/mutations.py [MODULE OR FOLDER …] [--sample 150 --seed 0] [--jobs 2] [--results FILE.json]
 
 With ``--results`` the verdicts are kept, and those known for the same module and tests are not repeated. ``--list``
-prints the mutants only. ``--unchanged`` tests each module as it is, which must survive: otherwise its mutants are
-killed by something else.
+prints the mutants only. ``--unchanged`` tests each module as it is, which must survive: otherwise its mutants would be
+killed by something else. A test that fails with the module as it is, too, is left out and said.
 
 Which tests belong to a module: the file named after it (``test_NAME*.py``) in the mirrored folder of ``tests``, then
 all others that import it by name, nearest first, else the tests of the modules beside it that use it; for members the
@@ -37,6 +37,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -49,6 +50,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/polariscope")
 FOLDERS = ("analysis/metrics", "objectives", "analysis/regime", "numerics")
 CONTRACTS = {"analysis/metrics": "test_metrics.py", "objectives": "test_objectives.py"}
+OUTPUT = "output.txt"
+"""What the tests of the last mutant in a tree said."""
 LEFT_ALONE = ("__init__.py", "printing.py", "notes.py")  # families and words, no formulas
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
@@ -231,48 +234,68 @@ def tests_of(module: str) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in found]
 
 
-def begin(mutant: Mutant, tree: Path) -> int:
-    """Write the mutant into a copy of the tree and test it in a child process, whose number is returned.
+def begin(module: str, text: str, tree: Path, commands: list[list[str]]) -> int:
+    """Write a module into a copy of the tree and test it there in a child process, whose number is returned.
 
     The child is forked from this process, which has opened the slow libraries but nothing of the package: it opens the
     mutated package itself, and nothing it does reaches another mutant. It exits with 1 when a test fails.
     """
-    (tree / PACKAGE / mutant.module).write_text(mutated(mutant))
+    (tree / PACKAGE / module).write_text(text)
     child = os.fork()
     if child:
         return child
     try:
         os.setsid()
-        silence = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(silence, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        output = os.open(tree / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(output, stream)
         os.chdir(tree)
         os.environ |= {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         sys.path[:0] = [str(tree / "src"), str(tree)]
         sys.dont_write_bytecode = True
-        os._exit(is_noticed(mutant))
+        os._exit(any(fails(words) for words in commands))
     except BaseException:  # the mutant cannot even be imported
         os._exit(1)
 
 
-def is_noticed(mutant: Mutant) -> bool:
-    """Whether a test of the mutant's module fails."""
+def fails(words: list[str]) -> bool:
+    """Whether pytest with these words fails; in a process of its own, since it cannot be called twice in one."""
     import pytest
 
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider"]
+    child = os.fork()
+    if not child:
+        os._exit(int(pytest.main(words)))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) not in (0, 5)  # 5: no test of that name
+
+
+OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-rf", "--tb=no"]
+
+
+def commands_of(mutant: Mutant, broken: set[str]) -> list[list[str]]:
+    """The calls of pytest that test a mutant, one for each file, without the tests that fail anyway."""
     name = Path(mutant.module).stem
     member = f"{name.replace('_', '-')} or {name.replace('_', '')}"  # beta-full, BetaFullObjective
     is_support = Path(mutant.module).parent.name == "support"
-    for test in tests_of(mutant.module):
+    without = [f"--deselect={test}" for test in sorted(broken)]
+    return [
         # Of the contracts only the member's own, which bear its name.
-        only = ["-k", member] if "/contracts/" in test and not is_support else []
-        if pytest.main([*options, *only, test]) not in (0, 5):  # 5: no test of that name
-            return True
-    return False
+        [*OPTIONS, *without, *(["-k", member] if "/contracts/" in test and not is_support else []), test]
+        for test in tests_of(mutant.module)
+    ]
+
+
+def failed_test(tree: Path) -> str | None:
+    """The test that killed the last mutant in a tree; None where it was not a test, but an import, say."""
+    found = re.findall(r"^FAILED (.*?)(?: - .*)?$", (tree / OUTPUT).read_text(), flags=re.MULTILINE)
+    return found[-1] if found else None
 
 
 def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant with its verdict, in the order in which they are known; as many at a time as there are trees."""
+    """Each mutant with its verdict, in the order in which they are known; as many at a time as there are trees.
+
+    A test that killed a mutant must pass with the module as it is: otherwise it is left out and the mutant tried again.
+    """
     import numpy  # noqa: F401
     import pytest  # noqa: F401
     import scipy.stats  # noqa: F401
@@ -281,13 +304,18 @@ def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tu
 
     waiting, free = list(reversed(waiting)), list(trees)
     running: dict[int, tuple[Mutant, Path, float]] = {}
+    trusted: set[str] = set()
+    broken: set[str] = set()
     try:
         while waiting or running:
-            while waiting and free and not tests_of(waiting[-1].module):
-                yield waiting.pop(), "untested"
-            while waiting and free and tests_of(waiting[-1].module):
+            while waiting and free:
                 mutant, tree = waiting.pop(), free.pop()
-                running[begin(mutant, tree)] = mutant, tree, time.monotonic() + limit
+                if not (commands := commands_of(mutant, broken)):
+                    free.append(tree)
+                    yield mutant, "untested"
+                    continue
+                child = begin(mutant.module, mutated(mutant), tree, commands)
+                running[child] = mutant, tree, time.monotonic() + limit
             time.sleep(0.02)
             for child, (mutant, tree, deadline) in list(running.items()):
                 done, status = os.waitpid(child, os.WNOHANG)
@@ -297,9 +325,18 @@ def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tu
                     os.killpg(child, signal.SIGKILL)
                     os.waitpid(child, 0)
                 del running[child]
-                shutil.copy2(ROOT / PACKAGE / mutant.module, tree / PACKAGE / mutant.module)
+                killer = failed_test(tree) if done and status else None
+                whole = (ROOT / PACKAGE / mutant.module).read_text()
+                if killer is not None and killer not in trusted:
+                    _, fails_anyway = os.waitpid(begin(mutant.module, whole, tree, [[*OPTIONS, killer]]), 0)
+                    (broken if fails_anyway else trusted).add(killer)
+                (tree / PACKAGE / mutant.module).write_text(whole)
                 free.append(tree)
-                yield mutant, "timeout" if not done else "killed" if status else "survived"
+                if killer in broken:
+                    print(f"left out, since it fails anyway: {killer}", file=sys.stderr, flush=True)
+                    waiting.append(mutant)
+                else:
+                    yield mutant, "timeout" if not done else "killed" if status else "survived"
     finally:
         for child in running:
             os.killpg(child, signal.SIGKILL)
