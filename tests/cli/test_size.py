@@ -120,6 +120,8 @@ def test_without_a_choice_the_models_are_vaes_and_for_beta_beta_vaes(call, asked
     assert [given["objective"] for given in asked] == ["vae", "beta"]
     assert (asked[1]["target"], asked[1]["n_latents"]) == ("beta", 7)
     assert "net" not in asked[0]
+    call("size sprites --threads 2")
+    assert (asked[0]["threads"], asked[2]["threads"]) == (None, 2)
 
 
 def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):

@@ -84,6 +84,17 @@ def test_without_out_the_run_is_named_by_its_settings(call, tiny, elsewhere):
     assert second.out.strip() in {f"runs/{name}" for name in runs}
 
 
+def test_the_number_of_threads_is_announced_kept_and_can_be_given(call, tiny, elsewhere, caplog):
+    first = call(tiny, "--steps 2 --out run")
+    assert "run: training with 1 thread\n" in first.err
+    given = call(tiny, "--steps 3 --threads 2 --out run")
+    assert "run: continuing from step 2 with 2 threads\n" in given.err
+    assert "had 1 thread before and has 2 now" in caplog.text  # on a command line it goes to stderr
+    kept = call(tiny, "--steps 4 --out run")
+    assert "run: continuing from step 3 with 2 threads\n" in kept.err
+    assert read_settings("run")["environment"]["threads"] == 2
+
+
 def test_images_are_trained_with_a_convolutional_net(call):
     done = call(
         "train sprites --image-size 16 --objective beta --beta 4 --latents 3 --steps 3 --batch-size 8 --out run"
@@ -112,6 +123,7 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train gaussian --likelihood bernoulli", "values in \\[0, 1\\].*use --likelihood gaussian"),
         ("train gaussian --optimiser adm", "--optimiser of training must be one of adam"),
         ("train gaussian --device gpu", "--device must be auto"),
+        ("train gaussian --threads 0", "--threads must be an integer, at least 1, got 0"),
         ("train gaussian extra", "unexpected extra argument"),
         ("train gaussian --net fc --width 5", "say --net-width or --data-width"),
         ("train sprites --image-size 33 --net conv", "divisible by 16"),

@@ -16,7 +16,7 @@ from torch import nn
 from oracles import assert_is_a_good_member, label, variants
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.options import build
+from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.models.model import Model
 from polariscope.models.nets.mlp import MlpNet
@@ -65,7 +65,12 @@ MEMBERS = [narrow(build(objective, name)) for name in objective]
 # Every choice of every option on flat rows; every member with its defaults on images as well.
 CASES = [("flat", recipe) for recipe in RECIPES]
 CASES += [("image", recipe) for recipe in MEMBERS]
+# What the class decides, whatever its options and the data: once per member.
+ONCE = [("flat", recipe) for recipe in MEMBERS]
+# What the options decide, whatever the data.
+FLAT = [("flat", recipe) for recipe in RECIPES]
 WITH_COMPANION = [case for case in CASES if type(case[1]).companion is not AbstractObjective.companion]
+ONCE_OR_WITH_COMPANION = [case for case in CASES if case in WITH_COMPANION or case in ONCE]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,7 +146,9 @@ def test_terms_are_per_sample_per_latent_or_per_batch(case: Case) -> None:
         assert terms["rate"].value.shape == (N_SAMPLES, N_LATENTS)
 
 
+@pytest.mark.parametrize("case", ONCE, ids=name_of, indirect=True)
 def test_the_loss_is_the_weighted_sum_of_its_terms(case: Case) -> None:
+    """The sum is the same code for every objective; only the kinds of its terms differ between members."""
     terms = case.terms()
     for part in ("model", "companion"):
         chosen = [term for term in terms.values() if term.trains == part]
@@ -154,6 +161,7 @@ def test_the_loss_is_the_weighted_sum_of_its_terms(case: Case) -> None:
         assert float(total(terms, part).detach()) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
+@pytest.mark.parametrize("case", ONCE_OR_WITH_COMPANION, ids=name_of, indirect=True)
 def test_only_an_adversary_has_terms_of_its_own(case: Case) -> None:
     has_own = any(term.trains == "companion" for term in case.terms().values())
     assert has_own == case.has_adversary
@@ -174,7 +182,10 @@ def test_the_gradient_reaches_every_network_that_is_trained(case: Case) -> None:
             assert any(gradient is not None for gradient in found), f"{name} has a weight and trains nothing"
 
 
+@pytest.mark.parametrize("case", ONCE, ids=name_of, indirect=True)
 def test_a_decoder_is_there_where_the_objective_trains_one(case: Case) -> None:
+    decided_by_the_class = {"trains_decoder", "companion_is_adversary"}
+    assert not decided_by_the_class & options_of(type(case.recipe)).keys()
     assert (case.model.decoder is not None) == case.recipe.trains_decoder
 
 
@@ -260,6 +271,7 @@ def test_a_step_gives_each_part_the_gradient_of_its_own_loss_only(case: Case) ->
             torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("case", FLAT, ids=name_of, indirect=True)
 def test_the_generator_alone_decides_the_terms(case: Case) -> None:
     torch.manual_seed(1)
     first = case.terms(seed=7)
@@ -299,6 +311,7 @@ def test_the_seed_alone_decides_the_companion(case: Case) -> None:
         assert one.dtype == case.model.dtype
 
 
+@pytest.mark.parametrize("case", FLAT, ids=name_of, indirect=True)
 def test_taking_the_terms_leaves_everything_as_it_was(case: Case) -> None:
     before = case.model.digest
     beside = {} if case.companion is None else {k: v.clone() for k, v in case.companion.state_dict().items()}

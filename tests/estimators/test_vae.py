@@ -24,6 +24,7 @@ from polariscope.estimators import VAE
 from polariscope.estimators.vae import kept_latents
 from polariscope.objectives.beta import BetaObjective
 from polariscope.sizing import Size
+from polariscope.training.loop import fit
 
 QUICK: dict[str, Any] = {"n_latents": 2, "steps": 10, "variables": "all", "n_draws": 4}
 
@@ -218,6 +219,21 @@ def test_a_small_table_gives_the_same_bytes_whatever_the_number_of_threads() -> 
     assert made[0] == made[1]
 
 
+def test_the_number_of_threads_asked_for_is_in_force_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def look(*args: Any, **options: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return fit(*args, **options)
+
+    monkeypatch.setattr("polariscope.estimators.vae.fit", look)
+    before = torch.get_num_threads()
+    VAE(**{**QUICK, "steps": 2}, threads=before + 1).fit(small())
+    VAE(**{**QUICK, "steps": 2}).fit(small())
+    assert seen == [before + 1, 1]
+    assert torch.get_num_threads() == before
+
+
 def test_it_is_searched_over_by_density_and_works_inside_a_pipeline() -> None:
     X = small()
     y = (X[:, 0] > 0).astype(int)
@@ -300,6 +316,7 @@ def test_the_loss_falls_and_is_kept() -> None:
         ({"objective": "classifier"}, "objective 'classifier' needs factors, labels or pairs beside X"),
         ({"net": "conv"}, "conv"),
         ({"device": "abacus"}, "device must be auto"),
+        ({"threads": 0}, "threads must be an integer, at least 1, got 0"),
         ({"options": [1]}, r"options must be a mapping of names to values, got \[1\]"),
         ({"options": {"bata": 1}}, "no option named 'bata'"),
         ({"options": {"seed": 1}}, "options must not hold 'seed'; set the parameter random_state of VAE"),

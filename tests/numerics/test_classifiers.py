@@ -12,6 +12,7 @@ from polariscope.analysis.metrics.probe import STRENGTHS
 from polariscope.numerics import classifiers as _predictors
 from polariscope.numerics.classifiers import (
     best_ridge_strength,
+    boosted_trees,
     logistic_predictions,
     quiet_logistic,
     ridge_predictions,
@@ -53,3 +54,22 @@ def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> 
     settings = {"alphas": [1 / strength for strength in STRENGTHS], "cv": KFold(5)}
     reference = RidgeCV(**settings, scoring="neg_mean_squared_error").fit(x, y)
     assert best_ridge_strength(x, y, STRENGTHS, 5) == pytest.approx(1 / reference.alpha_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, None])
+def test_trees_read_classes_and_numbers_off_the_feature_that_has_them(n_classes: int | None) -> None:
+    known = np.random.default_rng(0).integers(n_classes or 5, size=300)
+    x = np.column_stack([np.full(300, 7.0), known])
+    target = known if n_classes else 0.5 * known - 1
+    importance, predicted = boosted_trees(x[:200], target[:200], x[200:], n_classes=n_classes, n_trees=60)
+    np.testing.assert_allclose(importance, [0, 1])
+    # Each tree takes a tenth of what is left, at most 2: 2 · 0.9⁶⁰ = 0.004; classes are exact.
+    np.testing.assert_allclose(predicted, target[200:], atol=0 if n_classes else 0.01)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, None])
+def test_trees_without_a_feature_answer_what_is_most_frequent_or_the_mean(n_classes: int | None) -> None:
+    target = np.array([0, 1, 1, 0, 1]) if n_classes else np.array([0.0, 1.0, 5.0, 2.0, 2.0])
+    importance, predicted = boosted_trees(np.ones((5, 2)), target, np.ones((4, 2)), n_classes=n_classes)
+    np.testing.assert_array_equal(importance, [0, 0])
+    np.testing.assert_array_equal(predicted, [1 if n_classes else 2] * 4)

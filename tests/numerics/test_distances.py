@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from polariscope.numerics.distances import centred, gram, gram_product, squared_distances
+from polariscope.numerics.distances import FEATURES_AT_ONCE, centred, gram, gram_product, squared_distances
 
 
 @pytest.mark.parametrize("p", [3, 5000])
@@ -34,6 +34,16 @@ def test_squares_of_huge_and_tiny_values_neither_overflow_nor_vanish(scale: floa
     x = scale * np.array([[0.0], [3.0], [4.0]])
     found = squared_distances(x)
     np.testing.assert_allclose(found / found[1, 2], [[0, 9, 16], [9, 0, 1], [16, 1, 0]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [2, FEATURES_AT_ONCE + 1])
+@pytest.mark.parametrize("largest", [0, -1])
+def test_the_largest_feature_decides_the_unit_wherever_it_is(p: int, largest: int) -> None:
+    x = np.random.default_rng(0).normal(size=(6, p))
+    x[:, largest] = 1e200 * np.arange(6)
+    found = squared_distances(x)
+    expected = np.subtract.outer(np.arange(6), np.arange(6)) ** 2.0
+    np.testing.assert_allclose(found / found[0, 1], expected, rtol=1e-12)
 
 
 def test_samples_that_are_all_the_same_have_no_distance() -> None:

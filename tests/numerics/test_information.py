@@ -29,6 +29,12 @@ def test_bins_are_those_of_a_histogram_digitised_on_its_left_edges():
         assert (bins.min(), bins.max()) == (0, 19)
 
 
+def test_a_column_that_never_varies_is_all_in_the_first_bin():
+    x = np.column_stack([np.full(50, 3.0), np.arange(50.0)])
+    assert not discretise(x)[:, 0].any()
+    assert discretise(x)[:, 1].max() == 19
+
+
 def test_bins_do_not_depend_on_scale_and_shift():
     x = np.random.default_rng(0).integers(-500, 500, size=(200, 3)).astype(float)
     np.testing.assert_array_equal(discretise(x), discretise(x * 4 - 1024))  # exact in binary
@@ -128,3 +134,11 @@ def test_the_plug_in_estimate_of_independent_columns_has_the_bias_of_its_bins():
     degrees = (n_bins - 1) ** 2
     error = math.sqrt(2 * degrees) / (2 * n) / math.sqrt(28)
     assert average == pytest.approx(degrees / (2 * n), abs=5 * error + 0.02 * degrees / (2 * n))
+
+
+def test_entropies_are_along_the_last_axis_whatever_the_number_of_axes():
+    counts = np.random.default_rng(0).integers(0, 5, size=(2, 3, 4)) + np.array([1, 0, 0, 0])
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    expected = -np.sum(shares * np.log(shares, where=shares > 0, out=np.zeros_like(shares)), axis=-1)
+    np.testing.assert_allclose(entropy(counts), expected, atol=1e-12)
+    assert entropy(counts[1, 2]) == pytest.approx(expected[1, 2], abs=1e-12)

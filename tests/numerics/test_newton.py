@@ -24,12 +24,14 @@ def test_slopes_and_curvatures_are_derivatives(measure: object) -> None:
 @pytest.mark.parametrize("spread", [0.01, 1.0])
 def test_the_weights_are_the_minimum_that_a_general_optimiser_finds(loss: str, spread: float) -> None:
     rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=(80, 3))
-    x = labels @ rng.normal(size=(3, 2)) + spread * rng.normal(size=(80, 2))
-    y, cost = 2.0 * labels - 1, rng.uniform(0.5, 2, size=(80, 3))
+    labels = rng.integers(
+        2, size=(80, 4)
+    )  # as many problems as weights would hide a sum over the wrong of them
+    x = labels @ rng.normal(size=(4, 2)) + spread * rng.normal(size=(80, 2))
+    y, cost = 2.0 * labels - 1, rng.uniform(0.5, 2, size=(80, 4))
     found = binary_classifiers(x, y, cost, loss, intercept_penalty=0.5)  # type: ignore[arg-type]
     measure = _logistic if loss == "logistic" else _squared_hinge
-    for k in range(3):
+    for k in range(4):
 
         def total(v: np.ndarray, k: int = k) -> float:
             penalty = (v[:2] @ v[:2] + 0.5 * v[2] ** 2) / 2

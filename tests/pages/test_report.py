@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -52,6 +53,17 @@ class Checker(HTMLParser):
 def page(request: pytest.FixtureRequest) -> str:
     run: Path = request.getfixturevalue(request.param)
     return (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_promises_the_same_bytes_only_where_the_threads_stayed_the_same(
+    flat_record: ReportRecord,
+) -> None:
+    environment = flat_record.settings["environment"]
+    assert "on the same machine with 1 thread it gives the same bytes" in render(flat_record)
+    changed = {**flat_record.settings, "environment": {**environment, "threads": 2, "threads_before": [1, 4]}}
+    page = render(dataclasses.replace(flat_record, settings=changed))
+    assert "resumed with another number of threads (1, 4, then 2)" in page
+    assert "it gives the same bytes" not in page
 
 
 def test_tags_are_balanced_and_ids_unique(page: str) -> None:

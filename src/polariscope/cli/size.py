@@ -120,6 +120,12 @@ def size(
         ),
     ] = None,
     config: Config = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the answer.")] = False,
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
@@ -150,7 +156,7 @@ def size(
         data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags])
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
         goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
-        goal |= {"out": out, "device": device, **search, **recipe}
+        goal |= {"out": out, "device": device, "threads": threads, **search, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, rest)
         words = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)

@@ -77,6 +77,12 @@ def train(
         typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
+        ),
+    ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
     ] = False,
@@ -110,7 +116,7 @@ def train(
     settings = {**concepts, "initialisation": initialisation, **options}
     settings["n_latents"] = 10 if n_latents is None else n_latents
     run = out or default_run(data, settings)
-    train_and_tell(data, run, settings, device=device, tensorboard=tensorboard, quiet=quiet)
+    train_and_tell(data, run, settings, device=device, threads=threads, tensorboard=tensorboard, quiet=quiet)
     if size is not None:
         from polariscope.sizing.support.size import keep_size
 
@@ -213,15 +219,18 @@ class News:
         self.begun = False
 
     def __call__(self, step: int, line: dict[str, object] | None) -> None:
-        from polariscope.cli.console import say
+        import torch
+
+        from polariscope.cli.console import plural, say
         from polariscope.training.listeners import ProgressLine
 
         if not self.begun and not self.quiet:
             if self.chosen:
                 say(self.chosen, errors=True)
-            if step > 1:
-                verb = "continuing" if self.finished_before else "resuming"
-                say(f"{self.run}: {verb} from step {step - 1}", errors=True)
+            verb = "continuing" if self.finished_before else "resuming"
+            what = f"{verb} from step {step - 1}" if step > 1 else "training"
+            # While it trains, PyTorch's number of threads is the run's.
+            say(f"{self.run}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
             self.line = self.shown_until.enter_context(ProgressLine(self.steps))
         self.begun = True
         if self.line is not None:
@@ -234,6 +243,7 @@ def train_and_tell(
     settings: dict[str, Any],
     *,
     device: str = "auto",
+    threads: int | None = None,
     tensorboard: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -245,10 +255,12 @@ def train_and_tell(
     from polariscope.training.train import train as train_model
 
     job = plan(data, **settings)
-    steps, chosen = job.settings.steps, announcement(job.describe(device)["chosen"])
+    steps, chosen = job.settings.steps, announcement(job.chosen)
     with ExitStack() as shown:
         news = News(run, steps, shown, quiet, chosen)
-        train_model(data, out=run, device=device, tensorboard=tensorboard, progress=news, **settings)
+        train_model(
+            data, out=run, device=device, threads=threads, tensorboard=tensorboard, progress=news, **settings
+        )
     if quiet:
         say(str(run))
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import warnings
@@ -33,13 +32,12 @@ from polariscope.runs.encode import encode
 from polariscope.sizing import Size
 from polariscope.training.choices import choices
 from polariscope.training.loop import fit
-from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import choose, concept_of, plan
-from polariscope.training.train import choose_device
+from polariscope.training.threads import check_threads, using_threads
+from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
 LIKELIHOOD = {"name": "gaussian", "learned": "shared", "variance": 0.1}
-SMALL_BATCH = 2**16  # values
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
 OWN = ("steps", "learning_rate", "batch_size", "seed")
 
@@ -94,6 +92,8 @@ class VAE(TransformerMixin, BaseEstimator):
         generator, and a RandomState gives one.
     device:
         "auto", "cpu", "cuda" or "mps".
+    threads:
+        How many threads PyTorch trains with; None: by the work in a step and the cores, one for a table.
     options:
         Further options of the parts and of the training by name, as :func:`polariscope.train` takes them:
         ``{"beta": 4.0}``.
@@ -140,6 +140,7 @@ class VAE(TransformerMixin, BaseEstimator):
         layout: Any = None,
         random_state: object = 0,
         device: object = "auto",
+        threads: object = None,
         options: object = None,
     ) -> None:
         self.n_latents = n_latents
@@ -158,6 +159,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.layout = layout
         self.random_state = random_state
         self.device = device
+        self.threads = threads
         self.options = options
 
     def __sklearn_tags__(self) -> Tags:
@@ -190,11 +192,11 @@ class VAE(TransformerMixin, BaseEstimator):
         data = units.dataset(X)
         recipe = self._recipe(data, seed)
         size, n_latents = None, self.n_latents
-        with _threads_for(data, recipe):
-            if isinstance(n_latents, str):
-                size = _size(data, n_latents, self.threshold, recipe, self.device)
-                n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
-            model, history = _train(data, n_latents, recipe, self.device)
+        threads = check_threads(self.threads)
+        if isinstance(n_latents, str):
+            size = _size(data, n_latents, self.threshold, recipe, self.device, threads)
+            n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
+        model, history = _train(data, n_latents, recipe, self.device, threads)
         regime = diagnose(encode(model, data, seed=seed), seed=seed)
         kept = kept_latents(regime, self.variables)
         self._settle(model, regime, size, units, kept, history, seed)
@@ -423,23 +425,14 @@ class VAE(TransformerMixin, BaseEstimator):
         return np.concatenate(parts)
 
 
-@contextlib.contextmanager
-def _threads_for(data: AbstractDataset, recipe: Mapping[str, Any]) -> Iterator[None]:
-    """One thread where a step is so small that threads would only wait for one another.
-
-    Then the result does not depend on their number either, and a search over many fits can use the other cores.
-    """
-    before = torch.get_num_threads()
-    batch_size = recipe["batch_size"]
-    is_small = isinstance(batch_size, int | np.integer) and batch_size * data.n_features <= SMALL_BATCH
-    torch.set_num_threads(1 if is_small else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[str, Any], device: Any) -> Size:
+def _size(
+    data: AbstractDataset,
+    method: str,
+    threshold: Any,
+    recipe: Mapping[str, Any],
+    device: Any,
+    threads: int | None,
+) -> Size:
     """How many latents the data need, by models that are made and trained as the final one will be."""
     from polariscope.sizing.support.checks import supported_options
     from polariscope.sizing.support.size import size
@@ -447,35 +440,26 @@ def _size(data: AbstractDataset, method: str, threshold: Any, recipe: Mapping[st
     # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
     asked = {name: value for name, value in recipe.items() if name != "schedule"}
     asked["steps"] = max(LEAST, asked["steps"])
-    asked |= {"threshold": threshold, "device": device}
+    asked |= {"threshold": threshold, "device": device, "threads": threads}
     return size(data, method=method, **supported_options(method, asked))
 
 
 def _train(
-    data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any
+    data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
     """A model of all of the data, and the lines of its log."""
     job = plan(data, n_latents=n_latents, **{**_logging(recipe), **recipe})
-    place = choose_device(device)
-    if place.type == "cpu":
-        keep_freed_memory()
     everything = np.arange(len(data))
-    model = job.blueprint.build(job.settings.seed, data).to_device(place)
+    model = build(job, choose_device(device))
     history: list[dict[str, Any]] = []
 
     def listen(_: int, line: dict[str, Any] | None) -> None:
         if line is not None:
             history.append(line)
 
-    fit(
-        model,
-        job.objective,
-        data,
-        Split(everything, everything, everything[:0]),
-        job.settings,
-        None,
-        (listen,),
-    )
+    split = Split(everything, everything, everything[:0])
+    with using_threads(threads or choose_threads(job, model, everything)):
+        fit(model, job.objective, data, split, job.settings, None, (listen,))
     return model, history
 
 

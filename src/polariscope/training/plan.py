@@ -62,8 +62,13 @@ class RunPlan:
         """Training, validation and test indices of the run."""
         return self.settings.split(len(self.data))
 
-    def describe(self, device: str) -> dict[str, Any]:
-        """The contents of settings.json."""
+    def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The contents of settings.json.
+
+        :param device: Where it is trained.
+        :param threads: (default None) What is recorded of the number of threads, outside the hash; None: that of
+            PyTorch now.
+        """
         record: dict[str, Any] = {
             "format": FORMAT,
             "polariscope": __version__,
@@ -76,13 +81,14 @@ class RunPlan:
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
-        threads = torch.get_num_threads()
-        record["chosen"] = [*self.chosen, f"{threads} thread{'s' if threads != 1 else ''}"]
+        used = {"threads": torch.get_num_threads()} if threads is None else threads
+        count = used["threads"]
+        record["chosen"] = [*self.chosen, f"{count} thread{'s' if count != 1 else ''}"]
         record["environment"] = {
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
-            "threads": threads,
+            **used,
             "device": device,
         }
         return record

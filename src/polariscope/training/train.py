@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.models.model import Model, read_model
@@ -16,7 +18,15 @@ from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener, fit
 from polariscope.training.memory import keep_freed_memory
+from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan
+from polariscope.training.threads import (
+    available_cores,
+    check_threads,
+    threads_for,
+    using_threads,
+    work_of_step,
+)
 
 logger = logging.getLogger("polariscope")
 
@@ -29,6 +39,7 @@ def train(
     *,
     out: str | Path | None = None,
     device: object = "auto",
+    threads: int | None = None,
     progress: bool | Listener = False,
     tensorboard: bool = False,
     **options: Any,
@@ -42,7 +53,9 @@ def train(
     same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by 16,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
     ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
-    ``progress`` shows a live line, or is a function called after every step.
+    ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
+    (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
+    changes the last bits. ``progress`` shows a live line, or is a function called after every step.
 
     Called again with the same ``out``: a finished run is loaded, an unfinished one resumed bit for bit, a
     longer one (more ``steps``) continued, and one with other settings refused.
@@ -60,6 +73,7 @@ def train(
     """
     job = plan(data, objective, net, n_latents, **options)
     place = choose_device(device)
+    threads = check_threads(threads)
     listeners: list[Listener] = [progress] if callable(progress) else []
     writer = _summary_writer() if tensorboard else None
     if out is None:
@@ -68,19 +82,24 @@ def train(
                 problem=(Argument("tensorboard"), " needs a place to write to"),
                 remedy=("give ", Argument("out"), " as well"),
             )
-        return _train(job, place, None, listeners, show=progress is True)
+        model = build(job, place)
+        with using_threads(threads or choose_threads(job, model)):
+            return _train(job, model, None, listeners, show=progress is True)
     record = job.describe(str(place))  # before anything is written
     with RunFolder(out) as run:
         run.check(record)
         if (finished := _finished(run, job.settings.steps, place)) is not None:
             return finished
-        run.begin(record)
+        model = build(job, place)
+        used = _threads(run, threads, job, model)
+        run.begin(job.describe(str(place), used))
         if writer is not None:
             from polariscope.training.listeners import tensorboard_listener
 
             listeners.append(tensorboard_listener(writer(str(run.tensorboard))))
         try:
-            return _train(job, place, run, listeners, show=progress is True)
+            with using_threads(used["threads"]):
+                return _train(job, model, run, listeners, show=progress is True)
         except Exception:
             run.forget()  # if nothing was kept of it
             raise
@@ -100,12 +119,58 @@ def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:
     return model
 
 
-def _train(
-    job: RunPlan, device: torch.device, run: RunFolder | None, listeners: list[Listener], show: bool
-) -> Model:
+def build(job: RunPlan, device: torch.device) -> Model:
+    """The model before its first step. Always with one thread: how many it trains with is known only afterwards.
+
+    :param job: What is trained.
+    :param device: Where it goes.
+    """
     if device.type == "cpu":
         keep_freed_memory()
-    model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
+    with using_threads(1):
+        return job.blueprint.build(job.settings.seed, job.data).to_device(device)
+
+
+def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
+    """How many threads the fixed rule gives a training on this machine.
+
+    :param job: What is trained.
+    :param model: Its model.
+    :param indices: (default None) The observations it is trained on; None: the training split.
+    """
+    cores = available_cores()
+    if cores == 1:
+        return 1
+    order = DataOrder(
+        job.split.train if indices is None else indices, job.settings.batch_size, job.settings.seed
+    )
+    with using_threads(1):
+        return threads_for(work_of_step(model, job.objective, job.data, order.batch(0)), cores)
+
+
+def _threads(run: RunFolder, asked: int | None, job: RunPlan, model: Model) -> dict[str, Any]:
+    """The number of threads to use and to record: as asked for, else as the run had, else by the rule."""
+    if not run.checkpoints.steps:
+        return {"threads": asked or choose_threads(job, model)}
+    environment = run.settings["environment"]
+    before, earlier = environment["threads"], environment.get("threads_before", [])
+    if asked is None or asked == before:
+        if asked is None and before > (cores := available_cores()):
+            logger.warning(
+                "%s was begun with %d threads and is resumed with as many, so the result stays the same bit for bit; "
+                "%d would be faster here.",
+                run.path, before, cores,
+            )  # fmt: skip
+        return {"threads": before, **({"threads_before": earlier} if earlier else {})}
+    logger.warning(
+        "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of a run with "
+        "one number throughout.",
+        run.path, before, "" if before == 1 else "s", asked,
+    )  # fmt: skip
+    return {"threads": asked, "threads_before": [*earlier, before]}
+
+
+def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Listener], show: bool) -> Model:
     if show:
         from polariscope.training.listeners import ProgressLine
 

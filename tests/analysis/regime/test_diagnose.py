@@ -279,3 +279,7 @@ def test_bad_input_is_refused_in_words(call, words, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match=words):
         diagnose(**call)
+
+
+def test_the_least_number_of_resamples_is_one():
+    assert list(diagnose(**GOOD, n_bootstrap=1).types) == ["passive", "passive"]

@@ -24,6 +24,7 @@ from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import BOUNDS, used_by
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size
+from polariscope.storage.search import SeedFolder
 
 LINEAR: dict[str, Any] = {
     **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},
@@ -133,6 +134,15 @@ def test_a_candidate_that_is_continued_is_the_one_trained_at_once(tmp_path: Path
     np.testing.assert_array_equal(curves.steps, whole.steps)
     np.testing.assert_array_equal(curves.variances, whole.variances)
     assert pieces.n_steps == 300
+
+
+def test_threads_are_those_of_the_models_and_no_part_of_the_recipe(tmp_path: Path) -> None:
+    recipe = {"net": "linear", "likelihood": "gaussian"}
+    data = ps.from_arrays(rows())
+    for steps, threads in ((1, None), (2, 2), (3, None)):  # the same folder is taken each time
+        TrainedCandidates(data, tmp_path, 0, {**recipe, "threads": threads}).model(3, steps)
+        (made,) = SeedFolder(tmp_path).models()
+        assert made.settings["environment"]["threads"] == (1 if steps == 1 else 2)
 
 
 def test_what_candidates_show_fits_together(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class TrainedCandidates(AbstractCandidates):
         self.watcher = watcher
         self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
         self.device = self.recipe.pop("device", "auto")
+        self.threads = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
         self._models: dict[tuple[str, int], Model] = {}
@@ -82,6 +83,7 @@ class TrainedCandidates(AbstractCandidates):
                 n_latents=n_latents,
                 out=self.folder.model(name).path,
                 device=self.device,
+                threads=self.threads,
                 progress=listen,
                 **options,
             )

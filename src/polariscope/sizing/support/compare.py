@@ -19,6 +19,7 @@ from polariscope.sizing.support.checks import (
 )
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
+from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
@@ -54,6 +55,7 @@ def compare_sizes(
         check_scale(dataset, name)
     check_varies(dataset)
     choose_device(options.get("device", "auto"))
+    check_threads(options.get("threads"))
     answers = []
     for name in chosen:
         place = None if out is None else Path(out) / name

@@ -30,6 +30,7 @@ from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.search import SearchFolder
+from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 
 
@@ -43,6 +44,7 @@ def size(
     seeds: int = 1,
     out: str | Path | None = None,
     device: object = "auto",
+    threads: int | None = None,
     progress: bool | Callable[[int, int, int, float], None] = False,
     **options: object,
 ) -> Size:
@@ -60,6 +62,7 @@ def size(
         what each may still become
     :param out: folder in which every model is a run
     :param device: (default auto) as in :func:`polariscope.train`
+    :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`
     :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
     :param options: of the search, the fields of :class:`~polariscope.sizing.Goal` (``threshold``, ``n_init``,
         ``cap``, ``steps``, ``epochs``, ``learning_rate``), of the method, and of what is trained: ``objective``,
@@ -80,6 +83,7 @@ def size(
     check_varies(dataset)
     check_scale(dataset, method)
     choose_device(device)
+    check_threads(threads)
     if goal.learning_rate is not None:
         recipe["learning_rate"] = goal.learning_rate
     chosen = check_recipe(dataset, method, recipe)
@@ -91,7 +95,7 @@ def size(
                 dataset,
                 folder / f"seed-{number}",
                 number,
-                {**recipe, "device": device},
+                {**recipe, "device": device, "threads": threads},
                 None if listen is None else functools.partial(listen, number),
             )
             if target == "beta":
