@@ -273,7 +273,7 @@ def test_every_member_is_importable_from_its_own_file() -> None:
 def even(number: int) -> bool:
     """With a reason of its own for 13, and none for other odd numbers."""
     if number == 13:
-        raise InputError("13 is unlucky; take 12.")
+        raise InputError(problem="13 is unlucky", remedy="take 12")
     return number % 2 == 0
 
 
@@ -283,7 +283,7 @@ def count(*, number: Annotated[int, Predicate(even)] = 2) -> int:
 
 
 def test_true_is_no_number() -> None:
-    with pytest.raises(InputError, match="option number of 'count' must be an integer, got True"):
+    with pytest.raises(InputError, match="number must be an integer, got True"):
         check_options("'count'", count, {"number": True})
 
 
@@ -291,5 +291,5 @@ def test_a_predicate_of_an_option_is_used_and_may_say_why() -> None:
     assert check_options("'count'", count, {"number": "4"}) == {"number": 4}
     with pytest.raises(InputError, match=r"^13 is unlucky; take 12\.$"):
         check_options("'count'", count, {"number": 13})
-    with pytest.raises(InputError, match="option number of 'count' must be an integer, got 3"):
+    with pytest.raises(InputError, match="number must be an integer, got 3"):
         check_options("'count'", count, {"number": 3})

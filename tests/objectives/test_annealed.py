@@ -103,9 +103,9 @@ def test_training_brings_the_rate_to_the_capacity() -> None:
     ("options", "words"),
     [
         ({"gamma": -1.0}, "gamma must not be negative, got -1.0; 0 leaves the reconstruction alone"),
-        ({"gamma": float("inf")}, "gamma must not be negative, got inf"),
+        ({"gamma": float("inf")}, "gamma must be finite, got inf"),
         ({"capacity": -5.0}, "capacity must not be negative, got -5.0; 0 nats is the β-VAE"),
-        ({"capacity": float("nan")}, "capacity must not be negative, got nan"),
+        ({"capacity": float("nan")}, "capacity must be finite, got nan"),
         ({"ramp_steps": -1}, "ramp_steps must not be negative, got -1; 0 means full capacity from the start"),
     ],
 )

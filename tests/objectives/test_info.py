@@ -106,8 +106,8 @@ def test_the_gradient_of_the_discrepancy_alone_is_right(kernel: Kernel, model: M
             {"lambda_mmd": 1.0},
             "lambda_mmd belongs to the form 'printed'.*set alpha and lambda_aggregate, or form=",
         ),
-        ({"alpha": float("nan")}, "alpha must be a finite number, got nan"),
-        ({"lambda_aggregate": float("inf")}, "lambda_aggregate must be a finite number, got inf"),
+        ({"alpha": float("nan")}, "alpha must be finite, got nan"),
+        ({"lambda_aggregate": float("inf")}, "lambda_aggregate must be finite, got inf"),
         ({"kernel_width": -1.0}, "kernel_width must be positive, got -1.0"),
     ],
 )

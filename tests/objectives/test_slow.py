@@ -165,9 +165,9 @@ def test_its_pairs_come_from_the_transition_it_is_given():
     ("options", "words"),
     [
         ({"beta": -1.0}, "beta must not be negative, got -1.0"),
-        ({"gamma": math.nan}, "gamma must not be negative, got nan"),
+        ({"gamma": math.nan}, "gamma must be finite, got nan"),
         ({"rate": 0.0}, "rate must be positive, got 0.0; 6 is the published rate"),
-        ({"transition_rate": -2.0}, "transition rate must be positive, got -2.0"),
+        ({"transition_rate": -2.0}, "transition_rate must be positive, got -2.0"),
     ],
 )
 def test_bad_settings_are_refused(options, words):

@@ -130,10 +130,7 @@ def check_options(owner: str, concept: Callable[..., object], given: Mapping[str
         adapter = TypeAdapter(kinds.get(name, Any), config=ConfigDict(arbitrary_types_allowed=True))
         try:
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
-        except ValidationError as wrong:
-            for reason in wrong.errors():  # what a predicate of the annotation refused in words of its own
-                if isinstance(own := reason.get("ctx", {}).get("error"), InputError):
-                    raise own from None
+        except ValidationError:
             wanted = describe(options[name].annotation)
             raise InputError(
                 ("option ", Argument(name), f" of {owner}"), f"be {wanted}", got=f"{value!r}"
@@ -208,7 +205,7 @@ def describe_concept(family: Family, concept: object) -> dict[str, Any]:
 
 LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 """Limits of numbers, as :mod:`annotated_types` names them: ``Annotated[int, Ge(2)]``."""
-FINITE = "be finite"
+FINITE, ALL_FINITE = "be finite", "hold finite numbers"
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -291,7 +288,11 @@ def violation(annotation: Any, value: Any) -> str | None:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         kind, *limits = arguments
-        return violation(kind, value) or (_outside(limits, value) if _is_number(value) else None)
+        wrong = violation(kind, value) or (_outside(limits, value) if _is_number(value) else None)
+        tests = (
+            limit.func for limit in limits if hasattr(limit, "func")
+        )  # predicates, which may say why themselves
+        return wrong or (None if all(test(value) for test in tests) else f"be {describe(kind)}")
     if origin is Literal:
         words = " or ".join(repr(choice) for choice in arguments)
         return None if value in arguments else f"be {words}"
@@ -305,7 +306,7 @@ def violation(annotation: Any, value: Any) -> str | None:
             return f"be {describe(annotation)}"
         wrong = {must for part in value if (must := violation(arguments[0], part)) is not None}
         return (
-            ("hold finite numbers" if wrong == {FINITE} else f"be {describe(annotation)}") if wrong else None
+            (ALL_FINITE if wrong <= {FINITE, ALL_FINITE} else f"be {describe(annotation)}") if wrong else None
         )
     if annotation is bool:
         return None if type(value).__name__ in ("bool", "bool_") else "be True or False"

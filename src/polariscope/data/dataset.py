@@ -42,7 +42,7 @@ class AbstractDataset(abc.ABC):
     @abc.abstractmethod
     def __len__(self) -> int: ...
 
-    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         """Images as bytes 0–255. Flat data have none.
 
         :param indices: numbers of the observations, from 0.
@@ -54,14 +54,14 @@ class AbstractDataset(abc.ABC):
             )
         return np.round(self.values(indices) * 255).astype(np.uint8)
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample *shape"]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample *shape"]:
         """What a network is fed: float32; images scaled to [0, 1], flat rows as they are.
 
         :param indices: numbers of the observations, from 0.
         """
         return self.images(indices).astype(np.float32) / np.float32(255)
 
-    def factors(self, indices: ArrayLike) -> Shaped[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
         """Ground-truth factors: integers, or floats when a factor is continuous.
 
         :param indices: numbers of the observations, from 0.
@@ -80,14 +80,14 @@ class AbstractDataset(abc.ABC):
             problem=f"{self.name} is not a full grid of factors, so factors do not give an index"
         )
 
-    def ids(self, indices: ArrayLike) -> Shaped[np.ndarray, " sample"]:
+    def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
         """What identifies each of these observations: its number, or the name of its row or file.
 
         :param indices: numbers of the observations, from 0.
         """
         return self.check_indices(indices)
 
-    def check_indices(self, indices: ArrayLike) -> Int[np.ndarray, " sample"]:
+    def check_indices(self, indices: ArrayLike | int) -> Int[np.ndarray, " sample"]:
         """Indices as an integer array within range; anything else is refused.
 
         :param indices: numbers of observations.
@@ -136,7 +136,7 @@ class AbstractGridDataset(AbstractDataset):
     def __len__(self) -> int:
         return math.prod(self.factor_sizes)
 
-    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
         indices = self.check_indices(indices)
         return np.stack(np.unravel_index(indices, self.factor_sizes), axis=1).astype(np.int64)
 

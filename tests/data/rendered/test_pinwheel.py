@@ -70,8 +70,8 @@ def test_a_longer_wheel_begins_with_the_shorter_one_and_seeds_differ() -> None:
         ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
         ({"n_arms": 0}, "n_arms must be at least 1, got 0"),
         ({"radial_std": -0.1}, "radial_std must not be negative, got -0.1; it is a standard deviation"),
-        ({"tangential_std": float("nan")}, "tangential_std must not be negative, got nan"),
-        ({"rate": float("inf")}, "rate must be a finite number, got inf; 0 leaves the arms straight"),
+        ({"tangential_std": float("nan")}, "tangential_std must be finite, got nan"),
+        ({"rate": float("inf")}, "rate must be finite, got inf; 0 leaves the arms straight"),
     ],
 )
 def test_impossible_options_are_refused(options: dict, words: str) -> None:

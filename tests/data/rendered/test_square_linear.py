@@ -41,7 +41,7 @@ def test_values_are_the_matrix_times_the_factors():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"ratio": 0.0}, "ratio must be a pos"), ({"n_samples": 0}, "n_sampl")]
+    ("options", "words"), [({"ratio": 0.0}, "ratio must be pos"), ({"n_samples": 0}, "n_sampl")]
 )
 def test_impossible_options_are_refused(options, words):
     with pytest.raises(InputError, match=words):

@@ -72,7 +72,7 @@ def test_the_seeds_of_points_and_network_are_separate():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"gain": -1.0}, "gain must be a pos"), ({"n_samples": 0}, "n_sampl")]
+    ("options", "words"), [({"gain": -1.0}, "gain must be pos"), ({"n_samples": 0}, "n_sampl")]
 )
 def test_impossible_options_are_refused(options, words):
     with pytest.raises(InputError, match=words):

@@ -74,10 +74,10 @@ def test_two_numbers_per_value_double_the_channels_of_the_output() -> None:
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ((1, 28, 28), r"got 28 × 28; resize the images to 32 × 32 or use the net .mlp."),
-        ((3, 64, 63), r"got 64 × 63; resize the images to 64 × 64 or use the net .mlp."),
-        ((1, 4, 4), r"got 4 × 4; resize the images to 16 × 16 or use the net .mlp."),
-        ((100,), r"net 'conv' needs images, got flat rows of 100 features; use the net .mlp."),
+        ((1, 28, 28), r"got 28 × 28; resize the images to 32 × 32 or use net='mlp'"),
+        ((3, 64, 63), r"got 64 × 63; resize the images to 64 × 64 or use net='mlp'"),
+        ((1, 4, 4), r"got 4 × 4; resize the images to 16 × 16 or use net='mlp'"),
+        ((100,), r"net 'conv' needs images, got flat rows of 100 features; use net='mlp'"),
     ],
 )
 def test_other_shapes_are_refused_with_a_remedy(shape: tuple[int, ...], words: str) -> None:

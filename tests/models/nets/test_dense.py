@@ -45,7 +45,7 @@ def test_fc_uses_relu_to_encode_and_tanh_to_decode() -> None:
 
 @pytest.mark.parametrize("width", [0, -3])
 def test_fc_refuses_a_width_that_is_none(width: int) -> None:
-    with pytest.raises(InputError, match="width must be a positive integer, got"):
+    with pytest.raises(InputError, match="width must be at least 1, got"):
         FcNet(width=width)
 
 
@@ -79,7 +79,9 @@ def test_mlp_applies_its_activation_to_hidden_layers_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["encoder_widths", "decoder_widths"])
 def test_mlp_refuses_widths_that_are_none(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name} must be positive integers, got \\(4, 0\\)"):
+    with pytest.raises(
+        InputError, match=rf"{name} must be a list of integers, each at least 1, got \(4, 0\)"
+    ):
         MlpNet(**{name: (4, 0)})
 
 

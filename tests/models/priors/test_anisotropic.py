@@ -198,13 +198,13 @@ def test_training_moves_the_learned_variances_only_and_a_loaded_model_has_them(
     ("options", "message"),
     [
         ({"scale": 0.0}, r"scale must be positive, got 0.0; 1 has the total of N\(0, I\)"),
-        ({"scale": float("inf")}, "scale must be positive, got inf"),
+        ({"scale": float("inf")}, "scale must be finite, got inf"),
         (
             {"variances": (1.0, 0.0)},
-            r"variances must be positive numbers, one per latent, got \(1.0, 0.0\)",
+            r"variances must be a list of numbers, each above 0, got \(1.0, 0.0\)",
         ),
         ({"variances": ()}, "variances must be positive numbers"),
-        ({"variances": (1.0, float("nan"))}, "variances must be positive numbers"),
+        ({"variances": (1.0, float("nan"))}, "variances must hold finite numbers"),
         (
             {"variances": (1.0, 2.0), "scale": 2.0},
             "scale must stay 1 when variances are given, got 2.0; scale the",

@@ -101,16 +101,16 @@ class ArraysDataset(AbstractDataset):
     def is_unit_interval(self) -> bool:
         return self.unit_interval or len(self.shape) == 3
 
-    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:
             return np.ascontiguousarray(self._array[self.check_indices(indices)])
         return super().images(indices)
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample ..."]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample ..."]:
         chosen = self._array[self.check_indices(indices)].astype(np.float32, order="C")
         return chosen / np.float32(255) if self.white == 255 else chosen
 
-    def factors(self, indices: ArrayLike) -> Shaped[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
         return (
             super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
         )

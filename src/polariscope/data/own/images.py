@@ -100,13 +100,13 @@ class FolderDataset(AbstractDataset):
     def __len__(self) -> int:
         return len(self.file_names)
 
-    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
         if not self.factor_names:
             return super().factors(indices)
         chosen = [self.file_names[index].split("/", 1)[0] for index in self.check_indices(indices)]
         return np.array([self.class_names.index(name) for name in chosen], dtype=np.int64).reshape(-1, 1)
 
-    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         indices = self.check_indices(indices)
         if len(self) * self.n_features > self.cache_megabytes * 2**20:
             images = np.empty((len(indices), *self.shape), dtype=np.uint8)

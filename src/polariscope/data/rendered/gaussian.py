@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import Advice
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 
@@ -34,7 +35,13 @@ class GaussianDataset(AbstractDataset):
     [0.0, 1.0, 4.0]
     """
 
-    eigenvalues: tuple[Annotated[float, Ge(0)], ...] = (4.0, 2.0, 1.0, 0.5, 0.25)
+    eigenvalues: Annotated[tuple[Annotated[float, Ge(0)], ...], Advice("they are variances")] = (
+        4.0,
+        2.0,
+        1.0,
+        0.5,
+        0.25,
+    )
     """Variances along the principal directions; none may be negative."""
     width: int | None = None
     """Number of features; those beyond the eigenvalues add directions of variance 0. None: one each."""
@@ -108,9 +115,9 @@ class GaussianDataset(AbstractDataset):
     def _rows(self) -> Float[np.ndarray, "sample feature"]:
         return (self._coordinates @ self.principal_directions.T).astype(np.float32)
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
         """Coordinates along the principal directions."""
         return self._coordinates[self.check_indices(indices)]

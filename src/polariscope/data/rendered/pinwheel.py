@@ -47,7 +47,7 @@ class PinwheelDataset(AbstractDataset):
     """The first standard deviation, called radial where it was published; see ``spread`` for what it does."""
     tangential_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.3
     """The second standard deviation, called tangential where it was published; see ``spread``."""
-    rate: float = 0.25
+    rate: Annotated[float, Advice("0 leaves the arms straight")] = 0.25
     """How far the arms are bent: radians per exp(radius)."""
     spread: Literal["published", "as-named"] = "published"
     """Which deviation the radius gets: ``tangential_std``, as the published code does, or the one so named."""
@@ -80,9 +80,9 @@ class PinwheelDataset(AbstractDataset):
         turned = [radial * cos + tangential * sin, tangential * cos - radial * sin]
         return np.stack(turned, axis=1).astype(np.float32)
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
         return self._rows[self.check_indices(indices)]
 
-    def factors(self, indices: ArrayLike) -> Int[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
         """The arm that a point lies on."""
         return self.check_indices(indices)[:, np.newaxis] % self.n_arms

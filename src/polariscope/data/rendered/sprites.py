@@ -85,7 +85,7 @@ class SpritesDataset(AbstractGridDataset):
         """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
         return files.digest({**self.describe(), "drawing": _DRAWING})
 
-    def images(self, indices: ArrayLike) -> UInt8[np.ndarray, "sample channel height width"]:
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         poses = self.factors(indices)
         antialias = self.image_size % 64 != 0 if self.antialias is None else self.antialias
         start = _window_starts(poses[:, 3:], self.image_size)

@@ -63,11 +63,11 @@ class SquareLinearDataset(AbstractDataset):
     def _points(self) -> Float[np.ndarray, "sample factor"]:
         return generator(self.seed, "square-linear", "points").uniform(size=(self.n_samples, 2))
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
         # a sum per row, not a matrix product, whose rounding may depend on the batch
         return (self.factors(indices)[:, np.newaxis, :] * self.matrix).sum(axis=2).astype(np.float32)
 
-    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
         """The point w of the unit square."""
         return self._points[self.check_indices(indices)]
 

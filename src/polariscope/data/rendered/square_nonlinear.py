@@ -78,7 +78,7 @@ class SquareNonlinearDataset(AbstractDataset):
     def _points(self) -> Float[np.ndarray, "sample factor"]:
         return generator(self.seed, "square-nonlinear", "points").uniform(size=(self.n_samples, 2))
 
-    def values(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature"]:
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
         _, (matrix, bias) = self.layers
         # sums per row, not matrix products, whose rounding may depend on the batch
         return ((self._hidden(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias).astype(np.float32)
@@ -87,11 +87,11 @@ class SquareNonlinearDataset(AbstractDataset):
         matrix, bias = self.layers[0]
         return np.tanh((self.factors(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias)
 
-    def factors(self, indices: ArrayLike) -> Float[np.ndarray, "sample factor"]:
+    def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
         """The point w of the unit square."""
         return self._points[self.check_indices(indices)]
 
-    def jacobian(self, indices: ArrayLike) -> Float[np.ndarray, "sample feature factor"]:
+    def jacobian(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature factor"]:
         """∂x/∂w = B diag(1 − tanh²) A at each point.
 
         :param indices: numbers of the observations, from 0.
@@ -100,7 +100,7 @@ class SquareNonlinearDataset(AbstractDataset):
         slopes = 1 - self._hidden(indices) ** 2
         return np.einsum("oh,nh,hi->noi", second, slopes, first)
 
-    def singular_value_ratio(self, indices: ArrayLike) -> Float[np.ndarray, " sample"]:
+    def singular_value_ratio(self, indices: ArrayLike | int) -> Float[np.ndarray, " sample"]:
         """Largest over smallest singular value of the Jacobian: 1 where the map stretches both ways alike.
 
         :param indices: numbers of the observations, from 0.

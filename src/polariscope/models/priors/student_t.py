@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import torch
+from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import Argument, InputError
+from polariscope.core.errors import Argument
+from polariscope.core.options import Advice
 from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 FEWEST_DEGREES = 0.5  # below, draws and their squares overflow single precision
+OF_LIMITS = (
+    "1 is the Cauchy distribution, and for the limit, the normal, use ",
+    Argument("prior", "isotropic"),
+)
 NEARLY_NORMAL = 1e5
 
 
@@ -104,21 +110,8 @@ class StudentPrior(AbstractPrior):
     Reference: mathieu2019 Fig. 2 and App. B, with β = 1; the authors' repository runs ν = 9.
     """
 
-    degrees_of_freedom: float = 9.0
+    degrees_of_freedom: Annotated[float, Ge(FEWEST_DEGREES), Advice(OF_LIMITS)] = 9.0
     """Degrees of freedom ν, at least 0.5; fewer give heavier tails, 2 or less an infinite variance."""
-
-    def __post_init__(self) -> None:
-        nu = self.degrees_of_freedom
-        if not (nu >= FEWEST_DEGREES and math.isfinite(nu)):
-            raise InputError(
-                "degrees_of_freedom",
-                f"be a finite number from {FEWEST_DEGREES:g} on",
-                got=nu,
-                remedy=(
-                    "1 is the Cauchy distribution, and for the limit, the normal, use ",
-                    Argument("prior", "isotropic"),
-                ),
-            )
 
     def build(
         self,
