@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.pages.glossary import GLOSSARY
+from polariscope.pages.words import glossary
 
 TARGET = Path(__file__).with_name("glossary.md")
 
@@ -16,10 +16,10 @@ def page() -> str:
         "# Glossary",
         "",
         "The words a newcomer meets, in the order in which they build on each other. Reports show the same sentences",
-        "as tooltips. This page is written by `make docs` from `src/polariscope/pages/glossary.py`.",
+        "as tooltips. This page is written by `make docs` from `src/polariscope/pages/templates/glossary.toml`.",
         "",
     ]
-    lines += [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY]
+    lines += [f"- **{term.name}**: {term.meaning}" for term in glossary()]
     return "\n".join([*lines, ""])
 
 

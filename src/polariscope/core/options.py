@@ -289,9 +289,7 @@ def violation(annotation: Any, value: Any) -> str | None:
     if origin is Annotated:
         kind, *limits = arguments
         wrong = violation(kind, value) or (_outside(limits, value) if _is_number(value) else None)
-        tests = (
-            limit.func for limit in limits if hasattr(limit, "func")
-        )  # predicates, which may say why themselves
+        tests = [limit.func for limit in limits if hasattr(limit, "func")]  # predicates
         return wrong or (None if all(test(value) for test in tests) else f"be {describe(kind)}")
     if origin is Literal:
         words = " or ".join(repr(choice) for choice in arguments)
@@ -304,10 +302,10 @@ def violation(annotation: Any, value: Any) -> str | None:
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         if not isinstance(value, tuple | list):
             return f"be {describe(annotation)}"
-        wrong = {must for part in value if (must := violation(arguments[0], part)) is not None}
-        return (
-            (ALL_FINITE if wrong <= {FINITE, ALL_FINITE} else f"be {describe(annotation)}") if wrong else None
-        )
+        broken = {must for part in value if (must := violation(arguments[0], part)) is not None}
+        if not broken:
+            return None
+        return ALL_FINITE if broken <= {FINITE, ALL_FINITE} else f"be {describe(annotation)}"
     if annotation is bool:
         return None if type(value).__name__ in ("bool", "bool_") else "be True or False"
     if annotation is int:

@@ -17,7 +17,6 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import sections, words
 from polariscope.pages.figures import COLOURS
-from polariscope.pages.glossary import add_glossary
 from polariscope.pages.record import Newest, ReportRecord, make_record, record_of_codes, record_of_model
 from polariscope.pages.sections.training import History
 from polariscope.storage import report_file
@@ -60,7 +59,7 @@ def render(record: ReportRecord) -> str:
         version=__version__,
         cards=_cards(record),
     )
-    return add_glossary(page)
+    return words.add_glossary(page)
 
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:

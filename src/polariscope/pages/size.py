@@ -11,7 +11,6 @@ from polariscope import __version__
 from polariscope.core import files
 from polariscope.pages import words
 from polariscope.pages.figures import COLOURS
-from polariscope.pages.glossary import add_glossary
 from polariscope.pages.sections.size import draw_comparison, save_figure, size_view, summary_of
 from polariscope.sizing import Size
 from polariscope.storage.search import SearchFolder
@@ -129,7 +128,7 @@ def render_size(record: SizeRecord) -> str:
         groups=_groups(record.settings),
         repeat=_repeat(record),
     )
-    return add_glossary(page)
+    return words.add_glossary(page)
 
 
 def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:

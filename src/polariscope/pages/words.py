@@ -1,15 +1,20 @@
-"""What a report says in words: the verdict, the settings, and how to repeat the run."""
+"""What a report says in words: the verdict, the settings, how to repeat the run, and what its words mean."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import re
 import shlex
+import tomllib
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from markupsafe import escape
 
 from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Regime, name_latents
 from polariscope.training.settings import TrainSettings
@@ -249,3 +254,97 @@ def environment(*folders: Path) -> jinja2.Environment:
     )
     made.filters |= {"number": number, "percent": percent, "value": value_of}
     return made
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """A word and what it means."""
+
+    name: str
+    """The word, as the glossary lists it."""
+    meaning: str
+    """What it means, in one or two plain sentences."""
+    pattern: str = ""
+    """How the word occurs in a text; empty: as it is named, one or several of it, in small or capital letters."""
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a link."""
+        return re.sub(r"\W+", "-", self.name.lower()).strip("-")
+
+    @property
+    def spelled(self) -> re.Pattern[str]:
+        """What finds the word in a text."""
+        return re.compile(self.pattern or rf"(?i)(?<![\w-]){re.escape(self.name)}s?(?![\w-])")
+
+
+@functools.cache
+def glossary() -> tuple[Term, ...]:
+    """The twenty words a newcomer meets, in the order in which they build on each other."""
+    text = (
+        resources.files("polariscope.pages").joinpath("templates/glossary.toml").read_text(encoding="utf-8")
+    )
+    return tuple(Term(**fields) for fields in tomllib.loads(text)["term"])
+
+
+SILENT = ("head", "svg", "a", "code", "pre", "summary", "nav", "footer", "h1", "h2", "h3", "sub", "button")
+"""Elements in which no word is explained: what is not text, what is a link or can be clicked, and headings."""
+
+
+def add_glossary(page: str) -> str:
+    """Explain the words of an HTML page: at their first use and in heads of columns, and in a list at the end.
+
+    A word becomes a link to its line in the list, with the meaning as its tooltip. It works with the mouse, the
+    keyboard and a touch screen, and without JavaScript.
+
+    :param page: a whole page; the list is put at the end of its ``main`` element.
+
+    >>> print(add_glossary("<main><p>Two latents.</p></main>"))
+    <main><p>Two <a class="term" href="#word-latent" title="One of the numbers in which the model describes an
+    observation. Short for latent variable.">latents</a>.</p><section class="words"...
+    """
+    silent: list[str] = []
+    in_head = False
+    used: set[str] = set()
+    parts = re.split(r"(<[^>]*>)", page)
+    for place, part in enumerate(parts):
+        if not part.startswith("<"):
+            if not silent:
+                parts[place] = _explain(part, used, in_head)
+            continue
+        name = part.strip("</>").split(maxsplit=1)[0].lower()
+        if name in SILENT and not part.endswith("/>"):
+            if not part.startswith("</"):
+                silent.append(name)
+            elif name in silent:
+                silent.remove(name)
+        elif name == "th":
+            in_head = 'scope="col"' in part
+    listed = "".join(
+        f'<div><dt id="word-{term.slug}">{escape(term.name)}</dt><dd>{escape(term.meaning)}</dd></div>\n'
+        for term in glossary()
+        if term.name in used
+    )
+    if not listed:
+        return page
+    words = f'<section class="words"><h3>Words on this page</h3>\n<dl>\n{listed}</dl></section>'
+    before, end, after = "".join(parts).rpartition("</main>")
+    return f"{before}{words}\n{end}{after}"
+
+
+def _explain(text: str, used: set[str], again: bool) -> str:
+    """A text of a page with the words marked that were not used before; all of them where ``again`` is true."""
+    found: list[tuple[int, int, Term]] = []
+    for term in sorted(
+        glossary(), key=lambda term: -len(term.name)
+    ):  # "mean representation" before its parts
+        match = None if term.name in used and not again else term.spelled.search(text)
+        if match and all(match.end() <= start or match.start() >= end for start, end, _ in found):
+            found.append((*match.span(), term))
+            used.add(term.name)
+    for start, end, term in sorted(found, key=lambda place: -place[0]):
+        link = (
+            f'<a class="term" href="#word-{term.slug}" title="{escape(term.meaning)}">{text[start:end]}</a>'
+        )
+        text = text[:start] + link + text[end:]
+    return text
