@@ -17,4 +17,4 @@ def test_every_member_of_every_family_is_on_the_page_with_its_options():
     assert (
         "([kingma2014](references.md#kingma2014)); [bonheme2023](references.md#bonheme2023) Eq. 3.5." in page
     )
-    assert "- `beta`: a number, by default `4.0`. Weight β of the rate" in page
+    assert "- `beta`: a number, at least 0, by default `4.0`. Weight β of the rate" in page

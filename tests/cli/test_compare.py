@@ -132,7 +132,7 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
         ),
         (
             "compare run0 --measure cka-rbf --set cka-rbf.bandwidth=0",
-            "option bandwidth of similarity 'cka-rbf' must be a number, above 0, got '0'",
+            "bandwidth must be positive, got 0",
         ),
         ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
         ("compare run0 --samples 1", "Invalid value for '--samples'"),

@@ -21,7 +21,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (InputError("alpha", "be small"), 2, "Error: alpha must be small.\n"),
+        (InputError("alpha", "be small"), 2, "Error: --alpha must be small.\n"),
         (PolariscopeError("the disk lost it."), 1, "Error: the disk lost it.\n"),
         (DivergedError("it blew up."), 1, "Error: it blew up.\n"),
         (

@@ -52,7 +52,7 @@ def test_what_is_chosen_for_the_user_is_announced_once_and_kept(call, tiny):
     done = call(tiny, "--steps 20 --out run")
     chosen = "likelihood gaussian (values need not lie in [0, 1])"
     assert done.err.count("Chosen for you: ") == 1
-    assert done.err.startswith(f"Chosen for you: {chosen}; ")
+    assert done.err.startswith(f"Chosen for you: {chosen}.")
     assert read_settings("run")["chosen"][0] == chosen
     assert "Chosen" not in call(tiny, "--steps 20 --out run").err  # nothing is trained
     assert "Chosen" not in call(tiny, "--steps 20 --out other --quiet").err
@@ -115,7 +115,10 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train gaussian --objective beta --betta 4", "no option --betta; did you mean --beta"),
         ("train gaussian --beta 4", "it belongs to objective beta.*add --objective beta"),
         ("train gaussian --steps -5", "--steps must be at least 1, got -5"),
-        ("train gaussian --steps many", "option --steps of training must be an integer, got 'many'"),
+        (
+            "train gaussian --steps many",
+            "option --steps of training must be an integer, at least 1, got 'many'",
+        ),
         ("train gaussian --steps", "--steps needs a value"),
         ("train gaussian --learning-rate 0", "--learning-rate must be positive"),
         ("train gaussian --latents 0", "--latents must be at least 1"),

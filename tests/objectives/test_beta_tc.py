@@ -152,5 +152,7 @@ def test_an_estimator_that_does_not_exist_is_refused() -> None:
         InputError, match=r"estimator must be .*, got 'stratifed'; did you mean 'stratified'\?"
     ):
         BetaTcObjective(estimator="stratifed")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"option estimator of objective 'beta-tc' must be one of .*weighted"):
+    with pytest.raises(
+        InputError, match=r"option estimator of objective 'beta-tc' must be one of .*weighted"
+    ):
         plan(ps.load_dataset("gaussian", n_samples=50), "beta-tc", "linear", estimator="mss")

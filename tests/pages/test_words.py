@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from polariscope.sizing.support.answer import Size
 
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
@@ -24,6 +23,7 @@ from polariscope.pages.words import (
     repeat_call,
     settings_groups,
 )
+from polariscope.sizing import Size
 from polariscope.training.plan import plan
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polariscope.sizing.support.answer import Trial
 
-from polariscope.sizing import Curves, Goal
+from polariscope.sizing import Curves, Goal, Trial
 from polariscope.sizing.fondue import fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.judge import SILENT

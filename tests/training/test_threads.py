@@ -69,7 +69,7 @@ def recorded(run: Path) -> dict[str, Any]:
 
 
 def work(job: Any) -> int:
-    model = job.blueprint.build(0, job.data).settle("cpu")
+    model = job.blueprint.build(0, job.data).to_device("cpu")
     return work_of_step(model, job.objective, job.data, np.arange(job.settings.batch_size))
 
 
@@ -111,7 +111,7 @@ def test_tables_have_one_thread_and_images_several() -> None:
     table = plan(ps.load_dataset("gaussian", n_samples=100_000), batch_size=128)
     assert choose_threads(table, table.blueprint.build(0, table.data)) == 1
     images = plan(ps.load_dataset("sprites", image_size=64), net="conv", batch_size=64)
-    chosen = choose_threads(images, images.blueprint.build(0).settle("cpu"))
+    chosen = choose_threads(images, images.blueprint.build(0).to_device("cpu"))
     assert 1 < chosen <= 8
     assert torch.get_num_threads() == 8
 

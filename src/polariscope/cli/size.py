@@ -32,27 +32,10 @@ class SizeCommand(TrainCommand):
 
     common = {
         "": (
-            *(
-                "--method",
-                "--compare",
-                "--threshold",
-                "--seed",
-                "--seeds",
-                "--cap",
-                "--steps",
-                "--learning-rate",
-            ),
-            *(
-                "--target",
-                "--latents",
-                "--objective",
-                "--net",
-                "--likelihood",
-                "--out",
-                "--device",
-                "--quiet",
-            ),
+            *("--method", "--compare", "--seed", "--seeds", "--target", "--latents", "--objective", "--net"),
+            *("--likelihood", "--out", "--device", "--quiet"),
         ),
+        "search": ("--threshold", "--cap", "--steps", "--learning-rate"),
         "training": ("--batch-size", "--train-fraction"),
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),

@@ -20,7 +20,7 @@ import textwrap
 import types
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import Argument, InputError, Text, unknown
 from polariscope.core.records import to_plain
@@ -242,7 +242,7 @@ def checked(kind: Kind) -> Kind:
     return kind
 
 
-def check_values(concept: Callable[..., Any], given: Mapping[str, Any], owner: str = "") -> None:
+def check_values(concept: Callable[..., object], given: Mapping[str, object], owner: str = "") -> None:
     """Refuse values outside of what the annotations allow.
 
     :param concept: The dataclass or function whose annotations they are.
@@ -255,7 +255,7 @@ def check_values(concept: Callable[..., Any], given: Mapping[str, Any], owner: s
             check_value(name, value, hints[name], owner)
 
 
-def check_value(name: str, value: Any, annotation: Any, owner: str = "") -> None:
+def check_value(name: str, value: object, annotation: object, owner: str = "") -> None:
     """Refuse one value outside of what its annotation allows.
 
     :param name: The argument's name.
@@ -272,7 +272,7 @@ def check_value(name: str, value: Any, annotation: Any, owner: str = "") -> None
     raise InputError(name, must, got=f"{shown} ({owner})" if owner else shown, remedy=remedy)
 
 
-def violation(annotation: Any, value: Any) -> str | None:
+def violation(annotation: object, value: object) -> str | None:
     """What must hold of a value and does not; None where all does, and for types that are not known here.
 
     >>> from annotated_types import Ge, Gt, Lt
@@ -319,7 +319,7 @@ def violation(annotation: Any, value: Any) -> str | None:
     return None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -365,7 +365,7 @@ def _advice(annotation: Any) -> Text | None:
 
 def _same(value: Any, default: Any) -> bool:
     """Whether a value is the default, which is always allowed: ∞ may be one."""
-    return value is default or (_is_number(value) and _is_number(default) and value == default)
+    return value is default or (_is_number(value) and _is_number(default) and bool(value == default))
 
 
 @functools.cache
@@ -382,7 +382,7 @@ def _defaults(concept: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def describe(annotation: Any) -> str:
+def describe(annotation: object) -> str:
     """A type in words.
 
     >>> describe(float), describe(tuple[int, ...]), describe(bool | None)

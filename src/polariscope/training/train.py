@@ -66,6 +66,7 @@ def train(
     :param n_latents: (default 10) number of latent variables.
     :param out: (default None: nothing is written) folder of the run.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
+    :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
     :param progress: (default False) True for a live line, or a function called after every step.
     :param tensorboard: (default False) also write TensorBoard events into the run.
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of

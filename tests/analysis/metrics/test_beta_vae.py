@@ -102,7 +102,7 @@ def test_the_same_seed_gives_the_same_score(factors: np.ndarray) -> None:
         ({"codes": np.full((300, 2), np.inf)}, "codes must be finite"),
         ({"factors": np.arange(300)[:, None]}, "has 300 classes in 300 samples"),
         ({"factors": np.linspace(0, 1, 300)[:, None]}, "must hold integers"),
-        ({"n_test": 0}, "n_test of metric .beta-vae. must be an integer, at least 1, got 0"),
+        ({"n_test": 0}, "n_test must be at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, message: str) -> None:

@@ -222,7 +222,7 @@ def test_the_interval_holds_the_value_and_narrows_with_samples() -> None:
         ({"factors": np.zeros((299, 1), dtype=int)}, "a row for each sample, got 300 and 299"),
         ({"codes": np.full((300, 2), np.nan)}, "codes must be finite"),
         ({"factors": np.arange(300)[:, None]}, "has 300 classes in 300 samples"),
-        ({"n_trees": 0}, "n_trees of metric .dci. must be an integer, at least 1, got 0"),
+        ({"n_trees": 0}, "n_trees must be at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, message: str) -> None:

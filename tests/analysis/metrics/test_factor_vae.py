@@ -128,9 +128,9 @@ def test_the_interval_covers_what_other_samples_give() -> None:
         ({"factors": np.zeros((299, 1), dtype=int)}, "a row for each sample, got 300 and 299"),
         ({"codes": np.full((300, 2), np.nan)}, "codes must be finite"),
         ({"factors": np.arange(300)[:, None]}, "has 300 classes in 300 samples"),
-        ({"batch_size": 1}, "batch_size of metric .factor-vae. must be an integer, at least 2, got 1"),
-        ({"n_train": 0}, "n_train of metric .factor-vae. must be an integer, at least 1, got 0"),
-        ({"threshold": -1.0}, "threshold of metric .factor-vae. must be a number, at least 0, got -"),
+        ({"batch_size": 1}, "batch_size must be at least 2, got 1"),
+        ({"n_train": 0}, "n_train must be at least 1, got 0"),
+        ({"threshold": -1.0}, "threshold must not be negative, got -"),
     ],
 )
 def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, message: str) -> None:

@@ -140,9 +140,9 @@ def test_chens_information_of_two_overlapping_peaks_is_that_of_quadrature() -> N
         ({"variant": "chen", "variance": np.zeros((12, 2))}, "variance must be positive"),
         (
             {"variant": "chen", "variance": np.ones((12, 2)), "n_samples": 1},
-            "n_samples of metric .mig. must be an integer, at least 2, got 1",
+            "n_samples must be at least 2, got 1",
         ),
-        ({"n_bins": 1}, "n_bins of metric .mig. must be an integer, at least 2, got 1"),
+        ({"n_bins": 1}, "n_bins must be at least 2, got 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:

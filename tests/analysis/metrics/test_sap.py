@@ -94,7 +94,7 @@ def test_duplicates_leave_no_gap() -> None:
 
 
 def test_a_strength_of_zero_and_a_class_that_is_never_trained_on_are_refused() -> None:
-    with pytest.raises(InputError, match="strength of metric 'sap' must be a number, above 0, got 0"):
+    with pytest.raises(InputError, match="strength must be positive, got 0"):
         sap(noise(12, 2), grid(3, 4), strength=0.0)
     rare = np.zeros((300, 1), dtype=int)
     _, test = Table(noise(300, 2), grid(3, repeats=100)).split()

@@ -133,7 +133,7 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
         (
             [noise(5, 2), noise(5, 2)],
             {"variant": "lasso", "alpha": 0.0},
-            "alpha of metric .udr. must be a number, above 0, got 0",
+            "alpha must be positive, got 0",
         ),
     ],
 )

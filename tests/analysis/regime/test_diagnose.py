@@ -266,11 +266,11 @@ GOOD = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
         ({}, "diagnose needs mean and variance"),
         (
             {"representation": np.zeros((4, 2))},
-            "first argument must be a Representation, got ndarray; pass arrays",
+            "first argument must be a Representation, got ndarray; encode a model .*pass arrays",
         ),
         (
             {"representation": Representation(*[np.ones((4, 2))] * 3), **GOOD},
-            "not both; got mean, variance beside",
+            "both given, got mean, variance beside",
         ),
     ],
 )

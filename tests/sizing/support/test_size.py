@@ -220,8 +220,8 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"threshold": 600.0, "cap": 64}, "threshold must be below the 64"),
         ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ({"n_init": 40, "cap": 20}, "n_init must be at most cap, got 40 and 20"),
-        ({"steps": 100}, "option steps of the search must be an integer, at least 400, or none, got 100"),
-        ({"cap": True}, "option cap of the search must be an integer, at least 1, got True"),
+        ({"steps": 100}, "steps must be at least 400, got 100"),
+        ({"cap": True}, "cap must be an integer, got True"),
         ({"steps": 500, "epochs": 2}, "give one of them"),
         (
             {"dimension": "mle"},
@@ -356,7 +356,7 @@ def test_values_of_the_wrong_type_are_refused_in_words() -> None:
         "k must be a whole number of neighbours, got 5.5.",
         "k must be a whole number of neighbours, got 'automatic'.",
         "option learning_rate of the search must be a number, above 0, or none, got 'a'.",
-        "option learning_rate of the search must be a number, above 0, or none, got -1.0.",
+        "learning_rate must be positive, got -1.0 (the search).",
         "method must be one name, got ['id']; compare_sizes asks several.",
         "3",
     ]
@@ -402,9 +402,7 @@ def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFix
     """It is taken and checked by the function, by the comparison and by the command line, and has a help text."""
     assert ps.size(rows(), "guess").value == 7
     assert ps.size(rows(), "guess", guess_number=4, cap=9).interval == (9, 9)
-    with pytest.raises(
-        InputError, match="option guess_number of sizing method 'guess' must be an integer, at l"
-    ):
+    with pytest.raises(InputError, match="guess_number must be at least 2, got 1"):
         ps.size(rows(), "guess", guess_number=1)
     with pytest.raises(
         InputError, match="guess_number is an option of method 'guess', and the method is 'id'"

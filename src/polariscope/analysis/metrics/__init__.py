@@ -178,7 +178,7 @@ class Scores:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, stored: Any) -> Scores:
+    def from_dict(cls, stored: object) -> Scores:
         """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
         if isinstance(stored, Mapping):
             stored = {"version": "", **stored}  # before it was kept, it was another one

@@ -226,8 +226,7 @@ class AbstractMmdObjective(AbstractObjective):
 
         A batch of one, as the last of a validation pass may be, has the biased value only.
 
-        :param model: whose prior is compared with.
-        :param batch: the observations that z was drawn for.
+        :param step: the model, whose prior is compared with, and the batch that z was drawn for.
         :param z: one draw per sample from the posterior.
         :param generator: where the prior's draws come from.
         """

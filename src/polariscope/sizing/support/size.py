@@ -64,9 +64,14 @@ def size(
     :param device: (default auto) as in :func:`polariscope.train`
     :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`
     :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
-    :param options: of the search, the fields of :class:`~polariscope.sizing.Goal` (``threshold``, ``n_init``,
-        ``cap``, ``steps``, ``epochs``, ``learning_rate``), of the method, and of what is trained: ``objective``,
-        ``net``, ``likelihood`` … as in :func:`polariscope.train`
+    :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
+    :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
+    :param cap: (default 512) most latents that are tried
+    :param steps: (default 2,000; fondue 3,000) gradient steps of each model, for fondue at most
+    :param epochs: (default: until the answer stays) passes over the data, for the published searches
+    :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser
+    :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
+        :func:`polariscope.train`
     """
     dataset = as_dataset(data)
     sought = check_call(method, target, n_latents, seeds, options)
