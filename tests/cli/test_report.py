@@ -6,11 +6,14 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
+import polariscope as ps
 from kept import contents
 from long_training import unchecked
 from polariscope.cli import demo
+from polariscope.sizing import Size
 
 
 def test_report_says_where_it_is_and_how_large(call, trained, elsewhere):
@@ -43,12 +46,13 @@ def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, else
         assert (elsewhere / "runs" / "demo" / name).exists()
     assert len(contents(elsewhere / "runs" / "demo", "regime")) == 1
     assert len(contents(elsewhere / "runs" / "demo", "size")) == 1
-    latents = int(re.match(r"(\d+) latents \(", first.out)[1])
+    assert re.match(r"\d+ latents \(", first.out)
     assert "Trained for 2 steps" in first.out
-    assert re.search(rf"{latents} latents: \d+ active, \d+ mixed, \d+ passive\.", first.out)
+    assert re.search(rf"{demo.DEMO_LATENTS} latents: \d+ active, \d+ mixed, \d+ passive\.", first.out)
+    assert f"of {demo.DEMO_LATENTS} latents the model uses" in first.out
     assert "How many latents" in (elsewhere / "runs" / "demo" / "report.html").read_text()
     assert "runs/demo/report.html" in first.out
-    assert "Next:\n  polariscope diagnose runs/demo " in first.out
+    assert re.search(r"Next:\n  polariscope train sprites .* --latents \d+ ", first.out)
 
     again = call("demo --steps 2")
     assert again.code == 0
@@ -57,24 +61,40 @@ def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, else
     assert again.out.partition(last)[2] == first.out.partition(last)[2]
 
 
-def test_the_demo_trains_on_the_model_that_was_sized(call, elsewhere, monkeypatch):
+def test_the_demo_trains_the_widest_model_of_the_search_further(call, elsewhere, monkeypatch):
     monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
     small = {"name": "mlp", "encoder_widths": (16,), "decoder_widths": (16,)}
     monkeypatch.setitem(demo.DEMO_SIZING, "net", small)
     monkeypatch.setitem(demo.DEMO_SIZING, "steps", 400)
     monkeypatch.setitem(demo.DEMO_SETTINGS, "net", small)
     with unchecked():
-        told = call("demo --steps 425")
+        told = call("demo --steps 2025")
     assert told.code == 0
-    assert "425 steps; the sizing has trained it for 400." in told.err
-    latents = int(re.match(r"(\d+) latents? \(", told.out)[1])
+    done = int(re.search(r"the search has trained it for ([\d,]+) steps", told.err)[1].replace(",", ""))
     (size,) = contents(elsewhere / "runs" / "demo", "size")
-    (trial,) = [trial for trial in size["trials"] if trial["n_latents"] == latents]
+    (trial,) = [trial for trial in size["trials"] if trial["n_latents"] == demo.DEMO_LATENTS]
+    assert trial["steps"] == done
     lines = [
         json.loads(line) for line in (elsewhere / "runs" / "demo" / "log.jsonl").read_text().splitlines()
     ]
-    assert [[line["step"], line["trace"]] for line in lines[:-1]] == trial["curve"]
-    assert lines[-1]["step"] == 425
+    assert [[line["step"], line["trace"]] for line in lines if line["step"] <= done] == trial["curve"]
+    assert lines[-1]["step"] == 2025
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (3, "The search agrees: 3 latents (3). Take 3"),
+        (4, "The search found 4 latents (4), from models trained for fewer steps. Both change"),
+    ],
+)
+def test_the_demo_gives_one_piece_of_advice(answer, words):
+    variance = np.where(np.arange(8) < 3, 0.01, 1.0) * np.ones((200, 1))
+    mean = np.random.default_rng(0).normal(size=(200, 8)) * np.sqrt(1 - variance + 1e-6)
+    regime = ps.diagnose(mean=mean, variance=variance)
+    said = demo.conclusion(regime, Size(answer, (answer, answer), "fondue", trials=()))
+    assert said.startswith("What it shows: of 8 latents the model uses 3 and leaves 5 passive. ")
+    assert words in said
 
 
 def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo):

@@ -65,7 +65,7 @@ class SpritesDataset(AbstractGridDataset):
     image_size: int = 64
     """Height and width in pixels, at least 8."""
     antialias: bool | None = None
-    """Grey outlines instead of binary pixels; none: binary at multiples of 64 pixels, as the original, and grey at other
+    """Grey outlines instead of binary pixels; none: binary at multiples of 64 pixels, as the original, grey at other
     sizes, where a binary image could not tell neighbouring poses apart."""
 
     factor_names = ("shape", "scale", "orientation", "x", "y")
