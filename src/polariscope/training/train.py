@@ -37,7 +37,7 @@ def train(
     net: str | Mapping[str, object] | AbstractNet = "auto",
     n_latents: object = 10,
     *,
-    out: str | Path | None = None,
+    out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
     progress: bool | Listener = False,
@@ -64,7 +64,7 @@ def train(
     :param objective: (default "vae") what is minimised, a member of ``polariscope.objectives``.
     :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
     :param n_latents: (default 10) number of latent variables.
-    :param out: (default None: nothing is written) folder of the run.
+    :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
     :param progress: (default False) True for a live line, or a function called after every step.
@@ -87,7 +87,7 @@ def train(
         with using_threads(threads or choose_threads(job, model)):
             return _train(job, model, None, listeners, show=progress is True)
     record = job.describe(str(place))  # before anything is written
-    with RunFolder(out) as run:
+    with out if isinstance(out, RunFolder) else RunFolder(out) as run:
         run.check(record)
         if (finished := _finished(run, job.settings.steps, place)) is not None:
             return finished
