@@ -31,6 +31,7 @@ _HOMES = {
     "score": "polariscope.analysis.score",
     "compare": "polariscope.runs.compare",
     "report": "polariscope.pages.report",
+    "Study": "polariscope.studies.design",
     "InputError": "polariscope.core.errors",
     "PolariscopeError": "polariscope.core.errors",
 }
@@ -102,4 +103,5 @@ if TYPE_CHECKING:
     from polariscope.runs.run import load_model, open_run
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
+    from polariscope.studies.design import Study
     from polariscope.training.train import train
