@@ -279,6 +279,13 @@ class Study:
 
         return dict(run_locally(Ledger(self), workers, progress=progress).items())
 
+    def table(self) -> Any:
+        """One row for each run: a frame of pandas where that is installed, else a list of records."""
+        from polariscope.studies.ledger import Ledger
+        from polariscope.studies.table import study_table
+
+        return study_table(Ledger(self)).to_pandas()
+
     def status(self) -> dict[str, int]:
         """How many runs are waiting, running, done and failed."""
         from polariscope.studies.ledger import Ledger
@@ -294,7 +301,7 @@ def names_of(points: Sequence[Point]) -> list[str]:
     varying = varying_axes(points)
     names = []
     for point in points:
-        parts = [f"{key}={_word(point.axes[key])}" for key in varying if key in point.axes]
+        parts = [f"{key}={word(point.axes[key])}" for key in varying if key in point.axes]
         names.append(re.sub(r"[^\w.,=+-]", "_", ",".join(parts))[:LONGEST_NAME])
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name},{number}" for number, name in enumerate(names)]
@@ -309,11 +316,16 @@ def varying_axes(points: Sequence[Point]) -> list[str]:
     return [*(key for key in keys if len({repr(point.axes.get(key)) for point in points}) > 1), "seed"]
 
 
-def _word(value: Any) -> str:
+def word(value: object) -> str:
+    """A value of a setting in a name or a table.
+
+    >>> word({"name": "mlp", "activation": "tanh"}), word(["colour", "grey"]), word(4.0)
+    ('mlp-tanh', 'colour+grey', '4')
+    """
     if isinstance(value, Mapping):
         return "-".join([str(value.get("name", "")), *(show(v) for k, v in value.items() if k != "name")])
     if isinstance(value, (list, tuple)):
-        return "+".join(map(_word, value)) or "none"
+        return "+".join(map(word, value)) or "none"
     return show(value)
 
 
