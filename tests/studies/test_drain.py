@@ -246,7 +246,7 @@ def test_processes_of_their_own_make_the_same_and_ctrl_c_stops_them(tmp_path: Pa
         **tiny(tmp_path).settings,
         "steps": 200_000,
         "checkpoint_every": 100_000,
-        "log_every": 100_000,
+        "log_every": 10,
     }
     study = tiny(tmp_path / "long", settings=settings, each={})
     ledger = Ledger(study)

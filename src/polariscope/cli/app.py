@@ -28,6 +28,8 @@ COMMANDS = {
     "score": "score.score",
     "compare": "compare.compare",
     "report": "report.report",
+    "table": "table.table",
+    "study": "study",
     "show": "show.show",
     "check": "show.check",
     "list": "families.list_family",
@@ -52,6 +54,13 @@ class Commands(TyperGroup):
             raise StoppedError from None
 
 
+class InOrder(Commands):
+    """Commands in the order in which they were given."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return list(self.commands)
+
+
 # Plain help: no boxes to cut when it is piped, and half the time to the first line.
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_args_is_help": True}
 
@@ -66,7 +75,7 @@ def make_app(words: Sequence[str]) -> typer.Typer:
         module, _, function = COMMANDS[name].partition(".")
         opened = importlib.import_module(f"polariscope.cli.{module}")
         if not function:
-            app.add_typer(_group(opened), name=name)
+            app.add_typer(GROUPS[name](opened), name=name)
         elif name in CLASSES:
             app.command(name, cls=getattr(opened, CLASSES[name]))(getattr(opened, function))
         else:
@@ -91,13 +100,26 @@ def _flags(words: Sequence[str]) -> set[str]:
     return own | {"--help", "--help-all"} | {flag for group in groups for flag in group.flags}
 
 
-def _group(data: Any) -> typer.Typer:
+def _data_group(data: Any) -> typer.Typer:
     """The commands about datasets."""
     group = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
     group.command("list")(data.list_datasets)
     group.command("info", cls=data.FlagCommand)(data.info)
     group.command("preview", cls=data.FlagCommand)(data.preview)
     return group
+
+
+def _study_group(study: Any) -> typer.Typer:
+    """The commands about studies."""
+    group = typer.Typer(cls=InOrder, help="Make, resume and look at many runs from one file.", **STYLE)
+    group.command("list")(study.list_studies)
+    for name in ("plan", "run", "status", "table", "report", "retry", "clean"):
+        group.command(name)(getattr(study, name))
+    return group
+
+
+GROUPS = {"data": _data_group, "study": _study_group}
+"""Makes the group of commands of a module."""
 
 
 def show_version(wanted: bool) -> bool:
