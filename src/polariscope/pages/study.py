@@ -115,6 +115,8 @@ def render_study(record: StudyRecord) -> str:
         "aggregates": aggregates,
     }
     varying = [name for name in table.settings if name != "seed"]
+    numeric = [name for name in varying if all(isinstance(row.get(name), int | float) for row in table.rows)]
+    first = next(iter([*numeric, *varying]), "seed")
     classes = {name: _classes(table, name) for name in table.columns}
     return environment.get_template("study.html.j2").render(
         record=record,
@@ -129,8 +131,8 @@ def render_study(record: StudyRecord) -> str:
         across=[*table.settings, *measured],
         start={
             "y": next((name for name in FIRST_CHOICE if name in measured), measured[0] if measured else ""),
-            "x": next(iter(varying), "seed"),
-            "colour": varying[1] if len(varying) > 1 else "",
+            "x": first,
+            "colour": next((name for name in varying if name != first), ""),
         },
         aggregates=aggregates,
         columns=[{"name": name, "classes": words} for name, words in classes.items()],

@@ -129,7 +129,13 @@ function draw() {
       const sums = means.get(row[xName]) || [0, 0];
       means.set(row[xName], [sums[0] + row[yName], sums[1] + 1]);
     }
-    if (means.size > 1 && means.size < own.length + 1 && data.settings.includes(xName) && xName !== "seed") {
+    const levels = data.settings.includes(xName) && xName !== "seed";
+    if (levels && !numeric) {
+      for (const [value, [sum, count]] of means) {
+        const [middle, height] = [x.place(value), y.place(sum / count).toFixed(1)];
+        add(svg, "path", { class: "mean", d: `M${(middle - 22).toFixed(1)} ${height}h44`, stroke: colour });
+      }
+    } else if (levels && means.size > 1) {
       const path = [...means].sort((a, b) => x.place(a[0]) - x.place(b[0]))
         .map(([value, [sum, count]], i) => `${i ? "L" : "M"}${x.place(value).toFixed(1)} ${y.place(sum / count).toFixed(1)}`);
       add(svg, "path", { class: "mean", d: path.join(""), stroke: colour });
@@ -142,7 +148,7 @@ function draw() {
       const entry = document.createElement("span");
       const dot = document.createElement("i");
       dot.style.background = colour;
-      entry.append(dot, `${colourName} ${group}`);
+      entry.append(dot, group === "null" || group === "undefined" ? `without ${colourName}` : `${colourName} ${group}`);
       at("legend").append(entry);
     }
   });
