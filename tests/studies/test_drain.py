@@ -20,6 +20,7 @@ from polariscope.runs.run import Run
 from polariscope.storage.folder import RunFolder
 from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
+from polariscope.studies.table import study_table
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.local import StudyLine, run_locally
 from polariscope.training.train import train
@@ -219,6 +220,18 @@ def test_what_is_measured_over_seeds_is_kept_and_measured_again_when_seeds_are_a
     assert all(result is not None and len(result["rows"]) == 2 for result in results)
     after = drain(tiny(tmp_path, seeds=3, over=over))
     assert [len(after.over_result(task)["rows"]) for task in after.over_tasks()] == [3] * 4  # type: ignore[index]
+
+
+def test_the_size_is_found_once_for_each_data_and_objective(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"once": {"size": {"method": "id"}}, "each": {}, "seeds": 2}
+    study = tiny(tmp_path, data={"name": "gaussian", "n_samples": 200}, **fields)
+    ledger = drain(study)
+    tasks = ledger.once_tasks()
+    assert len(tasks) == 2  # one for each beta, whatever the seed
+    assert all(task.analysis.is_kept(task.search) for task in tasks)
+    rows = study_table(ledger).rows
+    assert len(rows) == 4
+    assert {row["size.id"] for row in rows} == {tasks[0].analysis.columns(tasks[0].search)["size.id"]}
 
 
 def test_a_study_is_drained_by_the_main_thread(tmp_path: Path) -> None:

@@ -66,14 +66,14 @@ def plan(
     say(f"{plural(found.n_runs, 'run')}, {found.n_left} to make, {plural(found.steps, 'step')} left.")
     if found.n_beyond:
         say(
-            f"{plural(found.n_beyond, 'run')} beyond the budget of {ledger.study.budget.max_runs} will not be made."
+            f"{plural(found.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
         )
     measured = "and of the analyses" if found.analyses is not None else "without the analyses"
     hours = found.hours(workers)
     say(
         f"{in_time(3600 * hours)} of training {measured}, with {plural(workers, 'worker')}; {in_bytes(found.n_bytes)}."
     )
-    limit = ledger.study.budget.max_hours
+    limit = ledger.study.limits.max_hours
     if limit is not None and hours > limit:
         say(
             f"That is more than the {limit:g} hours of max_hours; the study will stop there, and can be resumed."

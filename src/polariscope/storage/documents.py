@@ -106,14 +106,16 @@ def identity_hash(record: dict[str, object]) -> str:
     return files.digest({key: record.get(key) for key in IDENTITY})
 
 
-def weights_hash(record: Mapping[str, Any]) -> str:
+def weights_hash(record: Mapping[str, object]) -> str:
     """Hash of what determines the weights: how often is logged or checkpointed, and where the data lie, is left out.
 
     :param record: the contents of a run's settings.
     """
-    training = {name: value for name, value in record["training"].items() if name not in RECORD_KEEPING}
-    named = {"format": record["format"], "data": record["data"]["fingerprint"], "training": training}
-    return files.digest({**named, "objective": record["objective"], "model": record["model"]})
+    parts: dict[str, Any] = {name: record[name] for name in ("format", "objective", "model")}
+    given: Any = record["training"]
+    parts["training"] = {name: value for name, value in given.items() if name not in RECORD_KEEPING}
+    data: Any = record["data"]
+    return files.digest({**parts, "data": data["fingerprint"]})
 
 
 def write_settings(run: Path, record: dict[str, object], guard: files.Guard | None = None) -> None:

@@ -50,7 +50,7 @@ class Owner:
 
     host: str
     boot: str
-    """Of that host, so that the locks of before a restart count for nothing."""
+    """Which start of that host; the locks of before a restart count for nothing."""
     process: int
     token: str
     """Different for every claim."""

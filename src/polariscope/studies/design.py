@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Options: TypeAlias = "Mapping[str, object]"
 """Values by name."""
+Entries: TypeAlias = "str | Options | Sequence[str | Options]"
+"""One part or several: a name, or a table with a ``name`` and options."""
 Diverged = Literal["fail", "discard", "stop"]
 PARTS = ("data", "objective")
 """Parts of a design that are given as tables."""
@@ -66,12 +68,17 @@ class Budget:
 class Point:
     """One run of a design, before it is checked: what it is trained on, and with which settings."""
 
-    data: dict[str, Any]
+    data: Options
     """Name and options of the dataset."""
-    settings: dict[str, Any]
+    settings: Options
     """What :func:`polariscope.train` is given, the seed included."""
-    axes: dict[str, Any]
+    axes: Options
     """All of it by name, as a table has it; options of the data begin with ``data.``."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The settings as arguments by name."""
+        return dict(self.settings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,29 +90,29 @@ class Study:
     every data, every objective and every seed.
     """
 
-    data: Any
+    data: Entries
     """Dataset: a name, a table with ``name`` and options, or a list of these. A table may have a ``grid`` of its own
     options."""
-    objective: Any = "vae"
+    objective: Entries = "vae"
     """Objective: a name, a table with ``name`` and options, or a list of these. A table may have a ``grid`` of its own
     options."""
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Options = dataclasses.field(default_factory=dict)
     """What :func:`polariscope.train` takes by name, the same for all runs: ``net``, ``n_latents``, ``steps`` …"""
-    grid: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    grid: Options = dataclasses.field(default_factory=dict)
     """Lists of values by name; every combination is run. ``data.NAME`` is an option of the data."""
-    zipped: Any = ()
+    zipped: Options | Sequence[Options] = ()
     """A table of lists of equal length, or several: values at the same place belong together."""
-    listed: Any = ()
+    listed: Sequence[Options] = ()
     """Tables of settings, one after the other."""
-    seeds: Any = 1
+    seeds: int | Sequence[int] = 1
     """A number of seeds, from 0, or a list of them."""
-    each: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    each: Options = dataclasses.field(default_factory=dict)
     """What is measured of each run, with options: encode, diagnose, decompose, score, geometry, dimension."""
-    once: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    once: Options = dataclasses.field(default_factory=dict)
     """What is done once for each data and objective, with options: size."""
-    over: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    over: Options = dataclasses.field(default_factory=dict)
     """What is measured over all runs that differ in the seed only, with options: udr, agreement, compare."""
-    budget: Any = dataclasses.field(default_factory=Budget)
+    budget: Budget | Options = dataclasses.field(default_factory=Budget)
     """How much it may cost."""
     diverged: Diverged = "fail"
     """What happens to a run whose loss is no longer finite. fail: it counts as failed, and its row says why. discard:
@@ -206,7 +213,7 @@ class Study:
             raise InputError(problem=f"{file}: {error}") from None
 
     @classmethod
-    def from_dict(cls, tables: Mapping[str, Any]) -> Study:
+    def from_dict(cls, tables: Options) -> Study:
         """The study that tables describe; keys that are none are refused.
 
         :param tables: values of the fields by name.
@@ -217,7 +224,8 @@ class Study:
                 raise unknown("key of a study", key, known)
         if "data" not in tables:
             raise InputError("data", "be given", remedy="it says what the models are trained on")
-        return cls(**tables)
+        fields: dict[str, Any] = dict(tables)
+        return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; :meth:`from_dict` makes an equal one of it."""
@@ -226,15 +234,33 @@ class Study:
             record[scope] = {name: to_plain(analysis) for name, analysis in record[scope].items()}
         return to_plain(record)
 
+    def analyses(self, scope: str) -> dict[str, Any]:
+        """What is measured, by name, with its options.
+
+        :param scope: "each", "once" or "over".
+        """
+        return dict(getattr(self, scope))
+
+    @property
+    def limits(self) -> Budget:
+        """How much it may cost."""
+        assert isinstance(self.budget, Budget)
+        return self.budget
+
     def points(self) -> list[Point]:
         """Every run of the design, those of the same data one after the other."""
+        grid, zipped, seeds = (self._resolved(name) for name in ("grid", "zipped", "seeds"))
         found = []
         for data, objective in itertools.product(self._parts("data"), self._parts("objective")):
-            for listed, cell in itertools.product(self.listed or ({},), _cells(self.grid)):
-                for rows in itertools.product(*(_rows(table) for table in self.zipped)):
+            for listed, cell in itertools.product(self.listed or ({},), _cells(grid)):
+                for rows in itertools.product(*(_rows(table) for table in zipped)):
                     chosen = {**listed, **cell, **{key: value for row in rows for key, value in row.items()}}
-                    found += [self._point(data, objective, chosen, seed) for seed in self.seeds]
+                    found += [self._point(data, objective, chosen, seed) for seed in seeds]
         return found
+
+    def _resolved(self, name: str) -> Any:
+        """A field in the one form that it has once the study is made, however it was given."""
+        return getattr(self, name)
 
     def _parts(self, part: str) -> Iterator[dict[str, Any]]:
         for table in getattr(self, part):

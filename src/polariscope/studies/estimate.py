@@ -129,7 +129,7 @@ def trial(study: Study, run: StudyRun, datasets: Datasets) -> float:
         moments.append(time.perf_counter())
 
     settings = {
-        name: value for name, value in run.point.settings.items() if name not in ("epochs", "warmup_steps")
+        name: value for name, value in run.point.arguments.items() if name not in ("epochs", "warmup_steps")
     }
     # The last step evaluates the validation samples, so it is not counted.
     settings |= {"steps": TRIAL_STEPS + 1}
@@ -147,13 +147,15 @@ def disk_of(study: Study, run: StudyRun, datasets: Datasets) -> int:
     :param run: one of it.
     :param datasets: those that are open.
     """
-    job = plan(datasets[run.point.data], **run.point.settings)
+    job = plan(datasets[run.point.data], **run.point.arguments)
     weights = FLOAT * sum(value.numel() for value in build(job, choose_device("cpu")).state_dict().values())
     states = {"adam": 2, "amsgrad": 3, "adagrad": 1, "sgd": 0}[job.settings.optimiser]
     checkpoints = -(-run.steps // job.settings.checkpoint_every)
     kept = checkpoints if job.settings.keep_checkpoints == "all" else min(2, checkpoints)
-    chosen = [getattr(analysis, "n_samples", None) or len(job.data) for analysis in study.each.values()]
+    chosen = [
+        getattr(analysis, "n_samples", None) or len(job.data) for analysis in study.analyses("each").values()
+    ]
     n_samples = min(len(job.data), max(chosen, default=0))
     models = kept if study.checkpoints else 1
-    codes = FLOAT * 3 * n_samples * job.blueprint.n_latents * models if study.each else 0
+    codes = FLOAT * 3 * n_samples * job.blueprint.n_latents * models if study.analyses("each") else 0
     return weights + kept * (1 + states) * weights + codes

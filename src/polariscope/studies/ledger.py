@@ -60,9 +60,14 @@ class OnceTask:
 
     name: str
     analysis: AbstractOnce
-    data: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    data: Mapping[str, object]
+    settings: Mapping[str, object]
     folder: Path
+
+    @property
+    def search(self) -> Path:
+        """Where the analysis keeps what it finds."""
+        return self.folder / "search"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Ledger:
         self.folder = Path(study.out)
         self.every = study.plan() if runs is None else runs
         """All runs of the design."""
-        self.runs = self.every[: study.budget.max_runs]
+        self.runs = self.every[: study.limits.max_runs]
         """Those within the budget."""
         self.page = self.folder / PAGE
         self._done: dict[str, tuple[object, ...]] = {}
@@ -148,7 +153,7 @@ class Ledger:
         opened.log()
         opened.digest()
         for step in self.steps_of(opened):
-            for analysis in self.study.each.values():
+            for analysis in self.study.analyses("each").values():
                 analysis.measure(opened, step)
 
     def steps_of(self, opened: Run) -> list[int | None]:
@@ -205,7 +210,7 @@ class Ledger:
     def once_tasks(self) -> list[OnceTask]:
         """What is to be found once for each data and objective."""
         tasks: dict[str, OnceTask] = {}
-        for name, analysis in self.study.once.items():
+        for name, analysis in self.study.analyses("once").items():
             for run in self.runs:
                 settings = {k: v for k, v in run.point.settings.items() if k not in ONCE_WITHOUT}
                 key = files.digest([name, to_plain(analysis), run.point.data, settings])[:16]
@@ -217,12 +222,12 @@ class Ledger:
     def over_tasks(self) -> list[OverTask]:
         """What is to be measured over runs that differ in their seed only; failed runs are left out."""
         groups: dict[str, list[StudyRun]] = {}
-        for run in self.runs if self.study.over else []:
+        for run in self.runs if self.study.analyses("over") else []:
             if self.looks_done(run):
                 groups.setdefault(run.group, []).append(run)
         return [
             OverTask(name, analysis, tuple(runs), self.folder / OVER / f"{name}-{group}")
-            for name, analysis in self.study.over.items()
+            for name, analysis in self.study.analyses("over").items()
             for group, runs in groups.items()
             if len(runs) > 1
         ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
@@ -45,13 +44,13 @@ class Datasets:
         self.most = most
         self._open: dict[str, AbstractDataset] = {}
 
-    def __getitem__(self, record: Mapping[str, Any]) -> AbstractDataset:
+    def __getitem__(self, record: Mapping[str, object]) -> AbstractDataset:
         key = files.digest(record)
         if key not in self._open:
             while len(self._open) >= self.most:
                 del self._open[next(iter(self._open))]
             options = {name: value for name, value in record.items() if name != "name"}
-            self._open[key] = parse_source(record["name"], options)
+            self._open[key] = parse_source(str(record["name"]), options)
         return self._open[key]
 
 
@@ -65,7 +64,7 @@ def plan_runs(study: Study) -> list[StudyRun]:
     runs: dict[str, StudyRun] = {}
     for name, point in zip(names_of(points), points, strict=True):
         try:
-            job = plan(datasets[point.data], **point.settings)
+            job = plan(datasets[point.data], **point.arguments)
         except InputError as error:
             raise InputError(problem=f"run {name}: {error}") from None
         digest = weights_hash(job.describe("cpu", {"threads": 1}))

@@ -347,9 +347,9 @@ def study_table(ledger: Ledger) -> Table:
     study, rows, discarded = ledger.study, [], []
     extra = _over_cells(ledger)
     once = [
-        (task, task.analysis.columns(task.folder / "search"))
+        (task, task.analysis.columns(task.search))
         for task in ledger.once_tasks()
-        if task.analysis.is_kept(task.folder / "search")
+        if task.analysis.is_kept(task.search)
     ]
     settings = tuple(ledger.runs[0].varies)
     for entry in ledger.entries():
@@ -396,7 +396,7 @@ def _models_of(ledger: Ledger, entry: Entry) -> Iterable[tuple[int, Columns]]:
     found = []
     for step in ledger.steps_of(opened):
         cells: Columns = {}
-        for analysis in ledger.study.each.values():
+        for analysis in ledger.study.analyses("each").values():
             cells |= analysis.columns(analysis.measure(opened, step))
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
         found.append((step or opened.n_steps, {**log_cells(log, step), **cells, **time_cells(opened)}))
@@ -413,13 +413,13 @@ def _over_cells(ledger: Ledger) -> dict[str, Columns]:
     return cells
 
 
-def log_cells(log: Sequence[Mapping[str, Any]], step: int | None) -> Columns:
+def log_cells(log: Sequence[Mapping[str, object]], step: int | None) -> Columns:
     """The last line of a log, or that of a step: loss, terms, validation, and counts of types.
 
     :param log: its lines.
     :param step: (default None: the last) a step.
     """
-    lines = [line for line in log if step is None or line["step"] <= step]
+    lines: list[Any] = [line for line in log if step is None or line["step"] <= step]  # type: ignore[operator]
     if not lines:
         return {}
     last = lines[-1]

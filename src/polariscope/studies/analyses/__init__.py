@@ -10,7 +10,7 @@ import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from annotated_types import Ge
 
@@ -26,8 +26,11 @@ Columns: TypeAlias = "dict[str, Cell]"
 """Cells of one row by column."""
 
 
+Measured = TypeVar("Measured")
+
+
 @dataclasses.dataclass(frozen=True)
-class AbstractAnalysis(abc.ABC):
+class AbstractAnalysis(abc.ABC, Generic[Measured]):
     """Something that is measured of one run, and kept beside its model."""
 
     n_samples: Annotated[int, Ge(2)] | None = 10_000
@@ -43,7 +46,7 @@ class AbstractAnalysis(abc.ABC):
         return {"n_samples": self.n_samples, "seed": self.seed, "part": self.part}
 
     @abc.abstractmethod
-    def measure(self, run: Run, step: int | None = None) -> object:
+    def measure(self, run: Run, step: int | None = None) -> Measured:
         """What was measured: read if it is kept, else computed.
 
         :param run: a finished run.
@@ -51,7 +54,7 @@ class AbstractAnalysis(abc.ABC):
         """
 
     @abc.abstractmethod
-    def columns(self, measured: Any) -> Columns:
+    def columns(self, measured: Measured) -> Columns:
         """What of it goes into a table.
 
         :param measured: what :meth:`measure` gave.

@@ -18,7 +18,7 @@ PARTS = ("rate", "mutual_information", "total_correlation", "dimension_wise_kl",
 
 @analysis("decompose", scope="each")
 @dataclasses.dataclass(frozen=True)
-class DecomposeAnalysis(AbstractAnalysis):
+class DecomposeAnalysis(AbstractAnalysis[Decomposition]):
     """The rate in parts, in nats, each with its standard error."""
 
     n_points: Annotated[int, Ge(2)] | None = 5000

@@ -20,7 +20,7 @@ IN_USE = "active+mixed"
 
 @analysis("diagnose", scope="each")
 @dataclasses.dataclass(frozen=True)
-class DiagnoseAnalysis(AbstractAnalysis):
+class DiagnoseAnalysis(AbstractAnalysis[Regime]):
     """Counts by type, and total correlation, mutual information and effective rank with and without passive latents."""
 
     alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1

@@ -35,7 +35,7 @@ class Dimensions:
 
 @analysis("dimension", scope="each")
 @dataclasses.dataclass(frozen=True)
-class DimensionAnalysis(AbstractAnalysis):
+class DimensionAnalysis(AbstractAnalysis[Dimensions]):
     """Intrinsic dimension by one or several estimators, each with its interval."""
 
     estimators: str = "twonn"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @analysis("encode", scope="each")
 @dataclasses.dataclass(frozen=True)
-class EncodeAnalysis(AbstractAnalysis):
+class EncodeAnalysis(AbstractAnalysis[Representation]):
     """Mean, variance and sampled codes of some observations."""
 
     def measure(self, run: Run, step: int | None = None) -> Representation:

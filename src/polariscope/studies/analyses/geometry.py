@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @analysis("geometry", scope="each")
 @dataclasses.dataclass(frozen=True)
-class GeometryAnalysis(AbstractAnalysis):
+class GeometryAnalysis(AbstractAnalysis[Geometry]):
     """Distance to orthogonality, beside that of random rotations, and the reconstruction loss in parts."""
 
     alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1

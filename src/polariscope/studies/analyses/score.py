@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @analysis("score", scope="each")
 @dataclasses.dataclass(frozen=True)
-class ScoreAnalysis(AbstractAnalysis):
+class ScoreAnalysis(AbstractAnalysis[Scores]):
     """Metrics with their intervals."""
 
     metrics: str = "all"

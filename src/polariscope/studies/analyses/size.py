@@ -36,8 +36,8 @@ class SizeAnalysis(AbstractOnce):
     def __post_init__(self) -> None:
         family[self.method]
 
-    def measure(self, data: AbstractDataset, settings: Mapping[str, Any], folder: Path) -> None:
-        recipe = {**settings, **self.options}
+    def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
+        recipe: dict[str, Any] = {**settings, **self.options}
         size(data, self.method, seed=self.seed, seeds=self.seeds, out=folder, **recipe)
 
     def is_kept(self, folder: Path) -> bool:

@@ -131,7 +131,7 @@ class Worker:
         repair(folder)
         times = Times(folder)
         data = self.datasets[run.point.data]
-        settings = dict(run.point.settings)
+        settings = run.point.arguments
         if folder.is_begun and (folder.checkpoints.steps or folder.model_file.exists()):
             settings |= {name: folder.settings["training"][name] for name in RECORDED}
 
@@ -149,11 +149,11 @@ class Worker:
             except DamagedError as error:
                 logger.warning("%s It is made again; what is there is kept in %s.", error, folder.set_aside())
                 train(
-                    data, out=folder, device=device, threads=threads, progress=listener, **run.point.settings
+                    data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
                 )
         opened = Run(run.folder, data, guard=lease.check)
         for step in self.ledger.steps_of(opened):
-            for name, analysis in self.study.each.items():
+            for name, analysis in self.study.analyses("each").items():
                 with times.part(name):
                     analysis.measure(opened, step)
 
@@ -176,7 +176,7 @@ class Worker:
     @contextlib.contextmanager
     def _time_limit(self) -> Iterator[None]:
         """Raise an error inside when the time of a run is over."""
-        seconds = self.study.budget.timeout_per_run
+        seconds = self.study.limits.timeout_per_run
         if seconds is None:
             yield
             return
@@ -197,15 +197,14 @@ class Worker:
     # What is done once, and over several runs.
 
     def _once(self, task: OnceTask) -> bool:
-        folder = task.folder / "search"
-        if task.analysis.is_kept(folder):
+        if task.analysis.is_kept(task.search):
             return True
         lease = Lease.take(task.folder, self.lease)
         if lease is None:
             return False
         with lease:
-            if not task.analysis.is_kept(folder):
-                task.analysis.measure(self.datasets[task.data], task.settings, folder)
+            if not task.analysis.is_kept(task.search):
+                task.analysis.measure(self.datasets[task.data], task.settings, task.search)
         return True
 
     def _over(self, task: OverTask) -> bool:

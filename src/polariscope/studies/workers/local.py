@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.storage.lease import SECONDS
 from polariscope.studies.ledger import STATES, Ledger, State
@@ -44,7 +43,7 @@ def run_locally(
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError("workers", "be an integer, at least 1", got=f"{workers!r}")
     ledger.prepare()
-    hours = ledger.study.budget.max_hours
+    hours = ledger.study.limits.max_hours
     deadline = None if hours is None else time.time() + hours * 3600
     with StudyLine(ledger, progress) as line:
         if workers == 1:
@@ -78,7 +77,7 @@ class _Crew:
         module = "polariscope.studies.workers.drain"
         self.command = [sys.executable, "-m", module, str(ledger.folder), *options]
         threads = max(1, _cores() // workers)
-        package = str(Path(polariscope.__file__).parents[1])
+        package = str(Path(__file__).parents[3])
         paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         self.environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
         self.crew: list[subprocess.Popen[bytes]] = []
