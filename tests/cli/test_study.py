@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
+
+from polariscope.analysis.regime.regime import Regime
 
 FILE = """
 objective = "beta"
@@ -98,3 +101,26 @@ def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
     assert {row["beta"] for row in rows} == {"1.0", "4.0"}
     assert call("table nowhere").code == 2
     assert "no column named" in call("table", *runs, "--where nothing=1").err
+
+
+def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Path) -> None:
+    call("study run mine.toml")
+    runs = sorted(str(path.relative_to(study.parent)) for path in (study.parent / "mine/runs").iterdir())[:2]
+    where = "--samples 40"
+    diagnosed = call("diagnose", *runs, where, "--json d.json")
+    assert diagnosed.code == 0
+    assert [f"\n{run}\n" in diagnosed.out for run in runs] == [True, True]
+    assert f"polariscope table {' '.join(runs)}" in diagnosed.out
+    written = json.loads((study.parent / "d.json").read_text())
+    assert list(written) == runs
+    assert Regime.from_dict(written[runs[0]]).n_samples == 40
+    scored = call("score", *runs, where, "--metrics tc,mi --json s.json")
+    assert scored.code == 0
+    assert scored.out.count("Kept in") == 2
+    assert list(json.loads((study.parent / "s.json").read_text())) == runs
+    reported = call("report", *runs, where)
+    assert reported.code == 0
+    assert reported.out.count("The report is in") == 2
+    refused = call("report", *runs, "--out x.html")
+    assert refused.code == 2
+    assert "--out is one file, and 2 reports are asked for" in refused.err

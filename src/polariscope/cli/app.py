@@ -183,3 +183,22 @@ def say_kept(run: Run) -> None:
 
     if run.is_kept:
         say(f"Kept in {run.path}")
+
+
+def say_target(target: Path, targets: Sequence[Path]) -> None:
+    """Which of several runs or files follows."""
+    from polariscope.cli.console import say
+
+    if len(targets) > 1:
+        say(f"\n{target}")
+
+
+def say_what_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
+    """What to type after runs were measured."""
+    from polariscope.cli.console import quoted, say_next
+
+    found = [target for target, run in zip(targets, runs, strict=True) if run is not None]
+    if len(found) > 1:
+        say_next((f"polariscope table {' '.join(map(quoted, found))}", "them side by side"))
+    elif found:
+        say_next((f"polariscope report {quoted(found[0])}", "all of it on one page"))
