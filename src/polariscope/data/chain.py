@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import check_options
+from polariscope.core.options import check_options, options_of, show
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.data.variants import AbstractVariant, family
@@ -87,8 +87,6 @@ def parse_variant(text: str) -> dict[str, Any]:
 
 
 def _is_option(name: str, option: str) -> bool:
-    from polariscope.core.options import options_of
-
     return option.replace("-", "_") in options_of(family[name.strip()])
 
 
@@ -126,9 +124,47 @@ def restore(record: Mapping[str, Any], data: AbstractDataset) -> AbstractDataset
     :param data: what is given now.
     """
     variants = record.get("variants", [])
-    if isinstance(data, AbstractVariant) or data.fingerprint == record.get("fingerprint"):
+    if not variants or isinstance(data, AbstractVariant) or data.fingerprint == record.get("fingerprint"):
         return data
     is_from_memory = "path" in record and record["path"] is None
-    if not (is_from_memory and data.fingerprint == record.get("root_fingerprint")):
-        variants = [each for each in variants if family[each["name"]].is_change_of_units]
-    return apply_variants(data, variants)
+    if is_from_memory and data.fingerprint == record.get("root_fingerprint"):
+        return apply_variants(data, variants)
+    return in_units(data, changes_of_units(variants))
+
+
+def changes_of_units(variants: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of some records of variants that only change units.
+
+    :param variants: records, the innermost first.
+    """
+    return [dict(each) for each in variants if family[each["name"]].is_change_of_units]
+
+
+def in_units(data: AbstractDataset, units: Sequence[Mapping[str, Any]]) -> AbstractDataset:
+    """Data in the units that a model was trained in; data with variants of their own stay as they are.
+
+    :param data: what a model is shown.
+    :param units: records of the variants that changed units in training.
+    """
+    return data if isinstance(data, AbstractVariant) else apply_variants(data, units)
+
+
+def in_words(variants: Sequence[Mapping[str, Any]]) -> str:
+    """Records of variants in a few words.
+
+    :param variants: records, the innermost first.
+
+    >>> in_words([{"name": "subset", "n": 5, "seed": 0, "where": ["x=3"]}, {"name": "scaled", "low": [0.0] * 9}])
+    'subset (n = 5, seed = 0, where = x=3), scaled (low = 9 numbers)'
+    """
+    return ", ".join(_one_in_words(each) for each in variants)
+
+
+def _one_in_words(record: Mapping[str, Any]) -> str:
+    options = []
+    for name, value in record.items():
+        if name == "name" or value is None or value == []:
+            continue
+        is_long = isinstance(value, list) and len(value) > 3
+        options.append(f"{name} = {f'{len(value)} numbers' if is_long else show(value)}")
+    return f"{record['name']} ({', '.join(options)})" if options else str(record["name"])
