@@ -17,7 +17,6 @@ import jinja2
 from markupsafe import escape
 
 from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Regime, name_latents
-from polariscope.data.chain import in_words
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -200,7 +199,11 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
 def data_in_words(data: Mapping[str, Any]) -> dict[str, Any]:
     """What is recorded of a dataset, without hashes and long lists of numbers."""
     shown = {key: value for key, value in data.items() if key not in ("fingerprint", "root_fingerprint")}
-    return shown | ({"variants": in_words(data["variants"])} if "variants" in data else {})
+    if "variants" not in shown:
+        return shown
+    from polariscope.data.chain import in_words
+
+    return {**shown, "variants": in_words(data["variants"])}
 
 
 def source_call(data: Mapping[str, object]) -> str:
