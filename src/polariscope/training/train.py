@@ -208,13 +208,15 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
     return model
 
 
-def choose_device(device: Any) -> torch.device:
+def choose_device(device: object) -> torch.device:
     """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
+        if not isinstance(device, str | torch.device):
+            raise TypeError(device)
         place = torch.device(device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, TypeError):
