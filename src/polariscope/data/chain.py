@@ -112,7 +112,7 @@ def _apply(base: AbstractDataset, given: object) -> AbstractVariant:
     return concept(base, **check_options(f"variant {name!r}", concept, options))
 
 
-def restore(record: Mapping[str, Any], data: AbstractDataset) -> AbstractDataset:
+def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractDataset:
     """Data that are given for a run or a model, as it was trained: with the variants that its record says they need.
 
     Data with variants of their own, and those that are the recorded ones already, stay as they are. A change of units
@@ -123,7 +123,7 @@ def restore(record: Mapping[str, Any], data: AbstractDataset) -> AbstractDataset
     :param record: what ``describe()`` of the training data returned.
     :param data: what is given now.
     """
-    variants = record.get("variants", [])
+    variants = variants_of(record)
     if not variants or isinstance(data, AbstractVariant) or data.fingerprint == record.get("fingerprint"):
         return data
     is_from_memory = "path" in record and record["path"] is None
@@ -132,15 +132,25 @@ def restore(record: Mapping[str, Any], data: AbstractDataset) -> AbstractDataset
     return in_units(data, changes_of_units(variants))
 
 
-def changes_of_units(variants: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def variants_of(record: Mapping[str, object]) -> list[dict[str, object]]:
+    """Records of the variants that a dataset's record has, the innermost first.
+
+    :param record: what ``describe()`` returned.
+    """
+    found = record.get("variants", [])
+    assert isinstance(found, list)
+    return found
+
+
+def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Those of some records of variants that only change units.
 
     :param variants: records, the innermost first.
     """
-    return [dict(each) for each in variants if family[each["name"]].is_change_of_units]
+    return [dict(each) for each in variants if family[str(each["name"])].is_change_of_units]
 
 
-def in_units(data: AbstractDataset, units: Sequence[Mapping[str, Any]]) -> AbstractDataset:
+def in_units(data: AbstractDataset, units: Sequence[Mapping[str, object]]) -> AbstractDataset:
     """Data in the units that a model was trained in; data with variants of their own stay as they are.
 
     :param data: what a model is shown.
@@ -149,7 +159,7 @@ def in_units(data: AbstractDataset, units: Sequence[Mapping[str, Any]]) -> Abstr
     return data if isinstance(data, AbstractVariant) else apply_variants(data, units)
 
 
-def in_words(variants: Sequence[Mapping[str, Any]]) -> str:
+def in_words(variants: Sequence[Mapping[str, object]]) -> str:
     """Records of variants in a few words.
 
     :param variants: records, the innermost first.
@@ -160,11 +170,11 @@ def in_words(variants: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(_one_in_words(each) for each in variants)
 
 
-def _one_in_words(record: Mapping[str, Any]) -> str:
+def _one_in_words(record: Mapping[str, object]) -> str:
     options = []
     for name, value in record.items():
         if name == "name" or value is None or value == []:
             continue
-        is_long = isinstance(value, list) and len(value) > 3
-        options.append(f"{name} = {f'{len(value)} numbers' if is_long else show(value)}")
+        shown = f"{len(value)} numbers" if isinstance(value, list) and len(value) > 3 else show(value)
+        options.append(f"{name} = {shown}")
     return f"{record['name']} ({', '.join(options)})" if options else str(record["name"])

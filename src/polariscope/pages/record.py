@@ -16,7 +16,6 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
-from polariscope.data.chain import in_units, in_words
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
@@ -162,6 +161,7 @@ def record_of_model(
 ) -> ReportRecord:
     """Compute the page of a model that belongs to no run, on the data given."""
     from polariscope.analysis.regime.diagnose import diagnose
+    from polariscope.data.chain import in_units
 
     dataset = in_units(as_dataset(data), model.units)
     representation = represent(
@@ -246,13 +246,13 @@ def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool)
 
 def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
-    settings = run.settings
+    settings, data = run.settings, words.data_in_words(run.settings["data"])
     steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
     count = settings["model"]["n_latents"]
     sizes = " × ".join(map(str, settings["model"]["shape"]))
     return (
         ("data", f"{settings['data']['name']}, {len(run.data()):,} observations of {sizes}"),
-        *((("variants", in_words(variants)),) if (variants := settings["data"].get("variants")) else ()),
+        *((("variants", data["variants"]),) if "variants" in data else ()),
         ("objective", words.concept(settings["objective"])),
         ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
         ("trained", f"{steps}, seed {settings['training']['seed']}"),

@@ -17,7 +17,6 @@ import jinja2
 from markupsafe import escape
 
 from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Regime, name_latents
-from polariscope.data.chain import in_words
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -197,10 +196,14 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     ]
 
 
-def data_in_words(data: Mapping[str, Any]) -> dict[str, Any]:
+def data_in_words(data: Mapping[str, object]) -> dict[str, object]:
     """What is recorded of a dataset, without hashes and long lists of numbers."""
     shown = {key: value for key, value in data.items() if key not in ("fingerprint", "root_fingerprint")}
-    return shown | ({"variants": in_words(data["variants"])} if "variants" in data else {})
+    if "variants" not in shown:
+        return shown
+    from polariscope.data.chain import in_words, variants_of
+
+    return {**shown, "variants": in_words(variants_of(data))}
 
 
 def source_call(data: Mapping[str, object]) -> str:

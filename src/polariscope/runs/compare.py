@@ -12,7 +12,7 @@ import numpy as np
 
 from polariscope.analysis.representation import Representation, check_same_samples
 from polariscope.core.errors import Argument, Either, InputError
-from polariscope.data.chain import changes_of_units, in_units, in_words
+from polariscope.data.chain import changes_of_units, in_units, in_words, variants_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.layers.compare import compare_layers
@@ -254,7 +254,7 @@ def find_data(sources: Sequence[Source], data: object) -> AbstractDataset:
 def in_common_units(sources: Sequence[Source], data: AbstractDataset) -> AbstractDataset:
     """The data in the units that all runs were trained in; refused where these differ."""
     every = [
-        changes_of_units(Run(source.run).settings["data"].get("variants", []))
+        changes_of_units(variants_of(Run(source.run).settings["data"]))
         for source in sources
         if source.run is not None
     ]

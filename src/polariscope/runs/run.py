@@ -21,7 +21,6 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, unknown
 from polariscope.core.seeds import generator
-from polariscope.data.chain import in_words, restore
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
@@ -61,6 +60,8 @@ class Run:
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None
         if data is not None:
+            from polariscope.data.chain import restore
+
             self._given = restore(self.settings["data"], as_dataset(data))
         self._data = self._given
         self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
@@ -517,12 +518,15 @@ class Run:
         rows = [
             ("run", str(self.path)),
             ("data", _concept(data, "fingerprint", "root_fingerprint", "shape", "variants")),
-            *([("variants", in_words(data["variants"]))] if "variants" in data else []),
             ("objective", _concept(self.settings["objective"])),
             ("model", f"{model['net']['name']}, {model['n_latents']} latents"),
             ("training", f"{self.n_steps:,} steps ({state}), seed {training['seed']}"),
             ("artefacts", kept or "none yet"),
         ]
+        if "variants" in data:
+            from polariscope.data.chain import in_words
+
+            rows.insert(2, ("variants", in_words(data["variants"])))
         if damaged := self.folder.artefacts.damaged():
             rows.append(("damaged", ", ".join(path.name for path in damaged)))
         return rows

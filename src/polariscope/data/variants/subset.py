@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -67,7 +68,7 @@ class SubsetVariant(AbstractSelection):
                 problem="variant 'subset' needs a number of observations or values of factors",
                 remedy=("give ", Argument("n"), ", or a factor's name with its values"),
             )
-        matching = self._matching()
+        matching = self.matching
         if not len(matching):
             raise InputError(
                 problem=f"no observation of {self.base.name} has {' and '.join(map(_shown, self.where))}",
@@ -80,13 +81,14 @@ class SubsetVariant(AbstractSelection):
             )
 
     def choose(self) -> Int[np.ndarray, " sample"]:
-        matching = self._matching()
+        matching = self.matching
         if self.n is None:
             return matching
         drawn = generator(self.seed, "subset").choice(len(matching), size=self.n, replace=False)
         return matching[np.sort(drawn)]
 
-    def _matching(self) -> Int[np.ndarray, " sample"]:
+    @functools.cached_property
+    def matching(self) -> Int[np.ndarray, " sample"]:
         """Indices of the base that fulfil all conditions."""
         if not self.where:
             return np.arange(len(self.base))
