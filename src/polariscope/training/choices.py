@@ -8,6 +8,7 @@ from typing import Any
 from polariscope.core.options import describe_concept
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
+from polariscope.models.nets import conv
 from polariscope.models.nets import family as nets
 from polariscope.models.posteriors import family as posteriors
 from polariscope.models.priors import family as priors
@@ -38,7 +39,9 @@ def choices(
     is_open = {kind: isinstance(choice, str) and choice == "auto" for kind, choice in given.items()}
     found = []
     if is_open["net"]:
-        found.append(f"net {names['net']}{_widths(blueprint)}")
+        small = len(blueprint.shape) == 3 and not conv.takes(blueprint.shape)
+        why = f" (images below {conv.SMALLEST} pixels are too small for conv)" if small else ""
+        found.append(f"net {names['net']}{_widths(blueprint)}{why}")
     found += [
         f"{kind} {names[kind]} (the objective's)"
         for kind, usual in USUAL.items()

@@ -22,7 +22,7 @@ from polariscope.data.splits import Split
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
-from polariscope.models.nets import AbstractNet, Initialisation
+from polariscope.models.nets import AbstractNet, Initialisation, conv
 from polariscope.models.nets import family as nets
 from polariscope.models.nets.mlp import for_table
 from polariscope.models.posteriors import AbstractPosterior
@@ -155,9 +155,8 @@ def choose(
     likelihood: object = "auto",
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
-    is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
     usual = {
-        "net": "conv" if is_conv else for_table(len(data)),
+        "net": "conv" if conv.takes(data.shape) else for_table(len(data)),
         "posterior": "diagonal",
         "prior": "isotropic",
         "likelihood": "bernoulli" if data.is_unit_interval else "gaussian",
