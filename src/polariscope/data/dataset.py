@@ -119,6 +119,11 @@ class AbstractDataset(abc.ABC):
         """Whether every value lies in [0, 1], as a Bernoulli likelihood needs."""
         return len(self.shape) == 3
 
+    @property
+    def is_counts(self) -> bool:
+        """Whether every value is known to be a whole number from 0, as a likelihood of counts needs."""
+        return False
+
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)

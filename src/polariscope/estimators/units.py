@@ -23,6 +23,8 @@ class Units:
     standard deviation of each, which changes what the model thinks important, as it does for PCA. Features that
     never vary keep their unit. A density in the owner's units is that of the network's less Σ log scale.
 
+    Counts, where a likelihood of counts is asked for, stay as they are.
+
     Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255, unless those
     that were fitted on are all 0 or 1. Then 1 is white, and what is given back are floats in [0, 1], since two bytes
     cannot hold the greys between.
@@ -42,10 +44,19 @@ class Units:
 
     @staticmethod
     def learn(
-        X: Shaped[np.ndarray, "sample ..."], *, standardise: bool, unit_interval: bool, layout: Layout | None
+        X: Shaped[np.ndarray, "sample ..."],
+        *,
+        standardise: bool,
+        unit_interval: bool,
+        layout: Layout | None,
+        counts: bool = False,
     ) -> Units:
         """The units of ``X``, which has passed scikit-learn's own checks."""
         shape = tuple(X.shape[1:])
+        if counts and X.ndim == 2:
+            if standardise:
+                raise InputError("standardise", "be False for counts", got="True", remedy="leave it out")
+            return Units("rows", shape, False, False)
         if X.ndim == 2 and not unit_interval:
             offset, scale = offset_and_scale(X, standardise)
             return Units("rows", shape, False, False, offset, scale)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator, normals
+from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
@@ -121,7 +122,10 @@ def _see(
     values: Float[np.ndarray, "sample *shape"] | None,
 ) -> Seen:
     chosen = indices[rows]
-    x = model.place(torch.from_numpy(dataset.values(chosen) if values is None else values[rows]))
+    seen = dataset.values(chosen) if values is None else values[rows]
+    if model.needs_counts and not dataset.is_counts:
+        refuse_non_counts(seen)
+    x = model.place(torch.from_numpy(seen))
     auxiliary = auxiliary_of(model, dataset, chosen)
     return Seen(rows, chosen, x, auxiliary, model.encode(x, auxiliary))
 

@@ -23,6 +23,7 @@ def choices(
     likelihood_options: Mapping[str, Any],
     *,
     is_unit_interval: bool,
+    is_counts: bool = False,
 ) -> tuple[str, ...]:
     """What nobody asked for by name: the net, the likelihood and its variance.
 
@@ -30,6 +31,7 @@ def choices(
     :param blueprint: the model that came of it
     :param likelihood_options: options of the likelihood that the user gave
     :param is_unit_interval: whether every value of the data lies in [0, 1]
+    :param is_counts: (default False) whether every value of the data is a whole number from 0
     """
     names = {
         "net": nets.name_of(blueprint.net),
@@ -50,12 +52,17 @@ def choices(
     if not blueprint.decodes:
         return tuple(found)
     if is_open["likelihood"]:
-        values = "values lie" if is_unit_interval else "values need not lie"
-        found.append(f"likelihood {likelihoods.name_of(blueprint.likelihood)} ({values} in [0, 1])")
+        values = "values lie in [0, 1]" if is_unit_interval else "values need not lie in [0, 1]"
+        counts = "; for whole numbers that are counts there is negative-binomial" if is_counts else ""
+        found.append(f"likelihood {likelihoods.name_of(blueprint.likelihood)} ({values}{counts})")
     own = given["likelihood"]
     asked = set(likelihood_options) | (set(own) if isinstance(own, Mapping) else set())
     is_named = isinstance(own, str | Mapping)  # an object brings its options along
-    if is_named and (scale := blueprint.likelihood.scale_in_words) and not asked & {"variance", "learned"}:
+    if (
+        is_named
+        and (scale := blueprint.likelihood.scale_in_words)
+        and not asked & {"variance", "dispersion", "learned"}
+    ):
         found.append(scale)
     return tuple(found)
 

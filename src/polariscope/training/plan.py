@@ -15,6 +15,7 @@ from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.records import to_plain
+from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
 from polariscope.data.sources import as_dataset
@@ -126,6 +127,8 @@ def plan(
             ),
             remedy=("use ", Argument("likelihood", "gaussian")),
         )
+    if concepts["likelihood"].needs_counts:
+        check_counts(data)
     if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
         raise unknown("initialisation", str(initialisation), Initialisation.__args__)  # type: ignore[attr-defined]
     blueprint = Blueprint(
@@ -142,7 +145,8 @@ def plan(
     settings = settings.resolved(len(settings.split(len(data)).train))
     check_objective(concepts["objective"], data, blueprint, settings)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    words = choices(given, blueprint, routed["likelihood"], is_unit_interval=data.is_unit_interval)
+    promises = {"is_unit_interval": data.is_unit_interval, "is_counts": data.is_counts}
+    words = choices(given, blueprint, routed["likelihood"], **promises)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
 

@@ -101,6 +101,10 @@ class ArraysDataset(AbstractDataset):
     def is_unit_interval(self) -> bool:
         return self.unit_interval or len(self.shape) == 3
 
+    @functools.cached_property
+    def is_counts(self) -> bool:
+        return self._array.ndim == 2 and self._array.dtype.kind in "iu" and bool(self._array.min() >= 0)
+
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:
             return np.ascontiguousarray(self._array[self.check_indices(indices)])

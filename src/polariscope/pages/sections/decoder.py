@@ -143,7 +143,7 @@ def reconstruct(
     """Observations and the decoder's mean at their posterior means."""
 
     def compute(seen: Seen) -> dict[str, Tensor]:
-        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).mean}
+        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
 
     found = collect(model, dataset, indices, compute)
     return Reconstructions(indices, found["inputs"], found["outputs"])
