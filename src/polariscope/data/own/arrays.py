@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, Int, Shaped, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
+from polariscope.data.grid import FactorGrid
 
 Layout = Literal["channels-first", "channels-last"]
 _CHANNELS = (1, 3)
@@ -118,6 +119,14 @@ class ArraysDataset(AbstractDataset):
         return (
             super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
         )
+
+    def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
+        has_grid = bool(self.factor_sizes) and 0 not in self.factor_sizes
+        return self._grid.index_of(factors) if has_grid else super().index_of(factors)
+
+    @functools.cached_property
+    def _grid(self) -> FactorGrid:
+        return FactorGrid.of(self)
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -1,0 +1,79 @@
+"""Combinations of factors are found where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polariscope.core.errors import InputError
+from polariscope.data.grid import FactorGrid, rows_sharing
+from polariscope.data.own.arrays import ArraysDataset, from_arrays
+
+
+def arrays_of(factors: list[list[int]] | np.ndarray) -> ArraysDataset:
+    return from_arrays(np.zeros((len(factors), 2)), np.array(factors))
+
+
+def test_arrays_that_hold_every_combination_once_are_found_by_their_factors_in_any_order():
+    full = np.stack(np.meshgrid([3, 5, 9], [0, 1], [-1, 4], indexing="ij"), axis=-1).reshape(-1, 3)
+    data = arrays_of(np.random.default_rng(0).permutation(full))
+    assert FactorGrid.of(data).is_full
+    indices = np.arange(len(data))
+    np.testing.assert_array_equal(data.index_of(data.factors(indices)), indices)
+    assert data.index_of([3, 1, 4]).shape == (1,)
+
+
+def test_a_part_of_a_grid_finds_what_it_has_and_names_what_it_has_not():
+    data = arrays_of([[0, 0], [1, 1], [0, 1], [1, 1]])
+    assert not FactorGrid.of(data).is_full
+    np.testing.assert_array_equal(data.index_of([[0, 1], [0, 0]]), [2, 0])
+    with pytest.raises(InputError, match="got factor-1 1, factor-2 0, which no observation has"):
+        data.index_of([1, 0])
+    with pytest.raises(InputError, match="got factor-1 1, factor-2 1, which 2 observations have"):
+        data.index_of([1, 1])
+    with pytest.raises(
+        InputError, match="factor 'factor-2' must have a value that occurs in the data, got 7"
+    ):
+        data.index_of([1, 7])
+    with pytest.raises(InputError, match=r"integers of shape \(sample, 2\)"):
+        data.index_of([[0.5, 1]])
+
+
+def test_values_from_0_are_their_own_codes_and_others_are_ranked():
+    grid = FactorGrid.of(arrays_of([[0, 10], [1, 30], [2, 20]]))
+    np.testing.assert_array_equal(grid.codes, [[0, 0], [1, 2], [2, 1]])
+    assert grid.sizes == (3, 3)
+
+
+def test_observations_that_agree_are_those_a_scan_finds():
+    factors = np.random.default_rng(0).integers(0, [3, 4, 2], size=(60, 3))
+    grid = FactorGrid.of(arrays_of(factors))
+    for kept in ([True, False, False], [True, True, False], [True, True, True]):
+        found = grid.agreeing(grid.codes[7], np.array(kept))
+        scanned = np.flatnonzero((factors[:, kept] == factors[7, kept]).all(axis=1))
+        np.testing.assert_array_equal(np.sort(found), scanned)
+
+
+def test_a_cell_gives_each_of_its_observations_the_same_chance():
+    grid = FactorGrid.of(arrays_of([[0, 0], [1, 1], [0, 0], [0, 1], [0, 0]]))
+    cells = grid.cells(np.zeros((30_000, 2), int))
+    counts = np.bincount(grid.one_of(cells, np.random.default_rng(0)), minlength=5)
+    assert (counts[[1, 3]] == 0).all()
+    assert (np.abs(counts[[0, 2, 4]] / 30_000 - 1 / 3) < 5 * np.sqrt(2 / 9 / 30_000)).all()
+    np.testing.assert_array_equal(grid.cells(np.array([[1, 0], [1, 1]])), [-1, 2])
+
+
+def test_rows_that_share_columns_are_counted():
+    rows = np.array([[0, 1], [0, 2], [1, 1]])
+    np.testing.assert_array_equal(rows_sharing(rows, np.array([True, False])), [2, 2, 1])
+    np.testing.assert_array_equal(rows_sharing(rows, np.array([False, False])), [3, 3, 3])
+
+
+def test_continuous_factors_form_no_grid():
+    with pytest.raises(InputError, match="arrays has continuous factors"):
+        FactorGrid.of(from_arrays(np.zeros((3, 2)), [0.5, 1.5, 2.5]))
+    with pytest.raises(InputError, match="not a full grid of factors"):
+        from_arrays(np.zeros((3, 2)), [0.5, 1.5, 2.5]).index_of([[0]])
+    wide = np.stack([np.arange(2000)] * 6, axis=1)
+    with pytest.raises(InputError, match="more combinations than can be numbered"):
+        FactorGrid.of(arrays_of(wide))
