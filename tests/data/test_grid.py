@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from polariscope.core.errors import InputError
-from polariscope.data.grid import FactorGrid, rows_sharing
+from polariscope.data import grid as grid_module
+from polariscope.data.grid import FactorGrid
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
 
 
@@ -45,13 +47,17 @@ def test_values_from_0_are_their_own_codes_and_others_are_ranked():
     assert grid.sizes == (3, 3)
 
 
-def test_observations_that_agree_are_those_a_scan_finds():
+@pytest.mark.parametrize("tries", [1, 32])
+def test_one_that_agrees_is_any_of_those_a_scan_finds_with_the_same_chance(tries, monkeypatch):
+    monkeypatch.setattr(grid_module, "TRIES", tries)  # 1: mostly from the list of all that agree
     factors = np.random.default_rng(0).integers(0, [3, 4, 2], size=(60, 3))
     grid = FactorGrid.of(arrays_of(factors))
     for kept in ([True, False, False], [True, True, False], [True, True, True]):
-        found = grid.agreeing(grid.codes[7], np.array(kept))
-        scanned = np.flatnonzero((factors[:, kept] == factors[7, kept]).all(axis=1))
-        np.testing.assert_array_equal(np.sort(found), scanned)
+        draws = np.repeat(grid.codes[7:8], 5000, axis=0), np.tile(kept, (5000, 1))
+        counts = np.bincount(grid.one_agreeing(*draws, np.random.default_rng(1)), minlength=60)
+        agree = (factors[:, kept] == factors[7, kept]).all(axis=1)
+        assert (counts[~agree] == 0).all()
+        assert agree.sum() == 1 or stats.chisquare(counts[agree]).pvalue > 1e-6
 
 
 def test_a_cell_gives_each_of_its_observations_the_same_chance():
@@ -63,10 +69,11 @@ def test_a_cell_gives_each_of_its_observations_the_same_chance():
     np.testing.assert_array_equal(grid.cells(np.array([[1, 0], [1, 1]])), [-1, 2])
 
 
-def test_rows_that_share_columns_are_counted():
-    rows = np.array([[0, 1], [0, 2], [1, 1]])
-    np.testing.assert_array_equal(rows_sharing(rows, np.array([True, False])), [2, 2, 1])
-    np.testing.assert_array_equal(rows_sharing(rows, np.array([False, False])), [3, 3, 3])
+def test_cells_that_share_factors_are_counted():
+    grid = FactorGrid.of(arrays_of([[0, 1], [0, 2], [1, 1], [1, 1]]))
+    np.testing.assert_array_equal(grid.cell_codes, [[0, 0], [0, 1], [1, 0]])
+    np.testing.assert_array_equal(grid.cells_sharing(np.array([True, False])), [2, 2, 1])
+    np.testing.assert_array_equal(grid.cells_sharing(np.array([False, False])), [3, 3, 3])
 
 
 def test_continuous_factors_form_no_grid():

@@ -14,6 +14,9 @@ from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 
 MOST_CELLS = 2**62
+"""Combinations that can be numbered."""
+TRIES = 32
+"""Observations that are tried at once for one that agrees."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,13 +83,14 @@ class FactorGrid:
         return self.codes[self.order[self.starts[:-1]]]
 
     @functools.cached_property
-    def _by_value(self) -> list[tuple[Int[np.ndarray, " observation"], Int[np.ndarray, " _"]]]:
-        """For each factor the observations, value by value, and where those of each value begin."""
-        found = []
-        for column, size in zip(self.codes.T, self.sizes, strict=True):
-            order = np.argsort(column, kind="stable")
-            found.append((order, np.searchsorted(column[order], np.arange(size + 1))))
-        return found
+    def _by_value(self) -> tuple[Int[np.ndarray, "factor observation"], Int[np.ndarray, "factor _"]]:
+        """For each factor the observations, value by value, and where those of each value begin; padded at the end."""
+        order = np.argsort(self.codes, axis=0, kind="stable").T
+        values = np.arange(max(self.sizes) + 1)
+        starts = [
+            np.searchsorted(column[rows], values) for column, rows in zip(self.codes.T, order, strict=True)
+        ]
+        return np.ascontiguousarray(order), np.stack(starts)
 
     def cells(self, codes: Int[np.ndarray, "sample factor"]) -> Int[np.ndarray, " sample"]:
         """Number of the cell with these codes; −1 where the combination does not occur.
@@ -96,6 +100,18 @@ class FactorGrid:
         places = np.ravel_multi_index(tuple(codes.T), self.sizes)
         found = np.minimum(np.searchsorted(self.keys, places), len(self.keys) - 1)
         return np.where(self.keys[found] == places, found, -1)
+
+    def cells_sharing(self, columns: Bool[np.ndarray, " factor"]) -> Int[np.ndarray, " cell"]:
+        """How many cells have the same codes as each in these factors, itself included.
+
+        :param columns: which factors count; none: all cells agree.
+        """
+        if not columns.any():
+            return np.full(len(self.keys), len(self.keys))
+        sizes = tuple(np.array(self.sizes)[columns])
+        places = np.ravel_multi_index(tuple(self.cell_codes[:, columns].T), sizes)
+        _, group, counts = np.unique(places, return_inverse=True, return_counts=True)
+        return counts[group.reshape(-1)]
 
     def one_of(
         self, cells: Int[np.ndarray, " sample"], generator: np.random.Generator
@@ -109,24 +125,59 @@ class FactorGrid:
         offset = generator.integers(0, counts) if (counts > 1).any() else 0
         return self.order[self.starts[cells] + offset]
 
-    def agreeing(
-        self, codes: Int[np.ndarray, " factor"], kept: Bool[np.ndarray, " factor"]
-    ) -> Int[np.ndarray, " observation"]:
-        """Every observation that has these codes in the factors that are kept.
+    def one_agreeing(
+        self,
+        codes: Int[np.ndarray, "sample factor"],
+        kept: Bool[np.ndarray, "sample factor"],
+        generator: np.random.Generator,
+    ) -> Int[np.ndarray, " sample"]:
+        """For each row one of the observations that have its codes in the factors that are kept, at random.
 
-        :param codes: codes of one combination.
-        :param kept: which of its factors count; at least one.
+        Observations that agree in the rarest of these values are tried; a row that finds none so looks at all of them.
+
+        :param codes: codes of combinations that occur.
+        :param kept: which factors count, at least one in each row.
+        :param generator: decides.
         """
-        lists = {}
-        for column in np.flatnonzero(kept):
-            order, starts = self._by_value[column]
-            lists[column] = order[starts[codes[column]] : starts[codes[column] + 1]]
-        first = min(lists, key=lambda column: len(lists[column]))
-        found = lists[first]
-        for column in lists:
-            if column != first:
-                found = found[self.codes[found, column] == codes[column]]
+        order, starts = self._by_value
+        columns = np.arange(codes.shape[1])
+        first, last = starts[columns, codes], starts[columns, codes + 1]
+        rarest = np.where(kept, last - first, len(order[0]) + 1).argmin(axis=1)
+        rows = np.arange(len(codes))
+        first, last = first[rows, rarest], last[rows, rarest]
+        tried = order[
+            rarest[:, None], generator.integers(first[:, None], last[:, None], size=(len(codes), TRIES))
+        ]
+        agree = ((self.codes[tried] == codes[:, None]) | ~kept[:, None]).all(axis=2)
+        found = tried[rows, agree.argmax(axis=1)]
+        for row in np.flatnonzero(~agree.any(axis=1)):
+            pool = self._all_agreeing(codes[row], kept[row], order[rarest[row], first[row] : last[row]])
+            found[row] = pool[generator.integers(len(pool))]
         return found
+
+    def _all_agreeing(
+        self,
+        code: Int[np.ndarray, " factor"],
+        kept: Bool[np.ndarray, " factor"],
+        pool: Int[np.ndarray, " some"],
+    ) -> Int[np.ndarray, " agreeing"]:
+        """Every observation with the code's values in the factors that are kept: by what others can be, or by a scan.
+
+        :param pool: observations among which these are.
+        """
+        free = np.flatnonzero(~kept)
+        sizes = tuple(self.sizes[column] for column in free)
+        if math.prod(sizes) < len(pool):
+            possible = np.repeat(code[np.newaxis], math.prod(sizes), axis=0)
+            for column, values in zip(free, np.indices(sizes), strict=True):
+                possible[:, column] = values.ravel()
+            cells = self.cells(possible)
+            return np.concatenate(
+                [self.order[self.starts[cell] : self.starts[cell + 1]] for cell in cells[cells >= 0]]
+            )
+        for column in np.flatnonzero(kept):
+            pool = pool[self.codes[pool, column] == code[column]]
+        return pool
 
     def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
         """Where the observations with these factor values are: each must be there exactly once.
@@ -173,17 +224,3 @@ def _coded(
 
 def _of_how_many(number: int) -> str:
     return "no observation has" if number == 0 else f"{number} observations have"
-
-
-def rows_sharing(
-    codes: Shaped[np.ndarray, "cell factor"], columns: Bool[np.ndarray, " factor"]
-) -> Int[np.ndarray, " cell"]:
-    """How many rows have the same values as each in these columns, itself included.
-
-    :param codes: rows.
-    :param columns: which columns count; none: all rows agree.
-    """
-    if not columns.any():
-        return np.full(len(codes), len(codes))
-    _, group, counts = np.unique(codes[:, columns], axis=0, return_inverse=True, return_counts=True)
-    return counts[group.reshape(-1)]

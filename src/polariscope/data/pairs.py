@@ -14,11 +14,11 @@ from polariscope.core import seeds
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice, checked
 from polariscope.data.dataset import AbstractDataset, AbstractGridDataset, FactorKind
-from polariscope.data.grid import FactorGrid, rows_sharing
+from polariscope.data.grid import TRIES, FactorGrid
 
 TransitionKind = Literal["laplace", "uniform", "share"]
-ROUNDS = 32
-"""How often a partner that does not exist is drawn again before all that exist are looked at."""
+ROUNDS = 8
+"""How often partners that do not exist are drawn again, so many at once, before all that exist are looked at."""
 MOST_ITSELF = 0.5
 """Share of draws that may give an observation itself, as on the smallest grid, 2 × 2."""
 N_CHECKED = 1000
@@ -217,10 +217,7 @@ class Pairing:
             return self.grid.order[self.grid.cells(moved)], shared
         if self.transition.kind == "share":
             kept = _random_sets(len(codes), codes.shape[1], generator)
-            pools = [self.grid.agreeing(*row) for row in zip(codes, kept, strict=True)]
-            places = generator.integers(0, [len(pool) for pool in pools])
-            partners = [pool[place] for pool, place in zip(pools, places, strict=True)]
-            return np.array(partners, dtype=np.int64), kept
+            return self.grid.one_agreeing(codes, kept, generator), kept
         cells = self._existing(codes, generator)
         return self.grid.one_of(cells, generator), self.grid.cell_codes[cells] == codes
 
@@ -241,10 +238,12 @@ class Pairing:
         cells, kinds = np.full(len(codes), -1), self.data.factor_kinds
         waiting = np.arange(len(codes))
         for _ in range(ROUNDS):
-            moved, same = self._propose(codes[waiting], generator)
-            found = np.where(same.all(axis=1), -1, self.grid.cells(moved))
-            cells[waiting] = found
-            waiting = waiting[found < 0]
+            moved, same = self._propose(np.repeat(codes[waiting], TRIES, axis=0), generator)
+            found = np.where(same.all(axis=1), -1, self.grid.cells(moved)).reshape(-1, TRIES)
+            cells[waiting] = found[
+                np.arange(len(waiting)), (found >= 0).argmax(axis=1)
+            ]  # the first that exists
+            waiting = waiting[(found < 0).all(axis=1)]
             if not len(waiting):
                 break
         for row in waiting:
@@ -282,11 +281,10 @@ class Pairing:
     def _n_alone(self) -> int:
         """How many observations have no partner in a laplace or uniform transition."""
         assert self.grid is not None
-        codes = self.grid.cell_codes
         if self.transition.kind == "laplace":
-            alone = rows_sharing(codes, ~np.array(_moving(self.sizes, self.data.factor_kinds))) == 1
+            alone = self.grid.cells_sharing(~np.array(_moving(self.sizes, self.data.factor_kinds))) == 1
         else:
-            sharing = [rows_sharing(codes, each) for each in np.eye(codes.shape[1], dtype=bool)]
+            sharing = [self.grid.cells_sharing(each) for each in np.eye(len(self.sizes), dtype=bool)]
             alone = np.max(sharing, axis=0) == 1
         return int(np.diff(self.grid.starts)[alone].sum())
 
