@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator, normals
-from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
@@ -124,6 +123,8 @@ def _see(
     chosen = indices[rows]
     seen = dataset.values(chosen) if values is None else values[rows]
     if model.needs_counts and not dataset.is_counts:
+        from polariscope.data.counts import refuse_non_counts
+
         refuse_non_counts(seen)
     x = model.place(torch.from_numpy(seen))
     auxiliary = auxiliary_of(model, dataset, chosen)

@@ -67,6 +67,27 @@ def choices(
     return tuple(found)
 
 
+def split_choices(split: Mapping[str, Any], *, by_column: bool) -> tuple[str, ...]:
+    """How the data are split, where the dataset decided it, and what validation is where nothing is held out.
+
+    :param split: how they were split, as it is recorded
+    :param by_column: whether the user named the column that says it
+
+    >>> split_choices({"by": "random", "held_out": False, "train": 20, "validation": 1, "test": 0}, by_column=False)
+    ('trained on everything, validated on 1 of the 20 training samples',)
+    """
+    found = []
+    if split["by"] in ("official", "groups") and not by_column:
+        sizes = ", ".join(f"{split[name]:,} {name}" for name in ("train", "validation", "test"))
+        what = "official split" if split["by"] == "official" else "split that keeps groups together"
+        found.append(f"{what} ({sizes})")
+    if not split["held_out"]:
+        found.append(
+            f"trained on everything, validated on {split['validation']:,} of the {split['train']:,} training samples"
+        )
+    return tuple(found)
+
+
 def _widths(blueprint: Blueprint) -> str:
     """Sizes of the hidden layers, where the net has such an option."""
     widths = describe_concept(nets, blueprint.net).get("encoder_widths")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import platform
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.storage import FORMAT
 from polariscope.storage.documents import settings_hash
-from polariscope.training.choices import choices
+from polariscope.training.choices import choices, split_choices
 from polariscope.training.feed import class_labels
 from polariscope.training.settings import TrainSettings
 
@@ -58,10 +59,10 @@ class RunPlan:
     chosen: tuple[str, ...] = ()
     """What was chosen for the user, in a few words each."""
 
-    @property
+    @functools.cached_property
     def split(self) -> Split:
         """Training, validation and test indices of the run."""
-        return self.settings.split(len(self.data))
+        return self.settings.deal(self.data)
 
     def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The contents of settings.json.
@@ -76,11 +77,12 @@ class RunPlan:
             "data": {**self.data.describe(), "fingerprint": self.data.fingerprint},
             "objective": describe_concept(objectives, self.objective),
             "model": self.blueprint.describe(),
-            "training": to_plain(self.settings),
+            "training": to_plain(self.settings.describe()),
             "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
+        record["split"] = self.settings.split_in_words(self.data, self.split)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
         used = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
@@ -142,11 +144,14 @@ def plan(
         n_auxiliary=n_auxiliary(concepts["prior"], data),
         decodes=concepts["objective"].trains_decoder,
     )
-    settings = settings.resolved(len(settings.split(len(data)).train))
+    settings = settings.for_data(data)
+    parts = settings.deal(data)
+    settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     promises = {"is_unit_interval": data.is_unit_interval, "is_counts": data.is_counts}
     words = choices(given, blueprint, routed["likelihood"], **promises)
+    words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
 

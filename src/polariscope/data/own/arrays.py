@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
@@ -16,7 +16,9 @@ from polariscope.core import files
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
-from polariscope.data.grid import FactorGrid
+
+if TYPE_CHECKING:
+    from polariscope.data.grid import FactorGrid
 
 Layout = Literal["channels-first", "channels-last"]
 _CHANNELS = (1, 3)
@@ -126,6 +128,8 @@ class ArraysDataset(AbstractDataset):
 
     @functools.cached_property
     def _grid(self) -> FactorGrid:
+        from polariscope.data.grid import FactorGrid
+
         return FactorGrid.of(self)
 
     @functools.cached_property

@@ -281,7 +281,7 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)
-        axes.set_xlabel("standard deviation in held-out data")
+        axes.set_xlabel("standard deviation in the observations shown")
         axes.set_ylabel("in draws x ~ p(x)")
         return to_svg(
             figure,
