@@ -71,7 +71,7 @@ def split_everything(n: int, seed: int = 0, share: float = OF_TRAINING) -> Split
 def split_groups(
     groups: Shaped[np.ndarray, " sample"], fractions: tuple[float, float], seed: int = 0
 ) -> Split:
-    """Deal whole groups of samples, in random order, so that no group is in two parts.
+    """Deal whole groups of samples, in random order: no group is in two parts.
 
     Validation and test get groups as long as these bring them nearer to their fraction of the samples, at least one
     each; train gets the rest.

@@ -67,7 +67,7 @@ def choices(
     return tuple(found)
 
 
-def split_choices(split: Mapping[str, Any], *, by_column: bool) -> tuple[str, ...]:
+def split_choices(split: Mapping[str, str | int], *, by_column: bool) -> tuple[str, ...]:
     """How the data are split, where the dataset decided it, and what validation is where nothing is held out.
 
     :param split: how they were split, as it is recorded

@@ -129,7 +129,7 @@ class TrainSettings:
             return split_everything(n_samples, self.seed)
         return split(n_samples, (self.train_fraction, rest, rest), self.seed)
 
-    def split_in_words(self, data: AbstractDataset, parts: Split) -> dict[str, Any]:
+    def split_in_words(self, data: AbstractDataset, parts: Split) -> dict[str, str | int]:
         """How the data were split, for the record: by what, how many are in each part, and what validation is."""
         way = "random"
         if self.split_column is not None:
