@@ -142,3 +142,15 @@ def test_an_opened_run_has_the_split_it_was_trained_with(data, options, test, tm
     assert record["split"]["test"] == len(test)
     with pytest.raises(InputError, match="other settings"):
         ps.train(data, **SHORT, split="random", out=run)
+
+
+def test_variants_keep_splits_columns_and_groups_in_their_own_numbers():
+    rows = ps.apply_variants(TABLE, [{"name": "subset", "n": 30, "seed": 1}])
+    job = plan(rows, **SHORT, split_column="fold")
+    folds = rows.factors(np.arange(len(rows)))[:, 0]
+    assert sorted(job.split.test) == np.flatnonzero(folds == 2).tolist()
+    official = plan(ps.apply_variants(Official(has_groups=True), [{"name": "subset", "n": 30}]), **SHORT)
+    assert official.settings.split == "official"
+    assert len(official.split.train) + len(official.split.validation) + len(official.split.test) == 30
+    counts = ps.from_arrays(np.arange(12).reshape(6, 2))
+    assert not ps.apply_variants(counts, ["standardised"]).is_counts
