@@ -84,3 +84,10 @@ def test_the_estimator_says_what_it_chose() -> None:
     assert given == ("table centred and divided by one standard deviation", GAUSSIAN)
     images = ps.VAE(n_latents=2, steps=5, variables="all").fit(COLOUR).chosen_
     assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI)
+
+
+def test_images_of_any_size_from_16_pixels_get_convolutions_and_smaller_ones_are_announced() -> None:
+    assert "net conv" in plan(np.zeros((20, 28, 28), np.uint8)).chosen
+    assert "net conv" in plan(np.zeros((20, 16, 45), np.uint8)).chosen
+    reason = f"{MLP} (images below 16 pixels are too small for conv)"
+    assert reason in plan(np.zeros((20, 15, 45), np.uint8)).chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Step, open_target, say_kept
+from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept
 from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
@@ -43,6 +43,7 @@ def score(
         str, typer.Option(help="Factors of a file that are measured, not counted: names joined by commas.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the observations and of every random choice.")] = 0,
+    part: Part = "all",
     step: Step = None,
     json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
 ) -> None:
@@ -61,8 +62,8 @@ def score(
         raise InputError("json", "be a file", got=f"the folder {json}")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
-    run = open_target(target, samples, step)
-    scores = measure(run or target, metrics, options, samples, source, names, seed, step)
+    run = open_target(target, samples, step, part)
+    scores = measure(run or target, metrics, options, samples, source, names, seed, step, part)
     print_scores(scores)
     if json is not None:
         files.write_json(json, scores.to_dict())
@@ -90,6 +91,7 @@ def measure(
     continuous: list[str],
     seed: int,
     step: int | None,
+    part: str = "all",
 ) -> Scores:
     """The scores of a run, kept with it, or of the codes in a file."""
     from polariscope.cli.console import say
@@ -103,7 +105,7 @@ def measure(
                 problem=(Argument("continuous"), " is for files"),
                 remedy="a run's dataset says which factors are measured",
             )
-        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
+        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "part": part, "step": step}
         return target.scores(metrics, source, options=options, progress=progress, **where)
     from polariscope.analysis.score import score as score_codes
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
 
@@ -87,6 +87,30 @@ class AbstractDataset(abc.ABC):
         """
         return self.check_indices(indices)
 
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
+        """The dataset's own split: indices under "train", and "validation" and "test" where it has them. None: none."""
+        return None
+
+    def groups(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"] | None:
+        """Which group each of these observations belongs to, such as a patient; None: there are no groups.
+
+        Observations of a group stay together when the data are split.
+
+        :param indices: numbers of the observations, from 0.
+        """
+        return None
+
+    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
+        """The values of a factor for every observation, in words where its classes have names.
+
+        :param name: of the factor.
+        """
+        if name not in self.factor_names:
+            raise unknown("column", name, self.factor_names, f"(These are the factors of {self.name}.)")
+        values = self.factors(np.arange(len(self)))[:, self.factor_names.index(name)]
+        classes = getattr(self, "factor_classes", {}).get(name)
+        return values if classes is None else np.array(classes)[values.astype(np.int64)]
+
     def inverse(self, values: Float[np.ndarray, "*batch"]) -> Float[np.ndarray, "*batch"]:
         """From what a network sees, or makes, to the units of who owns the data; here they are the same.
 
@@ -125,6 +149,11 @@ class AbstractDataset(abc.ABC):
     def is_unit_interval(self) -> bool:
         """Whether every value lies in [0, 1], as a Bernoulli likelihood needs."""
         return len(self.shape) == 3
+
+    @property
+    def is_counts(self) -> bool:
+        """Whether every value is known to be a whole number from 0, as a likelihood of counts needs."""
+        return False
 
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""

@@ -24,6 +24,8 @@ class Units:
     the lowest value of each feature and the scale its range, which brings it to [0, 1]. Features that never vary keep
     their unit. A density in the owner's units is that of the network's less Σ log scale.
 
+    Counts, where a likelihood of counts is asked for, stay as they are.
+
     Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255, unless those
     that were fitted on are all 0 or 1. Then 1 is white, and what is given back are floats in [0, 1], since two bytes
     cannot hold the greys between.
@@ -49,9 +51,15 @@ class Units:
         scale: bool = False,
         unit_interval: bool,
         layout: Layout | None,
+        counts: bool = False,
     ) -> Units:
         """The units of ``X``, which has passed scikit-learn's own checks."""
         shape = tuple(X.shape[1:])
+        if counts and X.ndim == 2:
+            for name, asked in (("standardise", standardise), ("scale", scale)):
+                if asked:
+                    raise InputError(name, "be False for counts", got="True", remedy="leave it out")
+            return Units("rows", shape, False, False)
         if X.ndim == 2 and scale:
             return Units("rows", shape, False, True, *lowest_and_range(X))
         if X.ndim == 2 and not unit_interval:

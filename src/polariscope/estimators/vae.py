@@ -22,6 +22,7 @@ from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
+from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.arrays import Layout
 from polariscope.data.splits import Split
@@ -197,6 +198,7 @@ class VAE(TransformerMixin, BaseEstimator):
             scale=bool(self.scale),
             unit_interval=not _is_auto(self.likelihood)
             and concept_of("likelihood", self.likelihood).needs_unit_interval,
+            counts=not _is_auto(self.likelihood) and concept_of("likelihood", self.likelihood).needs_counts,
             layout=self.layout,
         )
         data = units.dataset(X)
@@ -312,7 +314,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
         likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
-        is estimated: :func:`polariscope.estimators.evidence.log_evidence`.
+        is estimated: :func:`polariscope.estimators.evidence.log_evidence`. Of counts it is a log-probability, given the
+        total of each observation where the likelihood has sizes.
 
         :param X: observations shaped like those of ``fit``.
         """
@@ -423,6 +426,8 @@ class VAE(TransformerMixin, BaseEstimator):
     def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
         for rows in chunks(len(X), batch_size(math.prod(X.shape[1:]))):
             values = np.ascontiguousarray(self.units_.values(X[rows]))
+            if model.needs_counts:
+                refuse_non_counts(values, "X")
             yield model.place(torch.from_numpy(values))
 
     def _decoded(

@@ -121,7 +121,12 @@ def _see(
     values: Float[np.ndarray, "sample *shape"] | None,
 ) -> Seen:
     chosen = indices[rows]
-    x = model.place(torch.from_numpy(dataset.values(chosen) if values is None else values[rows]))
+    seen = dataset.values(chosen) if values is None else values[rows]
+    if model.needs_counts and not dataset.is_counts:
+        from polariscope.data.counts import refuse_non_counts
+
+        refuse_non_counts(seen)
+    x = model.place(torch.from_numpy(seen))
     auxiliary = auxiliary_of(model, dataset, chosen)
     return Seen(rows, chosen, x, auxiliary, model.encode(x, auxiliary))
 

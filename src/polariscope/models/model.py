@@ -123,10 +123,14 @@ class Model(AbstractModel):
         self.n_auxiliary = b.n_auxiliary
         self.has_density = b.posterior.has_density
         self.is_diagonal = b.posterior.is_diagonal
+        self.needs_counts = b.likelihood.needs_counts
         encoder = b.net.encoder(b.shape, b.n_auxiliary)
         self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
         self.decoder = (
-            Decoder(b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters), b.likelihood.head())
+            Decoder(
+                b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters),
+                b.likelihood.head(b.shape, data),
+            )
             if b.decodes
             else None
         )
@@ -169,7 +173,7 @@ class Model(AbstractModel):
                 problem=f"the model takes observations of shape {self.blueprint.shape}",
                 got=f"{tuple(x.shape[1:])}",
             )
-        return self.encoder(x, auxiliary)
+        return self.encoder(self.blueprint.likelihood.encoder_input(x), auxiliary)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         """p(x|z) for a batch of latents."""
@@ -201,8 +205,8 @@ class Model(AbstractModel):
         the posterior at standard normal ``noise``.
         """
         yield "input", x
-        features = x
-        for number, activation in enumerate(self.encoder.trunk.activations(x, auxiliary), start=1):
+        features = self.blueprint.likelihood.encoder_input(x)
+        for number, activation in enumerate(self.encoder.trunk.activations(features, auxiliary), start=1):
             features = activation
             yield f"encoder/{number}", activation
         q = self.encoder.head(features)

@@ -36,6 +36,8 @@ class AbstractModel(nn.Module, abc.ABC):
     """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
     is_diagonal: bool = True
     """Whether latents are independent given x."""
+    needs_counts: bool = False
+    """Whether observations must be whole numbers from 0."""
 
     @property
     @abc.abstractmethod

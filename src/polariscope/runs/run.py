@@ -120,7 +120,17 @@ class Run:
 
     def split(self) -> Split:
         """Training, validation and test indices of :meth:`data`."""
-        return TrainSettings(**self.settings["training"]).split(self.n_observations)
+        training = TrainSettings(**self.settings["training"])
+        if self.settings.get("split", {}).get("by", "random") == "random":
+            return training.deal_at_random(self.n_observations)  # known without opening the data
+        return training.deal(self.data())
+
+    def indices_of(self, part: str) -> Int[np.ndarray, " sample"]:
+        """The observations of a part of the split; refused where it has none.
+
+        :param part: "all", "train", "validation" or "test".
+        """
+        return choose_samples(self.n_observations, None, 0, part, self.split)
 
     def model(self, step: int | None = None, device: str = "cpu") -> Model:
         """The finished model, or the one of a checkpoint.
@@ -439,10 +449,17 @@ class Run:
         """Everything that was measured and kept, in the order in which it was made."""
         return tuple(self.folder.artefacts)
 
-    def newest(self, kind: str, step: int | None = None, **settings: object) -> Artefact | None:
+    def newest(
+        self, kind: str, step: int | None = None, part: str | None = None, **settings: object
+    ) -> Artefact | None:
         """The artefact of a kind that was asked for last, of a model with these settings; None without one.
 
         Those of other data than :meth:`data` do not count.
+
+        :param kind: "regime", "scores" …
+        :param step: (default None: the finished model) the checkpoint of this step.
+        :param part: (default None: any) the part of the split it was measured on.
+        :param settings: what it was measured with.
         """
         digest, data = self.digest(step), self.fingerprint
         found = [
@@ -450,6 +467,7 @@ class Run:
             for artefact in self.folder.artefacts.by_asking()
             if artefact.kind == kind
             and artefact.matches(**settings)
+            and part in (None, artefact.key.part)
             and artefact.key.data == data
             and (artefact.key.model in (digest, None) or digest in artefact.key.settings.get("models", ()))
         ]
@@ -586,6 +604,11 @@ def choose_samples(
         )
     else:
         pool = getattr(split(), part)
+        if not len(pool):
+            raise InputError(
+                problem=f"the run has no {part} part: its split leaves none",
+                remedy=("use ", Argument("part", "all"), " or train with a split that has one"),
+            )
     if n_samples is None or n_samples >= len(pool):
         return pool
     return generator(seed, "encode").choice(pool, size=n_samples, replace=False)

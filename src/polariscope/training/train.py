@@ -55,9 +55,10 @@ def train(
     ``objective`` and ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings
     ``{"name": …, option: …}`` or objects. Their options and those of :class:`TrainSettings` are given by name:
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
-    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by 16,
+    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``. Counts are modelled as such only
+    when asked for, with ``poisson`` or ``negative-binomial``: whole numbers need not be counts.
     ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
     (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
     changes the last bits. ``progress`` shows a live line, or is a function called after every step.

@@ -6,16 +6,19 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, Int, Shaped, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset, FactorKind, dataset
+
+if TYPE_CHECKING:
+    from polariscope.data.grid import FactorGrid
 
 Layout = Literal["channels-first", "channels-last"]
 _CHANNELS = (1, 3)
@@ -101,6 +104,10 @@ class ArraysDataset(AbstractDataset):
     def is_unit_interval(self) -> bool:
         return self.unit_interval or len(self.shape) == 3
 
+    @functools.cached_property
+    def is_counts(self) -> bool:
+        return self._array.ndim == 2 and self._array.dtype.kind in "iu" and bool(self._array.min() >= 0)
+
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:
             return np.ascontiguousarray(self._array[self.check_indices(indices)])
@@ -114,6 +121,16 @@ class ArraysDataset(AbstractDataset):
         return (
             super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
         )
+
+    def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
+        has_grid = bool(self.factor_sizes) and 0 not in self.factor_sizes
+        return self._grid.index_of(factors) if has_grid else super().index_of(factors)
+
+    @functools.cached_property
+    def _grid(self) -> FactorGrid:
+        from polariscope.data.grid import FactorGrid
+
+        return FactorGrid.of(self)
 
     @functools.cached_property
     def fingerprint(self) -> str:

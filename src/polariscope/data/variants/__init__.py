@@ -19,8 +19,8 @@ from polariscope.data.dataset import AbstractDataset
 
 KINDS = {"images": 3, "rows": 1, "anything": None}
 """What a variant can be made of, and how many axes such an observation has."""
-OWN = ("check_indices", "describe", "fingerprint", "n_features")
-"""What a variant answers for itself, from its own length, shape and options."""
+OWN = ("check_indices", "column", "describe", "fingerprint", "is_counts", "n_features")
+"""What a variant answers for itself, from its own length, shape, values and options."""
 
 
 @dataclasses.dataclass(frozen=True)

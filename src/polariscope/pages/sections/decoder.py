@@ -178,7 +178,7 @@ def reconstruct(
     """Observations and the decoder's mean at their posterior means."""
 
     def compute(seen: Seen) -> dict[str, Tensor]:
-        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).mean}
+        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
 
     found = collect(model, dataset, indices, compute)
     return Reconstructions(indices, found["inputs"], found["outputs"])
@@ -321,7 +321,7 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)
-        axes.set_xlabel("standard deviation in held-out data")
+        axes.set_xlabel("standard deviation in the observations shown")
         axes.set_ylabel("in draws x ~ p(x)")
         return to_svg(
             figure,
