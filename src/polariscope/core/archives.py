@@ -173,7 +173,7 @@ def _begins(path: Path, *marks: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[BinaryIO]:
+def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.BufferedReader]:
     """The bytes of a file, unpacked on the way where it is gzipped; damage and too much are refused while reading.
 
     Only who reads to the end knows that the file is whole: there its checksum is.
@@ -188,7 +188,7 @@ def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[Binar
             return
         unpacked = stack.enter_context(gzip.open(path, "rb"))
         bounded = _Bounded(unpacked, limit, lambda: too_large(path, limit))
-        yield cast(BinaryIO, io.BufferedReader(bounded, BLOCK))
+        yield io.BufferedReader(bounded, BLOCK)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ time with ``polariscope data clean``.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -28,6 +29,8 @@ VARIABLE = "POLARISCOPE_CACHE"
 """Environment variable with the cache folder."""
 HEADER = 4096
 """Bytes of room for the header of an array."""
+LARGE = 64 * 2**20
+"""Bytes from which the digest of a file is remembered."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
 
@@ -151,3 +154,31 @@ def in_bytes(count: int) -> str:
     if count < 10**6:
         return f"{count / 1e3:.0f} kB"
     return f"{count / 1e6:.0f} MB" if count < 10**9 else f"{count / 1e9:.1f} GB"
+
+
+def originals_folder(name: str) -> Path:
+    """Where the original files of a dataset are looked for when no path is given, and where they are fetched to.
+
+    :param name: of the dataset.
+    """
+    return cache_folder() / "originals" / name
+
+
+def content_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes; that of a large file is remembered by its place, size and time of change.
+
+    :param path: the file.
+    """
+    state = path.stat()
+    if state.st_size < LARGE:
+        return files.digest_file(path)
+    identity = files.digest([str(path.resolve()), state.st_size, state.st_mtime_ns])
+    note = cache_folder() / "digests" / f"{identity[:40]}.json"
+    if note.is_file():
+        return str(files.read_json(note))
+    with shown_progress(f"{path.name}: reading it once to know it again") as progress:
+        progress(0, 1)
+        found = files.digest_file(path)
+    with contextlib.suppress(OSError):  # without a place to remember it, it is computed again
+        files.write_json(note, found)
+    return found

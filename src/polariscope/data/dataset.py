@@ -20,6 +20,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
+from polariscope.data.footprint import Footprint, batch_bytes, held_bytes
 
 
 class AbstractDataset(abc.ABC):
@@ -34,6 +35,12 @@ class AbstractDataset(abc.ABC):
     factor_kinds: tuple[FactorKind, ...] = ()
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
+    licence: str = ""
+    """Under what terms the data may be used; empty where they are the user's or made by this package."""
+    citation: str = ""
+    """Key of the work to cite, which ``polariscope cite`` prints."""
+    note: str = ""
+    """What to know about the data before using them."""
 
     @property
     @abc.abstractmethod
@@ -119,6 +126,17 @@ class AbstractDataset(abc.ABC):
         """Whether every value lies in [0, 1], as a Bernoulli likelihood needs."""
         return len(self.shape) == 3
 
+    def footprint(self) -> Footprint:
+        """Memory and disk that the dataset takes: of this one, the arrays it holds and a batch."""
+        self.values([0])  # so what is made at first use exists
+        held = held_bytes(tuple(vars(self).values()))
+        words = (
+            "Its arrays are held in memory."
+            if held > 2**20
+            else "Observations are made when they are asked for."
+        )
+        return Footprint(held + batch_bytes(self.n_features), 0, words)
+
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
@@ -166,5 +184,7 @@ class AbstractGridDataset(AbstractDataset):
 
 
 dataset = family = open_family(
-    __name__, "dataset", folders=("polariscope.data.rendered", "polariscope.data.own")
+    __name__,
+    "dataset",
+    folders=("polariscope.data.rendered", "polariscope.data.published", "polariscope.data.own"),
 )
