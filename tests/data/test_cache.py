@@ -140,3 +140,55 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_variable(
     monkeypatch.setattr(cache.files, "atomic", denied)
     with pytest.raises(InputError, match=rf"cannot be written \(Permission denied\); set .* {VARIABLE}"):
         make()
+
+
+def test_what_is_kept_is_listed_and_freed_by_dataset(folder: Path) -> None:
+    make("toy/a"), make("toy/deeper/b"), make("other/c")
+    originals = cache.originals_folder("toy")
+    originals.mkdir(parents=True)
+    (originals / "file.bin").write_bytes(b"12345")
+    (folder / "mine.txt").write_text("not of the cache")
+    kept = [file for file in cache.kept_files("toy") if file.path.suffix == ".npy"]
+    assert {(file.dataset, file.path.name, file.n_bytes) for file in kept} == {
+        ("toy", "a.npy", 128 + 48),
+        ("toy", "b.npy", 128 + 48),
+    }
+    assert {file.dataset for file in cache.kept_files()} == {"toy", "other"}
+    cache.remove_kept(cache.kept_files("toy"))
+    assert {name for name in files_in(folder) if not name.endswith(".lock")} == {
+        "arrays/other/c.npy",
+        "originals/toy/file.bin",
+        "mine.txt",
+    }
+    assert not (folder / "arrays" / "toy").exists()
+    cache.remove_kept(cache.kept_files(originals=True))
+    assert files_in(folder) == {"mine.txt"}
+
+
+def test_what_a_link_leads_to_is_not_deleted(folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.npz"
+    mine.write_bytes(b"1")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "x").write_bytes(b"1")
+    originals = cache.originals_folder("toy")
+    originals.mkdir(parents=True)
+    (originals / "file.npz").symlink_to(mine)
+    (originals.parent / "linked").symlink_to(tmp_path / "more")
+    cache.remove_kept(cache.kept_files(originals=True))
+    assert mine.exists()
+    assert (tmp_path / "more" / "x").exists()
+
+
+def test_the_digest_of_a_large_file_is_read_once_and_follows_its_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LARGE", 10)
+    path = tmp_path / "large.bin"
+    path.write_bytes(b"0123456789")
+    first = cache.content_digest(path)
+    assert first == cache.files.digest_file(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.files, "digest_file", lambda path: pytest.fail("it was read before"))
+        assert cache.content_digest(path) == first
+    path.write_bytes(b"01234567890")
+    assert cache.content_digest(path) != first

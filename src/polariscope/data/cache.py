@@ -8,6 +8,7 @@ time with ``polariscope data clean``.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import re
@@ -182,3 +183,44 @@ def content_digest(path: Path) -> str:
     with contextlib.suppress(OSError):  # without a place to remember it, it is computed again
         files.write_json(note, found)
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptFile:
+    """A file in the cache folder that belongs to a dataset."""
+
+    dataset: str
+    """Name of the dataset."""
+    path: Path
+    """Where it is."""
+    n_bytes: int
+    """Its size."""
+
+
+def kept_files(name: str | None = None, originals: bool = False) -> list[KeptFile]:
+    """What is kept of datasets: arrays and, where asked for, original files.
+
+    :param name: (default all datasets) of the dataset.
+    :param originals: (default False) list fetched original files as well.
+    """
+    found = []
+    for folder in (arrays_folder(), cache_folder() / "originals")[: 2 if originals else 1]:
+        for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if place.is_dir() and not place.is_symlink() and name in (None, place.name):
+                files_in = (path for path in sorted(place.rglob("*")) if path.is_file() or path.is_symlink())
+                found += [KeptFile(place.name, path, path.lstat().st_size) for path in files_in]
+    return found
+
+
+def remove_kept(kept: list[KeptFile]) -> None:
+    """Delete files of the cache folder, and the folders that are empty then. Links are deleted, not what they lead to.
+
+    :param kept: what :func:`kept_files` found.
+    """
+    root = cache_folder()
+    for file in kept:
+        file.path.unlink(missing_ok=True)
+        for folder in file.path.parents:
+            if folder == root or not folder.is_relative_to(root) or any(folder.iterdir()):
+                break
+            folder.rmdir()
