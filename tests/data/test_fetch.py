@@ -244,6 +244,6 @@ def test_what_has_no_files_or_only_a_browser_can_get_is_said() -> None:
     with pytest.raises(InputError, match="can only be downloaded with a browser, from https://mmlab"):
         fetch("celeba")
     with pytest.raises(InputError, match=r"shapes_ordered\.npz of mpi3d can only"):
-        fetch("mpi3d", {"version": "complex"})
+        fetch("mpi3d", {"edition": "complex"})
     with pytest.raises(InputError, match="no dataset named 'mnst'"):
         fetch("mnst")

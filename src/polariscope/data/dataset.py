@@ -20,7 +20,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
-from polariscope.data.footprint import Footprint, batch_bytes, held_bytes
+from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
 
 
 class AbstractDataset(abc.ABC):
@@ -41,6 +41,8 @@ class AbstractDataset(abc.ABC):
     """Key of the work to cite, which ``polariscope cite`` prints."""
     note: str = ""
     """What to know about the data before using them."""
+    scratch_bytes: int = 0
+    """Memory of temporary arrays while a batch of 64 is made, beyond the batch itself: what drawing needs."""
 
     @property
     @abc.abstractmethod
@@ -127,7 +129,7 @@ class AbstractDataset(abc.ABC):
         return len(self.shape) == 3
 
     def footprint(self) -> Footprint:
-        """Memory and disk that the dataset takes: of this one, the arrays it holds and a batch."""
+        """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
         self.values([0])  # so what is made at first use exists
         held = held_bytes(tuple(vars(self).values()))
         words = (
@@ -135,7 +137,8 @@ class AbstractDataset(abc.ABC):
             if held > 2**20
             else "Observations are made when they are asked for."
         )
-        return Footprint(held + batch_bytes(self.n_features), 0, words)
+        disk = disk_bytes(getattr(self, "path", None))
+        return Footprint(held + batch_bytes(self.n_features) + self.scratch_bytes, disk, words)
 
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""

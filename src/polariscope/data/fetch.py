@@ -11,6 +11,7 @@ import hashlib
 import http.client
 import os
 import shutil
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -182,7 +183,12 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Progress) ->
         except BROKEN as error:
             if isinstance(error, OSError) and error.errno in files.NOT_WRITABLE:
                 raise
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            cause = getattr(error, "reason", error)
+            reason = str(cause) or type(error).__name__
+            if isinstance(
+                cause, socket.gaierror
+            ):  # no network, or no such host: waiting a few seconds does not help
+                raise _unreachable(file, part, reason) from None
         after = part.stat().st_size if part.exists() else 0
         failures = 0 if after > before else failures + 1
         if failures == TRIES:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +23,19 @@ class Footprint:
     """Room on disk: its files, and what it keeps in the cache folder once it has been used."""
     words: str
     """Where this comes from, in a sentence."""
+
+
+def disk_bytes(path: str | os.PathLike[str] | None) -> int:
+    """Bytes of a file, or of all files in a folder; 0 where there is none.
+
+    :param path: the file or folder.
+    """
+    place = Path(path) if path is not None else None
+    if place is None or not place.exists():
+        return 0
+    if place.is_file():
+        return place.stat().st_size
+    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 def batch_bytes(n_features: int, n_samples: int = BATCH) -> int:

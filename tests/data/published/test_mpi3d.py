@@ -34,13 +34,13 @@ def test_images_in_the_shape_of_the_grid_are_the_same(folder: Path) -> None:
     np.testing.assert_array_equal(MPI3DDataset(str(folder)).images([3, 1]), written.images[[3, 1]])
 
 
-def test_versions_are_files_of_their_own(folder: Path) -> None:
+def test_editions_are_files_of_their_own(folder: Path) -> None:
     originals.mpi3d(folder)
     with pytest.raises(InputError, match=r"mpi3d needs mpi3d_real\.npz.*polariscope data fetch mpi3d"):
-        MPI3DDataset(str(folder), version="real")
+        MPI3DDataset(str(folder), edition="real")
     with pytest.raises(InputError, match=r"needs real3d_complicated_shapes_ordered\.npz.*rr-learning"):
-        MPI3DDataset(str(folder), version="complex")
-    assert len(MPI3DDataset(str(folder / "mpi3d_toy.npz"), version="real")) == 24
+        MPI3DDataset(str(folder), edition="complex")
+    assert len(MPI3DDataset(str(folder / "mpi3d_toy.npz"), edition="real")) == 24
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from polariscope.data.dataset import dataset
 from polariscope.data.footprint import Footprint, batch_bytes
 from polariscope.data.published.support.original import AbstractPublishedGrid, Gigabytes, OriginalFile
 
-Version = Literal["toy", "realistic", "real", "complex"]
+Edition = Literal["toy", "realistic", "real", "complex"]
 _FOLDER = "https://storage.googleapis.com/mpi3d_disentanglement_dataset/data/"
-_FILES: dict[Version, OriginalFile] = {
+_FILES: dict[Edition, OriginalFile] = {
     "toy": OriginalFile("mpi3d_toy.npz", f"{_FOLDER}mpi3d_toy.npz"),
     "realistic": OriginalFile("mpi3d_realistic.npz", f"{_FOLDER}mpi3d_realistic.npz"),
     "real": OriginalFile("mpi3d_real.npz", f"{_FOLDER}mpi3d_real.npz"),
@@ -39,7 +39,7 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     1,036,800 images of 64 × 64 pixels in colour (toy, realistic, real): object colour 6, object shape 6, object size 2,
     camera height 3, background colour 3, horizontal axis 40, vertical axis 40; the vertical axis varies fastest. The
-    complex version has 4 colours and 4 shapes: 460,800 images. Which it is follows from the number of images.
+    complex edition has 4 colours and 4 shapes: 460,800 images. Which it is follows from the number of images.
 
     A file that is not compressed is mapped as it is. A compressed one is unpacked once into the cache folder: 12.7 GB.
 
@@ -48,7 +48,7 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     path: str | None = None
     """A file, or the folder it is in; none: the cache folder."""
-    version: Version = "toy"
+    edition: Edition = "toy"
     """Which file of a folder: simple renderings, realistic ones, photographs, or photographs of everyday objects."""
     max_unpacked: Gigabytes = None
     """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
@@ -72,11 +72,11 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     @classmethod
     def files_for(cls, **options: object) -> tuple[OriginalFile, ...]:
-        """The file of the version.
+        """The file of the edition.
 
         :param options: of the dataset.
         """
-        return tuple(file for version, file in _FILES.items() if version == options.get("version", "toy"))
+        return tuple(file for edition, file in _FILES.items() if edition == options.get("edition", "toy"))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     @property
     def _file(self) -> Path:
-        return self.locate(_FILES[self.version].name)
+        return self.locate(_FILES[self.edition].name)
 
     def _look(self) -> None:
         path = self._file
