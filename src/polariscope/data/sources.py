@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
+if TYPE_CHECKING:
+    from polariscope.data.chain import Given
 
-def load_dataset(name: str, **options: object) -> AbstractDataset:
+
+def load_dataset(name: str, *, variants: Given = (), **options: object) -> AbstractDataset:
     """Make a dataset by name, with its options.
 
     :param name: a member of ``polariscope.datasets``: "sprites".
+    :param variants: (default none) members of ``polariscope.variants`` over it, the first one innermost, as
+        :func:`polariscope.apply_variants` takes them: ``["colour", {"name": "subset", "n": 50_000}]``.
     :param options: the options of that dataset by name; ``polariscope data list`` shows them.
 
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
     """
-    return build(family, name, options)
+    data = build(family, name, options)
+    if not variants:
+        return data
+    from polariscope.data.chain import apply_variants
+
+    return apply_variants(data, variants)
 
 
 def parse_source(source: str, options: Mapping[str, object] | None = None) -> AbstractDataset:
@@ -44,7 +54,7 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
         raise InputError(
             problem=f"dataset {name!r} reads no file, so write {name!r} without a path", got=f"{source!r}"
         )
-    given = dict(options or {})
+    given: dict[str, Any] = dict(options or {})
     if takes_path:
         if path and "path" in given:
             raise InputError(
@@ -94,7 +104,11 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             ),
             remedy=("pass ", Argument("data"), " with the same arrays"),
         )
-    options = {key: value for key, value in record.items() if key not in ("name", "shape", "fingerprint")}
+    options = {
+        key: value
+        for key, value in record.items()
+        if key not in ("name", "shape", "fingerprint", "root_fingerprint")
+    }
     data = load_dataset(record["name"], **options)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
         raise PolariscopeError(
