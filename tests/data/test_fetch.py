@@ -17,6 +17,7 @@ import originals
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.data import fetch as fetching
 from polariscope.data.cache import VARIABLE, originals_folder
+from polariscope.data.dataset import family
 from polariscope.data.fetch import download, fetch
 from polariscope.data.published.dsprites import DSpritesDataset
 from polariscope.data.published.mnist import MNISTDataset
@@ -205,6 +206,12 @@ def test_a_fetched_dataset_is_found_by_its_name(served: Server, name: str) -> No
     before = len(served.asked)
     assert all(file.was_there for file in fetch(name))
     assert len(served.asked) == before
+
+
+def test_the_files_of_a_look_alike_are_those_of_its_original(served: Server, monkeypatch) -> None:
+    assert "sprites" in family  # opens its file, which declares its traits
+    monkeypatch.setitem(family._traits, "sprites", {"original": "dsprites"})
+    assert [file.path.parent for file in fetch("sprites")] == [originals_folder("dsprites")]
 
 
 def test_how_a_file_was_checked_is_said(served: Server) -> None:

@@ -49,6 +49,7 @@ def test_a_path_may_hold_colons(tmp_path):
 
 def test_a_look_alike_with_a_path_is_its_original(tmp_path, monkeypatch):
     originals.dsprites(tmp_path)
+    assert "sprites" in family  # opens its file, which declares its traits
     monkeypatch.setitem(family._traits, "sprites", {"original": "dsprites"})
     data = parse_source(f"sprites:{tmp_path}")
     assert (data.name, len(data)) == ("dsprites", 48)

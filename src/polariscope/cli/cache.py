@@ -24,7 +24,9 @@ def fetch(
     from polariscope.cli.console import as_typed, say
     from polariscope.cli.data import dataset_group
     from polariscope.data.fetch import fetch as fetch_files
+    from polariscope.data.sources import original_of
 
+    name = original_of(name)
     group = dataset_group(name)
     every = context.command.groups()  # type: ignore[attr-defined]
     options = share_out(context.meta[KEY], [group], every, ("--to",))["data"]

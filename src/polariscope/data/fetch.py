@@ -29,6 +29,7 @@ from polariscope.core.progress import Progress, shown_progress
 from polariscope.data.cache import in_bytes, originals_folder
 from polariscope.data.dataset import family
 from polariscope.data.published.support.original import AbstractPublishedDataset, OriginalFile
+from polariscope.data.sources import original_of
 
 BLOCK = 2**18
 TIMEOUT = 30.0
@@ -64,13 +65,14 @@ def fetch(
     A published checksum is compared where there is one. Elsewhere the size that the server says, the header and the
     shapes are checked, by opening the dataset.
 
-    :param name: of the dataset: "dsprites".
+    :param name: of the dataset, "dsprites", or of a look-alike that says whose it is.
     :param options: (default none) options of the dataset that decide which files are needed.
     :param folder: (default: in the cache folder, where the dataset is found by its name) where to put them.
     :param say: (default nothing) is told what is being done.
     """
+    name = original_of(name)
     kind = family[name]
-    if not (isinstance(kind, type) and issubclass(kind, AbstractPublishedDataset)):
+    if not _is_published(kind):
         fetchable = [each for each in family if _is_published(family[each])]
         raise InputError(
             problem=f"dataset {name!r} has no files to fetch", remedy=f"these have: {', '.join(fetchable)}"

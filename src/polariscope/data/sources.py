@@ -72,15 +72,21 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
 def source_name(source: str) -> str:
     """The dataset that a source names. A look-alike with a path, ``shapes3d:3dshapes.h5``, is its original.
 
-    Which dataset that is, the look-alike declares in its decorator by ``original="shapes3d-original"``.
-
     >>> source_name("sprites"), source_name("arrays:rows.npz")
     ('sprites', 'arrays')
 
     :param source: what a command line has: NAME or NAME:PATH.
     """
     name, _, path = source.partition(":")
-    return family.traits(name).get("original", name) if path and name in family else name
+    return original_of(name) if path and name in family else name
+
+
+def original_of(name: str) -> str:
+    """The dataset whose look-alike this is, by its trait ``original="shapes3d-original"``; else itself.
+
+    :param name: of a dataset.
+    """
+    return family.traits(name).get("original", name)
 
 
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:

@@ -80,9 +80,10 @@ class Cars3DDataset(AbstractPublishedGrid):
 
     def _look(self) -> None:
         folder = self._folder()
-        self._remember_sizes(
-            self.original_files[0], self._find_sizes
-        ) if folder is None else self._take_sizes(self._find_sizes(), folder)
+        if folder is None:
+            self._remember_sizes(self.original_files[0], self._find_sizes)
+        else:
+            self._take_sizes(self._find_sizes(), folder)
 
     def _cars(self) -> Iterator[tuple[str, bytes]]:
         """Name and bytes of every car's file; in an archive, as they come."""
