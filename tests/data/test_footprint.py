@@ -18,7 +18,8 @@ def test_arrays_count_wherever_they_are_held_and_mapped_files_do_not(tmp_path: P
     np.save(tmp_path / "x.npy", array)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert held_bytes(array) == 96
-    assert held_bytes((1, "a", [array, {"x": array}])) == 192
+    assert held_bytes((1, [array, {"x": array}])) == 192
+    assert held_bytes(("a" * 100, "b" * 100)) >= 200
     assert held_bytes([mapped, mapped[1:], np.asarray(mapped)]) == 0
 
 
@@ -58,7 +59,9 @@ def test_a_batch_and_what_is_held_stay_within_what_is_stated(tmp_path: Path, nam
 
 def test_what_is_held_is_counted(tmp_path: Path) -> None:
     made = datasets(tmp_path)
-    assert made["arrays"].footprint().memory_bytes == 200 * 32 * 32 + batch_bytes(1024)
+    assert made["arrays"].footprint().memory_bytes == pytest.approx(
+        200 * 32 * 32 + batch_bytes(1024), abs=1000
+    )
     assert made["arrays"].footprint().disk_bytes == (tmp_path / "images.npz").stat().st_size
     rows = made["gaussian"]
     assert rows.footprint().memory_bytes >= rows.values(np.arange(len(rows))).nbytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,14 +49,16 @@ def batch_bytes(n_features: int, n_samples: int = BATCH) -> int:
 
 
 def held_bytes(value: object) -> int:
-    """Memory of the arrays in a value and in the tuples, lists and dictionaries in it; mapped files do not count.
+    """Memory of the arrays and words in a value and in the tuples, lists and dictionaries in it, but of no mapped file.
 
-    :param value: an array, or anything that may hold some.
+    :param value: an array, a word, or anything that may hold some.
     """
     if isinstance(value, np.memmap):
         return 0
     if isinstance(value, np.ndarray):
         return held_bytes(value.base) if isinstance(value.base, np.memmap) else value.nbytes
+    if isinstance(value, str):
+        return sys.getsizeof(value)
     if isinstance(value, dict):
         return sum(map(held_bytes, value.values()))
     return sum(map(held_bytes, value)) if isinstance(value, tuple | list) else 0

@@ -128,7 +128,6 @@ def test_memory_stays_within_what_is_stated(name: str, folder: Path) -> None:
     originals.WRITERS[name](folder)
     data = load_dataset(name, path=str(folder))
     data.values([0])
-    data.factors([0])
     indices = np.arange(64) % len(data)
     stated = data.footprint().memory_bytes
     tracemalloc.start()

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
-from jaxtyping import Int, UInt8
+from jaxtyping import Bool, Int, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
@@ -106,8 +106,8 @@ class CelebADataset(AbstractPicturesDataset):
         object.__setattr__(self, "factor_kinds", ("categorical",) * len(names))
 
     @functools.cached_property
-    def _labels(self) -> Int[np.ndarray, "sample attribute"]:
-        """0 or 1 for each attribute of each image, in the order of the images."""
+    def _labels(self) -> Bool[np.ndarray, "sample attribute"]:
+        """False or true for each attribute of each image, in the order of the images."""
         rows = _rows(self._attributes_file, skip=2)
         order = [name.rpartition("/")[2] for name in self.names]
         lost = set(order) ^ set(rows)
@@ -117,22 +117,23 @@ class CelebADataset(AbstractPicturesDataset):
                 "name the same files as there are",
                 got=f"{len(lost)} without a partner, such as {min(lost)}",
             )
-        try:
-            values = np.array([[int(word) for word in rows[name]] for name in order], dtype=np.int64)
-        except ValueError:
-            values = np.zeros((0, 0), dtype=np.int64)
-        if values.shape != (len(order), len(self.factor_names)) or not np.isin(values, (-1, 1)).all():
+        values = np.zeros((len(order), len(self.factor_names)), dtype=np.int8)
+        for number, name in enumerate(order):
+            words = rows[name].split()
+            if len(words) == len(self.factor_names) and set(words) <= {"-1", "1"}:
+                values[number] = [int(word) for word in words]
+        if not values.all():
             raise InputError(
                 str(self._attributes_file), f"have {len(self.factor_names)} numbers −1 or 1 for each file"
             )
-        return (values > 0).astype(np.int64)
+        return values > 0
 
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
         """Which attributes a face has: 1, or 0.
 
         :param indices: numbers of the observations, from 0.
         """
-        return self._labels[self.check_indices(indices)]
+        return self._labels[self.check_indices(indices)].astype(np.int64)
 
     def parts(self) -> dict[str, Int[np.ndarray, " part"]] | None:
         """The official split, where its file is there."""
@@ -143,7 +144,7 @@ class CelebADataset(AbstractPicturesDataset):
         order = [name.rpartition("/")[2] for name in self.names]
         if set(order) - set(rows):
             raise InputError(str(file), "name every image", got=f"none for {min(set(order) - set(rows))}")
-        numbers = np.array([rows[name][0] for name in order])
+        numbers = np.array([rows[name].split()[0] for name in order])
         names = {"train": "0", "validation": "1", "test": "2"}
         return {part: np.flatnonzero(numbers == number) for part, number in names.items()}
 
@@ -170,10 +171,15 @@ def _head(file: Path) -> tuple[int, tuple[str, ...]]:
     return int(first), tuple(second)
 
 
-def _rows(file: Path, skip: int) -> dict[str, list[str]]:
-    """The words after the name in each line, by name."""
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()[skip:]
-    rows = {words[0]: words[1:] for line in lines if len(words := line.split()) > 1}
-    if len(rows) != sum(bool(line.strip()) for line in lines):
-        raise InputError(str(file), "have one line for each file: its name and numbers")
+def _rows(file: Path, skip: int) -> dict[str, str]:
+    """What follows the name in each line, by name."""
+    rows = {}
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines):
+            name, _, rest = line.strip().partition(" ")
+            if number < skip or not name:
+                continue
+            if not rest or name in rows:
+                raise InputError(str(file), "have one line for each file: its name and numbers")
+            rows[name] = rest
     return rows

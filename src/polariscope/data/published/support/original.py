@@ -162,6 +162,7 @@ class AbstractPublishedDataset(AbstractDataset):
     def footprint(self) -> Footprint:
         """Memory for a batch and the labels; on disk the original files and the unpacked images."""
         original = sum(file.stat().st_size for file in self.original_files)
+        self.factors([0])  # labels that are read at first use are held then
         held = held_bytes(tuple(vars(self).values()))
         state = (
             "are in the cache folder"
