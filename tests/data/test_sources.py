@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import originals
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.data.cache import VARIABLE, originals_folder
+from polariscope.data.dataset import family
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.sources import load_dataset, load_recorded, parse_source
+from polariscope.data.sources import load_dataset, load_recorded, parse_source, source_name
 
 
 @pytest.fixture
@@ -42,6 +45,25 @@ def test_sources_of_a_command_line(npz, tmp_path):
 def test_a_path_may_hold_colons(tmp_path):
     np.save(tmp_path / "a:b.npy", np.eye(2))
     assert len(parse_source(f"arrays:{tmp_path}/a:b.npy")) == 2
+
+
+def test_a_look_alike_with_a_path_is_its_original(tmp_path, monkeypatch):
+    originals.dsprites(tmp_path)
+    assert "sprites" in family  # opens its file, which declares its traits
+    monkeypatch.setitem(family._traits, "sprites", {"original": "dsprites"})
+    data = parse_source(f"sprites:{tmp_path}")
+    assert (data.name, len(data)) == ("dsprites", 48)
+    assert len(parse_source("sprites")) == 737_280
+    assert source_name("sprites:") == "sprites"  # no path follows
+
+
+def test_a_published_dataset_needs_no_path_where_its_files_are_in_the_cache_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(InputError, match="'polariscope data fetch dsprites' downloads to"):
+        parse_source("dsprites")
+    originals_folder("dsprites").mkdir(parents=True)
+    originals.dsprites(originals_folder("dsprites"))
+    assert len(parse_source("dsprites", {"max_unpacked": "1"})) == 48
 
 
 @pytest.mark.parametrize(

@@ -93,10 +93,15 @@ def _flags(words: Sequence[str]) -> set[str]:
 
 def _group(data: Any) -> typer.Typer:
     """The commands about datasets."""
-    group = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
+    group = typer.Typer(
+        cls=Commands, help="Look at datasets, fetch their files, free what is kept of them.", **STYLE
+    )
     group.command("list")(data.list_datasets)
     group.command("info", cls=data.FlagCommand)(data.info)
     group.command("preview", cls=data.FlagCommand)(data.preview)
+    cache = importlib.import_module("polariscope.cli.cache")
+    group.command("fetch", cls=data.FlagCommand)(cache.fetch)
+    group.command("clean")(cache.clean)
     return group
 
 

@@ -39,9 +39,9 @@ Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.sources import parse_source
+    from polariscope.data.sources import parse_source, source_name
 
-    name = source.partition(":")[0]
+    name = source_name(source)
     for group in groups_of("data", datasets):
         if group.name == name:
             return group
@@ -100,7 +100,7 @@ def list_datasets() -> None:
         summary = datasets.summary(name)
         try:
             data = datasets[name]()
-        except TypeError:  # it reads files, so nothing is known before it has a path
+        except (TypeError, InputError):  # it reads files, so nothing is known before they are there
             shown.add_row(f"{name}:PATH", "–", "–", "–", summary)
             continue
         factors = str(len(data.factor_names))
@@ -117,6 +117,7 @@ def info(
 ) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
     from polariscope.cli.console import plural, printer, say, table
+    from polariscope.cli.facts import say_facts
     from polariscope.data.chain import in_words
     from polariscope.data.dataset import family as datasets
 
@@ -131,6 +132,7 @@ def info(
         printer().print(factors)
     else:
         say("No known factors.")
+    say_facts(data)
     hidden = ("name", "fingerprint", "root_fingerprint", "shape", "variants")
     record = data.describe()
     options = {key: value for key, value in record.items() if key not in hidden}

@@ -20,6 +20,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
+from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
 
 
 class AbstractDataset(abc.ABC):
@@ -34,6 +35,14 @@ class AbstractDataset(abc.ABC):
     factor_kinds: tuple[FactorKind, ...] = ()
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
+    licence: str = ""
+    """Under what terms the data may be used; empty where they are the user's or made by this package."""
+    citation: str = ""
+    """Key of the work to cite, which ``polariscope cite`` prints."""
+    note: str = ""
+    """What to know about the data before using them."""
+    scratch_bytes: int = 0
+    """Memory of temporary arrays while a batch of 64 is made, beyond the batch itself: what drawing needs."""
 
     @property
     @abc.abstractmethod
@@ -155,6 +164,18 @@ class AbstractDataset(abc.ABC):
         """Whether every value is known to be a whole number from 0, as a likelihood of counts needs."""
         return False
 
+    def footprint(self) -> Footprint:
+        """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
+        self.values([0])  # so what is made at first use exists
+        held = held_bytes(tuple(vars(self).values()))
+        words = (
+            "Its arrays are held in memory."
+            if held > 2**20
+            else "Observations are made when they are asked for."
+        )
+        disk = disk_bytes(getattr(self, "path", None))
+        return Footprint(held + batch_bytes(self.n_features) + self.scratch_bytes, disk, words)
+
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
@@ -202,5 +223,7 @@ class AbstractGridDataset(AbstractDataset):
 
 
 dataset = family = open_family(
-    __name__, "dataset", folders=("polariscope.data.rendered", "polariscope.data.own")
+    __name__,
+    "dataset",
+    folders=("polariscope.data.rendered", "polariscope.data.published", "polariscope.data.own"),
 )

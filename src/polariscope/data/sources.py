@@ -41,6 +41,7 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
     100
     """
     name, colon, path = source.partition(":")
+    name = source_name(source)
     if name not in family and ("/" in source or "." in source):
         raise InputError(
             "data",
@@ -61,11 +62,31 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
                 remedy="give it once",
             )
         given = {**given, "path": path} if path else given
-        if "path" not in given:
+        if "path" not in given and options_of(family[name])["path"].required:
             raise InputError(
                 problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH"
             )
     return load_dataset(name, **given)
+
+
+def source_name(source: str) -> str:
+    """The dataset that a source names. A look-alike with a path, ``shapes3d:3dshapes.h5``, is its original.
+
+    >>> source_name("sprites"), source_name("arrays:rows.npz")
+    ('sprites', 'arrays')
+
+    :param source: what a command line has: NAME or NAME:PATH.
+    """
+    name, _, path = source.partition(":")
+    return original_of(name) if path and name in family else name
+
+
+def original_of(name: str) -> str:
+    """The dataset whose look-alike this is, by its trait ``original="shapes3d-original"``; else itself.
+
+    :param name: of a dataset.
+    """
+    return family.traits(name).get("original", name)
 
 
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
