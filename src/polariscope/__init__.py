@@ -16,6 +16,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "load_dataset": "polariscope.data.sources",
     "from_arrays": "polariscope.data.own.arrays",
+    "from_dataset": "polariscope.data.own.arrays",
     "from_folder": "polariscope.data.own.images",
     "train": "polariscope.training.train",
     "load_model": "polariscope.runs.run",
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.similarity import family as similarity
     from polariscope.core.errors import InputError, PolariscopeError
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.own.arrays import from_arrays
+    from polariscope.data.own.arrays import from_arrays, from_dataset
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
     from polariscope.estimators import VAE

@@ -36,7 +36,7 @@ def test_sources_of_a_command_line(npz, tmp_path):
     assert parse_source("gaussian", {"eigenvalues": "2,1", "n_samples": "10"}).shape == (2,)
     np.testing.assert_array_equal(parse_source(f"arrays:{npz}").values([1]), [[3, 4, 5]])
     Image.new("RGB", (4, 4)).save(tmp_path / "x.png")
-    assert parse_source(f"images:{tmp_path}", {"image_size": "16", "grey": "true"}).shape == (1, 16, 16)
+    assert parse_source(f"images:{tmp_path}", {"image_size": "16", "channels": "1"}).shape == (1, 16, 16)
 
 
 def test_a_path_may_hold_colons(tmp_path):
@@ -51,7 +51,9 @@ def test_a_path_may_hold_colons(tmp_path):
         ("sprites:here", {}, "'sprites' reads no file, so write 'sprites' without a path"),
         ("arrays", {}, "reads files; say where they are: arrays:PATH"),
         ("images:", {}, "reads files; say where they are: images:PATH"),
-        ("data/rows.npz", {}, "got the path 'data/rows.npz'; write arrays:FILE or images:FOLDER"),
+        ("data/rows.npz", {}, "there is no file .*data/rows.npz"),
+        ("data/photos/", {}, "there is no file or folder data/photos/"),
+        ("photos", {}, "no dataset named 'photos'"),
         ("arrays:x.npz", {"path": "y.npz"}, "path was given twice"),
         ("arrays:nowhere.npz", {}, "there is no file .*nowhere.npz"),
     ],

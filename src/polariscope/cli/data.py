@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FlagCommand", "info", "list_datasets", "preview"]
 
-SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
+SOURCE_HELP = "A dataset's name, or the path of a table, an array or a folder of images."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 
 
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.sources import parse_source
+    from polariscope.data.sources import name_and_path, parse_source
 
-    name = source.partition(":")[0]
+    name, _ = name_and_path(source)
     for group in groups_of("data", datasets):
         if group.name == name:
             return group

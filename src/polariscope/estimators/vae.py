@@ -22,7 +22,7 @@ from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import Layout
+from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units
