@@ -103,3 +103,39 @@ def test_arrays_in_memory_cannot_be_loaded_again():
 def test_a_record_without_a_name_is_refused():
     with pytest.raises(InputError, match="a dataset's record needs a 'name', got \\['path'\\]"):
         load_recorded({"path": "x"})
+
+
+def test_paths_need_no_name_in_front(npz, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "photos").mkdir()
+    Image.new("L", (5, 4)).save(tmp_path / "photos" / "x.png")
+    for source, name, shape in (
+        ("rows.npz", "arrays", (3,)),
+        (str(npz), "arrays", (3,)),
+        ("table.csv", "table", (2,)),
+        ("./table.csv", "table", (2,)),
+        ("table:table.csv", "table", (2,)),
+        ("photos", "images", (1, 4, 5)),
+        ("photos/", "images", (1, 4, 5)),
+    ):
+        for data in (parse_source(source), load_dataset(source)):
+            assert (data.name, data.shape) == (name, shape)
+    assert load_dataset(npz).name == "arrays"
+    (tmp_path / "sprites").mkdir()
+    assert parse_source("sprites").name == "sprites"  # a name wins; ./sprites is the folder
+    with pytest.raises(InputError, match="be a folder with files ending in"):
+        parse_source("./sprites")
+    (tmp_path / "notes.docx").write_text("x")
+    with pytest.raises(
+        InputError, match=r"nothing here reads notes.docx; it reads folders and files ending in \.csv,"
+    ):
+        parse_source("notes.docx")
+
+
+def test_every_ending_belongs_to_one_dataset():
+    from polariscope.data.dataset import family
+
+    endings = [ending for name in family for ending in family.traits(name).get("endings", ())]
+    assert len(set(endings)) == len(endings)
+    assert {".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5ad", "/"} <= set(endings)

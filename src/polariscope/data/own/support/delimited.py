@@ -92,21 +92,21 @@ def _lines(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[l
         raise InputError("delimiter", "be one character", got=f"{delimiter!r}")
     if not path.is_file():
         raise InputError(problem=f"there is no file {path}")
-    try:
-        with open_stream(path, max_unpacked) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    with open_stream(path, max_unpacked) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        try:
             yield from (fields for fields in csv.reader(text, delimiter=delimiter, strict=True) if fields)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            str(path),
-            "be text in UTF-8",
-            got=f"bytes that are not ({error.reason})",
-            remedy="save it as UTF-8",
-        ) from None
-    except csv.Error as error:
-        raise InputError(
-            problem=f"{path} cannot be read as a table ({error})", remedy="check its quotes and delimiter"
-        ) from None
+        except UnicodeDecodeError as error:
+            raise InputError(
+                str(path),
+                "be text in UTF-8",
+                got=f"bytes that are not ({error.reason})",
+                remedy="save it as UTF-8",
+            ) from None
+        except csv.Error as error:
+            raise InputError(
+                problem=f"{path} cannot be read as a table ({error})", remedy="check its quotes and delimiter"
+            ) from None
 
 
 def _check_delimiter(path: Path, first: list[str], between: str) -> None:
