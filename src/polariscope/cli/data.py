@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out, typed
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -79,11 +81,17 @@ def info(context: typer.Context, name: Source) -> None:
         printer().print(factors)
     else:
         say("No known factors.")
+    for factor, classes in data.factor_classes.items():
+        say(f"Classes of {factor}: {few(classes)}")
+    if data.feature_names:
+        say(f"Features: {few(data.feature_names)}")
+    if data.choices:
+        say(f"Read so: {'; '.join(data.choices)}.")
     hidden = ("name", "fingerprint", "shape")
     options = {key: value for key, value in data.describe().items() if key not in hidden}
     if options:
         say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
-    say(f"Look at some: polariscope data preview {name}")
+    say(f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY])])}")
 
 
 def preview(
@@ -111,6 +119,20 @@ def preview(
         )
     else:
         printer().print(statistics_table(data, samples, seed))
+
+
+MOST_NAMED = 12
+"""Names of features or classes that are printed."""
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names of many.
+
+    >>> few([str(number) for number in range(20)])
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more'
+    """
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def shape_in_words(data: AbstractDataset) -> str:

@@ -108,7 +108,10 @@ def _index(group: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-def _texts(values: Any) -> list[str]:
+def _texts(stored: Any) -> list[str]:
+    values = (
+        stored["values"] if hasattr(stored, "keys") else stored
+    )  # newer files may have a mask beside them
     return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]
 
 

@@ -193,3 +193,11 @@ def test_items_that_change_are_refused():
 def test_a_layer_is_only_for_anndata():
     with pytest.raises(InputError, match="layer is for AnnData, got ndarray"):
         from_dataset(ROWS, layer="counts")
+
+
+def test_zarr_arrays_are_read_where_they_are(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(str(tmp_path / "rows.zarr"), data=ROWS, chunks=(2, 3))
+    lazy = from_dataset(array, cache_megabytes=0)
+    np.testing.assert_array_equal(lazy.values([6, 0, 3, 0]), ROWS[[6, 0, 3, 0]])
+    assert lazy.fingerprint == from_arrays(ROWS).fingerprint
