@@ -149,7 +149,7 @@ def bad_files() -> None:
     [
         (
             "text.csv",
-            "column 'name' holds text, 'ann' in row 0; column 'species' holds text.*--columns.*--labels",
+            "column 'name' holds 'ann' in row 0, which is no number; column 'species' holds 'owl'.*--columns.*--labels",
         ),
         ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
         ("odd.xlsx", "nothing here reads odd.xlsx"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
+import polars
 import pytest
 import scipy.sparse
 import torch
@@ -407,9 +409,8 @@ def test_the_place_of_a_value_that_is_not_finite_is_named():
         from_arrays(rows, feature_names=["a", "b"])
 
 
-def frame_of(library, columns, index=None):
-    module = pytest.importorskip(library)
-    return module.DataFrame(columns) if index is None else module.DataFrame(columns, index=index)
+def frame_of(library, columns):
+    return {"pandas": pandas, "polars": polars}[library].DataFrame(columns)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -430,16 +431,16 @@ def test_frames_bring_the_names_of_their_columns(library):
 
 
 def test_the_index_of_a_pandas_frame_names_the_rows():
-    frame = frame_of("pandas", {"a": [1.0, 2.0]}, index=["first", "second"])
+    frame = pandas.DataFrame({"a": [1.0, 2.0]}, index=["first", "second"])
     assert from_arrays(frame).ids([1, 0]).tolist() == ["second", "first"]
-    numbered = frame_of("pandas", {0: [1.0, 2.0], 1: [3.0, 4.0]}, index=[10, 20])
+    numbered = pandas.DataFrame({0: [1.0, 2.0], 1: [3.0, 4.0]}, index=[10, 20])
     assert from_arrays(numbered).feature_names == ()
     assert from_arrays(numbered).ids([1]).tolist() == [20]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_text_and_missing_values_of_frames_are_named(library):
-    with pytest.raises(InputError, match=r"X: column 'b' holds text, 'x' in row 0; .*pass them as factors"):
+    with pytest.raises(InputError, match=r"column 'b' holds 'x' in row 0, which is no number; .*as factors"):
         from_arrays(frame_of(library, {"a": [1.0, 2.0], "b": ["x", "y"]}))
     with pytest.raises(
         InputError, match=r"column 'a' lacks 2 values, first in row 1; column 'b' lacks 1 value"
@@ -472,3 +473,14 @@ def test_a_tensor_dataset_is_used_with_its_labels():
         InputError, match=r"holds more than observations and labels, got shapes \(5, 3\), \(5, 2, 2\)"
     ):
         from_arrays(torch.utils.data.TensorDataset(X, torch.zeros(5, 2, 2)))
+
+
+def test_a_lazy_frame_is_refused_with_its_remedy():
+    with pytest.raises(InputError, match=r"X must be in memory, got a LazyFrame; collect it first"):
+        from_arrays(polars.LazyFrame({"a": [1.0]}))
+
+
+def test_dates_are_no_numbers():
+    frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"]), "a": [1.0]})
+    with pytest.raises(InputError, match=r"column 'day' holds '2020-01-01.*' in row 0, which is no number"):
+        from_arrays(frame)

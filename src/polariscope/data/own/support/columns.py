@@ -36,7 +36,7 @@ class Trouble:
                 f"lacks {self.missing} value{'s' * (self.missing > 1)}, first in row {self.missing_row}"
             )
         if self.text is not None:
-            said.append(f"holds text, {self.text!r} in row {self.text_row}")
+            said.append(f"holds {self.text!r} in row {self.text_row}, which is no number")
         return f"column {name!r} {' and '.join(said)}"
 
 

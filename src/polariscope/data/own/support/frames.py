@@ -18,7 +18,7 @@ def is_frame(given: object) -> bool:
 
     :param given: what the user has.
     """
-    return all(hasattr(given, name) for name in ("columns", "dtypes", "to_numpy"))
+    return all(hasattr(given, name) for name in ("to_numpy", "columns", "dtypes"))
 
 
 def is_series(given: object) -> bool:

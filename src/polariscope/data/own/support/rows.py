@@ -195,6 +195,13 @@ def _rows_of(given: Any, name: str) -> AbstractRows:
     refuse_masked(given, name)
     if hasattr(given, "tocsr"):
         return SparseRows(given)
+    if hasattr(given, "collect_schema"):
+        raise InputError(
+            name,
+            "be in memory",
+            got=f"a {type(given).__name__}",
+            remedy="collect it first, with its collect()",
+        )
     if hasattr(given, "detach"):
         given = given.detach().cpu()
     try:
