@@ -170,7 +170,7 @@ def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
     pyarrow.parquet.write_table(table, path)
     with pytest.raises(
         InputError,
-        match="'a' lacks 1 value, first in row 1; column 'b' holds 'x' in row 0, .*; column 'c'",
+        match=r"'a' lacks 1 value, first in row 1; column 'b' holds 'x' in row 0, .*; column 'c'",
     ):
         TableDataset(str(path))
     assert TableDataset(str(path), columns=("d",), labels=("b",)).factor_classes == {"b": ("x", "y")}
