@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.data.dataset import family
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.sources import load_dataset, load_recorded, parse_source
+from polariscope.data.sources import load_dataset, load_recorded, name_and_path, parse_source
 
 
 @pytest.fixture
@@ -124,8 +126,9 @@ def test_paths_need_no_name_in_front(npz, tmp_path, monkeypatch):
     assert load_dataset(npz).name == "arrays"
     (tmp_path / "sprites").mkdir()
     assert parse_source("sprites").name == "sprites"  # a name wins; ./sprites is the folder
-    with pytest.raises(InputError, match="be a folder with files ending in"):
-        parse_source("./sprites")
+    for make in (lambda: parse_source("./sprites"), lambda: load_dataset(Path("sprites"))):
+        with pytest.raises(InputError, match="be a folder with files ending in"):
+            make()
     (tmp_path / "notes.docx").write_text("x")
     with pytest.raises(
         InputError, match=r"nothing here reads notes.docx; it reads folders and files ending in \.csv,"
@@ -134,8 +137,15 @@ def test_paths_need_no_name_in_front(npz, tmp_path, monkeypatch):
 
 
 def test_every_ending_belongs_to_one_dataset():
-    from polariscope.data.dataset import family
-
     endings = [ending for name in family for ending in family.traits(name).get("endings", ())]
     assert len(set(endings)) == len(endings)
     assert {".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5ad", "/"} <= set(endings)
+
+
+def test_a_look_alike_with_a_path_is_its_original(monkeypatch):
+    traits = family.traits
+    monkeypatch.setattr(
+        family, "traits", lambda name: {"original": "arrays"} if name == "gaussian" else traits(name)
+    )
+    assert name_and_path("gaussian:rows.npz") == ("arrays", "rows.npz")
+    assert name_and_path("gaussian") == name_and_path("gaussian:") == ("gaussian", None)

@@ -24,9 +24,9 @@ Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.sources import name_and_path, parse_source
+    from polariscope.data.sources import parse_source, source_name
 
-    name, _ = name_and_path(source)
+    name = source_name(source)
     for group in groups_of("data", datasets):
         if group.name == name:
             return group

@@ -22,8 +22,14 @@ def load_dataset(name: str | os.PathLike[str], **options: object) -> AbstractDat
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
     """
-    member, path = name_and_path(os.fspath(name))
+    # A Path is never a name: Path("sprites") is a folder.
+    member, path = name_and_path(name if isinstance(name, str) else os.path.join(".", name))
     if path is not None:
+        if "path" not in options_of(family[member]):
+            raise InputError(
+                problem=f"dataset {member!r} reads no file, so write {member!r} without a path",
+                got=f"{name!r}",
+            )
         if "path" in options:
             raise InputError(
                 problem=f"path was given twice, in {name!r} and as an option {options['path']!r}",
@@ -38,20 +44,17 @@ def name_and_path(source: str) -> tuple[str, str | None]:
 
     A name that exists is that dataset, whatever lies in the current folder: write ``./sprites`` for a folder of that
     name. A path is known by its slash, its ending or by being there; which dataset reads it is said by the
-    endings that datasets declare.
+    endings that datasets declare. A look-alike with a path, ``shapes3d:3dshapes.h5``, is its original, which it
+    declares in its decorator by ``original="shapes3d-original"``.
 
     :param source: what a user typed.
 
     >>> name_and_path("sprites"), name_and_path("arrays:x.npz"), name_and_path("data/x.csv.gz")
     (('sprites', None), ('arrays', 'x.npz'), ('table', 'data/x.csv.gz'))
     """
-    name, colon, path = source.partition(":")
+    name, _, path = source.partition(":")
     if family.has(name):
-        if colon and "path" not in options_of(family[name]):
-            raise InputError(
-                problem=f"dataset {name!r} reads no file, so write {name!r} without a path", got=f"{source!r}"
-            )
-        return name, path or None
+        return (family.traits(name).get("original", name), path) if path else (name, None)
     readers = {ending: member for member in family for ending in family.traits(member).get("endings", ())}
     place = Path(source).expanduser()
     ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
@@ -67,6 +70,17 @@ def name_and_path(source: str) -> tuple[str, str | None]:
     if os.sep in source:
         raise InputError(problem=f"there is no file or folder {source}")
     return name, path or None
+
+
+def source_name(source: str) -> str:
+    """The dataset that a source names.
+
+    :param source: what a command line has: NAME, PATH or NAME:PATH.
+
+    >>> source_name("sprites"), source_name("arrays:rows.npz"), source_name("rows.npz")
+    ('sprites', 'arrays', 'arrays')
+    """
+    return name_and_path(source)[0]
 
 
 def parse_source(source: str, options: Mapping[str, object] | None = None) -> AbstractDataset:
