@@ -161,7 +161,7 @@ class Changes(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if type(node.value) in (int, float) and node.value in (0, 1):
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value in (0, 1):
             other = type(node.value)(1 - node.value)
             if self._offer(node, f"{node.value} → {other}"):
                 return ast.copy_location(ast.Constant(other), node)
@@ -412,7 +412,8 @@ def spread(found: list[Mutant], count: int, draw: random.Random) -> list[Mutant]
 
 def _texts(module: str) -> str:
     """A module and its tests, whose change makes a verdict out of date."""
-    return "".join((ROOT / file).read_text() for file in (PACKAGE / module, *tests_of(module)))
+    paths = (ROOT / PACKAGE / module, *(ROOT / name for name in tests_of(module)))
+    return "".join(path.read_text() for path in paths)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from rich.table import Table
 
 import polariscope as ps
 from polariscope.data.dataset import AbstractDataset
-from polariscope.objectives import AbstractObjective, family
+from polariscope.objectives import AbstractObjective, Step, family
 from polariscope.training.feed import Feed
 from polariscope.training.loop import gradient_norm, make_optimisers, step_gradients
 from polariscope.training.memory import keep_freed_memory
@@ -46,7 +46,7 @@ def training_step(data: AbstractDataset, name: str) -> Callable[[], None]:
     noise = torch.Generator().manual_seed(0)
 
     def step() -> None:
-        terms = job.objective.terms(model, batch, noise, companion)
+        terms = job.objective.terms(Step(model, batch, noise, companion))
         means = {name: term.per_batch for name, term in terms.items()}
         loss = step_gradients(terms, trained)
         norm = gradient_norm(trained["model"], None)

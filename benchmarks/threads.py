@@ -16,6 +16,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import polariscope as ps
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.threads import threads_for, using_threads, work_of_step
@@ -34,7 +35,11 @@ def jobs() -> dict[str, RunPlan]:
     found = {}
     table = ps.load_dataset("gaussian", n_samples=4096, eigenvalues=tuple(float(64 - k) for k in range(64)))
     for width, batch in ((16, 64), (128, 64), (128, 256), (512, 128), (512, 512), (1024, 512), (2048, 512)):
-        options = {"encoder_widths": (width, width), "decoder_widths": (width, width), "batch_size": batch}
+        options: dict[str, Any] = {
+            "encoder_widths": (width, width),
+            "decoder_widths": (width, width),
+            "batch_size": batch,
+        }
         found[f"mlp {width}, batch {batch}"] = plan(table, net="mlp", **options)
     for side, batch in ((16, 16), (16, 64), (32, 16), (32, 64), (64, 16), (64, 64)):
         images = ps.load_dataset("sprites", image_size=side)
@@ -46,14 +51,14 @@ def stepper(job: RunPlan) -> tuple[int, Callable[[], None]]:
     """The work of a step, and a function that makes one."""
     keep_freed_memory()
     indices = np.arange(job.settings.batch_size)
-    model = job.blueprint.build(0).settle("cpu")
+    model = job.blueprint.build(0).to_device("cpu")
     work = work_of_step(model, job.objective, job.data, indices)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     x = model.place(torch.from_numpy(job.data.values(indices)))
     noise = torch.Generator().manual_seed(0)
 
     def step() -> None:
-        loss = total(job.objective.terms(model, Batch(x, 0), noise))
+        loss = total(job.objective.terms(Step(model, Batch(x, 0), noise)))
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()

@@ -28,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import polariscope as ps
 from polariscope.models.model import Model
-from polariscope.objectives import Batch, total
+from polariscope.objectives import Batch, Step, total
 from polariscope.training.loop import fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.plan import RunPlan, plan
@@ -45,7 +45,7 @@ def bare_step(job: RunPlan, keep_memory: bool = True) -> Callable[[int], None]:
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            loss = total(job.objective.terms(model, Batch(x, 0), noise))
+            loss = total(job.objective.terms(Step(model, Batch(x, 0), noise)))
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
@@ -117,7 +117,7 @@ def flops_of_step(job: RunPlan) -> int:
     model: Model = job.blueprint.build(0)
     x = torch.from_numpy(job.data.values(np.arange(64)))
     with FlopCounterMode(display=False) as counter:
-        total(job.objective.terms(model, Batch(x, 0), torch.Generator().manual_seed(0))).backward()
+        total(job.objective.terms(Step(model, Batch(x, 0), torch.Generator().manual_seed(0)))).backward()
     return counter.get_total_flops()
 
 

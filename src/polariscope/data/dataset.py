@@ -93,6 +93,13 @@ class AbstractDataset(abc.ABC):
         """
         return self.check_indices(indices)
 
+    def inverse(self, values: Float[np.ndarray, "*batch"]) -> Float[np.ndarray, "*batch"]:
+        """From what a network sees, or makes, to the units of who owns the data; here they are the same.
+
+        :param values: observations, along the last axes, as :meth:`values` gives them.
+        """
+        return values
+
     def check_indices(self, indices: ArrayLike | int) -> Int[np.ndarray, " sample"]:
         """Indices as an integer array within range; anything else is refused.
 

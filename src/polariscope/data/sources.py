@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
+if TYPE_CHECKING:
+    from polariscope.data.chain import Given
 
-def load_dataset(name: str | os.PathLike[str], **options: object) -> AbstractDataset:
+
+def load_dataset(name: str | os.PathLike[str], *, variants: Given = (), **options: object) -> AbstractDataset:
     """Make a dataset by name, or from a file or folder, with its options.
 
     :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
         "arrays:data.npz".
+    :param variants: (default none) members of ``polariscope.variants`` over it, the first one innermost, as
+        :func:`polariscope.apply_variants` takes them: ``["colour", {"name": "subset", "n": 50_000}]``.
     :param options: the options of that dataset by name; ``polariscope data list`` shows them.
 
     >>> load_dataset("sprites", image_size=32).shape
@@ -36,7 +41,12 @@ def load_dataset(name: str | os.PathLike[str], **options: object) -> AbstractDat
                 remedy="give it once",
             )
         options = {**options, "path": path}
-    return build(family, member, options)
+    data = build(family, member, options)
+    if not variants:
+        return data
+    from polariscope.data.chain import apply_variants
+
+    return apply_variants(data, variants)
 
 
 def name_and_path(source: str) -> tuple[str, str | None]:
@@ -90,7 +100,7 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
     100
     """
     name, path = name_and_path(source)
-    given = dict(options or {})
+    given: dict[str, Any] = dict(options or {})
     reads = options_of(family[name]).get("path")
     if reads is not None and reads.required and path is None and "path" not in given:
         raise InputError(problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH")
@@ -118,7 +128,11 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             ),
             remedy=("pass ", Argument("data"), " with the same arrays"),
         )
-    options = {key: value for key, value in record.items() if key not in ("name", "shape", "fingerprint")}
+    options = {
+        key: value
+        for key, value in record.items()
+        if key not in ("name", "shape", "fingerprint", "root_fingerprint")
+    }
     data = load_dataset(record["name"], **options)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
         raise PolariscopeError(

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator, normals
+from polariscope.data.chain import in_units
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
@@ -298,7 +299,7 @@ def choose_observations(
             got=type(model).__name__,
             remedy="wrap yours with polariscope.wrap",
         )
-    dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
+    dataset = in_units(data if isinstance(data, AbstractDataset) else _as_dataset(model, data), model.units)
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
             problem=f"the model was trained on observations of shape {model.shape}",

@@ -233,6 +233,8 @@ class Model(AbstractModel):
         :param about: further words for the file's header, values of JSON.
         """
         metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__, **about}
+        if self.units:
+            metadata["units"] = [dict(each) for each in self.units]
         files.write_tensors(Path(path), self.state_dict(), metadata)
 
 
@@ -250,4 +252,5 @@ def read_model(file: Path, device: str = "cpu") -> Model:
             f"{file} was written by another version of polariscope or is not a model ({error})."
         ) from error
     model.step = metadata.get("step")
+    model.units = tuple(metadata.get("units", ()))
     return model.to_device(device).eval()

@@ -7,8 +7,9 @@ Ours implement it (:class:`~polariscope.models.model.Model`), and those of other
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,6 +29,8 @@ class AbstractModel(nn.Module, abc.ABC):
     """The run it belongs to, where what is measured of it is kept."""
     step: int | None = None
     """How long it was trained, where that is known."""
+    units: tuple[Mapping[str, Any], ...] = ()
+    """Records of the variants that put its training data into other units; what it is shown later needs them too."""
     n_auxiliary: int = 0
     """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
     has_density: bool = True

@@ -16,6 +16,7 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.data.chain import in_units, in_words
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
@@ -162,7 +163,7 @@ def record_of_model(
     """Compute the page of a model that belongs to no run, on the data given."""
     from polariscope.analysis.regime.diagnose import diagnose
 
-    dataset = as_dataset(data)
+    dataset = in_units(as_dataset(data), model.units)
     representation = represent(
         model, dataset, choose_samples(len(dataset), n_samples, seed, "all", None), seed
     )
@@ -251,6 +252,7 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     sizes = " × ".join(map(str, settings["model"]["shape"]))
     return (
         ("data", f"{settings['data']['name']}, {len(run.data()):,} observations of {sizes}"),
+        *((("variants", in_words(variants)),) if (variants := settings["data"].get("variants")) else ()),
         ("objective", words.concept(settings["objective"])),
         ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
         ("trained", f"{steps}, seed {settings['training']['seed']}"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.chain import in_units
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
@@ -58,6 +59,8 @@ def encode(
     if data is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
+    if isinstance(model, AbstractModel):
+        dataset = in_units(dataset, model.units)
     if not isinstance(model, AbstractModel):
         from polariscope.models.adapters.wrapped import WrappedModel
 

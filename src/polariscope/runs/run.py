@@ -21,6 +21,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, unknown
 from polariscope.core.seeds import generator
+from polariscope.data.chain import in_words, restore
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
@@ -51,14 +52,16 @@ class Run:
 
     :param path: the run's folder.
     :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
-        memory.
+        memory. A table is put into the units of the training data, where these were standardised or scaled.
     """
 
     def __init__(self, path: str | Path, data: object = None) -> None:
         self.folder = RunFolder(path)
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
-        self._given: AbstractDataset | None = None if data is None else as_dataset(data)
+        self._given: AbstractDataset | None = None
+        if data is not None:
+            self._given = restore(self.settings["data"], as_dataset(data))
         self._data = self._given
         self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}
@@ -504,7 +507,7 @@ class Run:
         return f"<table>{rows}</table>"
 
     def _summary(self) -> list[tuple[str, str]]:
-        model, training = self.settings["model"], self.settings["training"]
+        model, training, data = (self.settings[part] for part in ("model", "training", "data"))
         done = self.steps[-1] if self.steps else 0
         state = "finished" if self.is_finished else f"{done:,} done"
         kinds: dict[str, int] = {}
@@ -513,7 +516,8 @@ class Run:
         kept = ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in kinds.items())
         rows = [
             ("run", str(self.path)),
-            ("data", _concept(self.settings["data"], "fingerprint", "shape")),
+            ("data", _concept(data, "fingerprint", "root_fingerprint", "shape", "variants")),
+            *([("variants", in_words(data["variants"]))] if "variants" in data else []),
             ("objective", _concept(self.settings["objective"])),
             ("model", f"{model['net']['name']}, {model['n_latents']} latents"),
             ("training", f"{self.n_steps:,} steps ({state}), seed {training['seed']}"),

@@ -15,9 +15,9 @@ from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.records import to_plain
+from polariscope.data.chain import Given, apply_variants
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
-from polariscope.data.sources import as_dataset
 from polariscope.data.splits import Split
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
@@ -103,10 +103,14 @@ def plan(
     prior: str | Mapping[str, object] | AbstractPrior = "auto",
     likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
     initialisation: Initialisation = "glorot",
+    *,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     **options: object,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; arguments as in :func:`train`."""
-    data = as_dataset(data)
+    data = apply_variants(data, variants, standardise=standardise, scale=scale)
     chosen = choose(data, objective, net, posterior, prior, likelihood)
     routed = route(chosen, options)
     if {"steps", "epochs"} <= set(routed["training"]):
@@ -221,6 +225,9 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
                 "n_latents",
                 "net",
                 "initialisation",
+                "variants",
+                "standardise",
+                "scale",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
             raise unknown("option", key, every, f"(The parts chosen are {parts}.)")

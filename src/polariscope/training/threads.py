@@ -95,7 +95,7 @@ def work_of_step(
     return work
 
 
-def check_threads(threads: Any) -> int | None:
+def check_threads(threads: object) -> int | None:
     """The number asked for, or None for the rule.
 
     :param threads: What was given.

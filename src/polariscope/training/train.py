@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
@@ -37,6 +39,9 @@ def train(
     net: str | Mapping[str, object] | AbstractNet = "auto",
     n_latents: object = 10,
     *,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     out: str | Path | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -64,6 +69,11 @@ def train(
     :param objective: (default "vae") what is minimised, a member of ``polariscope.objectives``.
     :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
     :param n_latents: (default 10) number of latent variables.
+    :param variants: (default none) variants of the data, the first one innermost: ``["colour", {"name": "subset",
+        "n": 50_000}]``; members of ``polariscope.variants``. They are recorded with the run.
+    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
+        statistics are those of all the data given. Data that the model is shown later are put into the same units.
+    :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param out: (default None: nothing is written) folder of the run.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -72,7 +82,16 @@ def train(
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
-    job = plan(data, objective, net, n_latents, **options)
+    job = plan(
+        data,
+        objective,
+        net,
+        n_latents,
+        variants=variants,
+        standardise=standardise,
+        scale=scale,
+        **options,
+    )
     place = choose_device(device)
     threads = check_threads(threads)
     listeners: list[Listener] = [progress] if callable(progress) else []
@@ -129,7 +148,10 @@ def build(job: RunPlan, device: torch.device) -> Model:
     if device.type == "cpu":
         keep_freed_memory()
     with using_threads(1):
-        return job.blueprint.build(job.settings.seed, job.data).to_device(device)
+        model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
+    if isinstance(job.data, AbstractVariant):
+        model.units = tuple(changes_of_units(job.data.variants()))
+    return model
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
@@ -186,13 +208,15 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
     return model
 
 
-def choose_device(device: Any) -> torch.device:
+def choose_device(device: object) -> torch.device:
     """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
+        if not isinstance(device, str | torch.device):
+            raise TypeError(device)
         place = torch.device(device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, TypeError):

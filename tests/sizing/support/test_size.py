@@ -414,7 +414,7 @@ def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFix
     assert both[0].value == 5
     assert both[1].value == ps.dimension["mle"](rows()).rounded
     capsys.readouterr()
-    assert main(["size", "--help"]) == 0
+    assert main(["size", "--help-all"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "Options of method guess: --guess-number The answer [7]" in words
     assert main(["size", "gaussian", "--method", "guess", "--guess-number", "3", "--quiet"]) == 0

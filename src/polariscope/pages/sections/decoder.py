@@ -43,6 +43,7 @@ N_STEPS = 9
 MOST_FEATURES = 256
 MOST_NAMED = 24  # names under a chart
 N_LABELLED = 3
+MOST_MOVES = 3
 UNMATCHED = (
     " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
     "what it learned."
@@ -93,6 +94,17 @@ class PriorSamples:
     """Standard deviation of each feature over draws x ~ p(x|z), as data from this model have; flat data only."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """What a latent does to one feature, in the units of the data."""
+
+    feature: str
+    first: float
+    """Where the latent is lowest."""
+    last: float
+    """Where it is highest."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Views:
     """All that is shown of a model's decoder."""
@@ -106,6 +118,10 @@ class Views:
     """Two latents that say most, moved over a grid; None for flat data and with fewer than two latents in use."""
     scale: Scale
     """In whose standard deviations the plane is measured."""
+    moves: tuple[tuple[Move, ...], ...] = ()
+    """Of each traversal of flat data, the features that move most; none for images."""
+    is_rescaled: bool = False
+    """Whether the network sees other units than those of the data."""
 
 
 def views(
@@ -123,13 +139,32 @@ def views(
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
     plane, scale = move_two(model, dataset, representation, regime, seed)
+    traversals = traverse(model, representation, regime, reconstructions.inputs, seed)
     return Views(
-        traversals=traverse(model, representation, regime, reconstructions.inputs, seed),
+        traversals=traversals,
         reconstructions=reconstructions,
         prior_samples=sample_prior(model, dataset, seed),
         display_range=(0.0, 1.0) if dataset.is_unit_interval else (low, high),
         plane=plane,
         scale=scale,
+        moves=moves_of(traversals, dataset) if len(dataset.shape) == 1 else (),
+        is_rescaled=not np.array_equal(dataset.inverse(traversals.original), traversals.original),
+    )
+
+
+def moves_of(traversals: Traversals, dataset: AbstractDataset) -> tuple[tuple[Move, ...], ...]:
+    """The features that move most along each traversal, as the network sees them, in the units of the data."""
+    names = getattr(dataset, "feature_names", ()) or [
+        f"feature {number}" for number in range(dataset.n_features)
+    ]
+    ends = dataset.inverse(traversals.outputs[:, [0, -1]])
+    reach = np.ptp(traversals.outputs, axis=1)
+    return tuple(
+        tuple(
+            Move(str(names[feature]), float(first[feature]), float(last[feature]))
+            for feature in np.argsort(-row, kind="stable")[:MOST_MOVES]
+        )
+        for row, (first, last) in zip(reach, ends, strict=True)
     )
 
 
@@ -214,6 +249,10 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
             "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
             "effect": None if shown.effects is None else float(shown.effects[place]),
             "uri": data_uri(picture),
+            "moves": [
+                f"{move.feature} {move.first:.4g} → {move.last:.4g}".replace(" -", " −")
+                for move in (views.moves[place] if views.moves else ())
+            ],
         }
         for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
     ]
@@ -232,6 +271,7 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
         "n_features": n_features,
         "features_shown": min(n_features, MOST_FEATURES),
         "scale": float(np.abs(shown.outputs - shown.original).max()),
+        "is_rescaled": views.is_rescaled,
     }
 
 
