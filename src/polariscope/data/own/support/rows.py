@@ -308,7 +308,7 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
                     f"between {values[0]:.15g} and {values[-1]:.15g}, and of its {len(values)} different "
                     f"values {left} would be left"
                 ),
-                remedy="subtract the mean of each column, or standardise them",
+                remedy="subtract the mean of each column first",
             )
 
 
