@@ -17,6 +17,7 @@ _HOMES = {
     "load_dataset": "polariscope.data.sources",
     "apply_variants": "polariscope.data.chain",
     "from_arrays": "polariscope.data.own.arrays",
+    "from_dataset": "polariscope.data.own.arrays",
     "from_folder": "polariscope.data.own.images",
     "train": "polariscope.training.train",
     "load_model": "polariscope.runs.run",
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from polariscope.core.errors import InputError, PolariscopeError
     from polariscope.data.chain import apply_variants
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.own.arrays import from_arrays
+    from polariscope.data.own.arrays import from_arrays, from_dataset
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
     from polariscope.data.variants import family as variants

@@ -54,10 +54,10 @@ def test_how_images_are_read_is_announced_unless_it_was_said() -> None:
 def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None:
     Image.new("RGB", (40, 30)).save(tmp_path / "one.png")
     assert ps.from_folder(tmp_path).choices == (
-        "images resized to 64×64 pixels, with black bars",
+        "images as they are, 30×40 pixels",
         "3 channels",
     )
-    small = ps.from_folder(tmp_path, image_size=32, mode="crop", grey=True)
+    small = ps.from_folder(tmp_path, image_size=32, mode="crop", channels=1)
     assert small.choices == ("images resized to 32×32 pixels, cut to squares", "1 channel")
 
 

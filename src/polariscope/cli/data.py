@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out, typed
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Standardise = Annotated[
 ]
 Scale = Annotated[bool, typer.Option("--scale", help="Bring every feature of a table to [0, 1].")]
 
-SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
+SOURCE_HELP = "A dataset's name, or the path of a table, an array or a folder of images."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 
 
@@ -132,6 +133,12 @@ def info(
         printer().print(factors)
     else:
         say("No known factors.")
+    for factor, classes in data.factor_classes.items():
+        say(f"Classes of {factor}: {few(classes)}")
+    if data.feature_names:
+        say(f"Features: {few(data.feature_names)}")
+    if data.choices:
+        say(f"Read so: {'; '.join(data.choices)}.")
     say_facts(data)
     hidden = ("name", "fingerprint", "root_fingerprint", "shape", "variants")
     record = data.describe()
@@ -140,7 +147,9 @@ def info(
         say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
     if "variants" in record:
         say(f"Variants: {in_words(record['variants'])}")
-    say(f"Look at some: polariscope data preview {shlex.join([name, *wrapping.words()])}")
+    say(
+        f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.words()])}"
+    )
 
 
 def preview(
@@ -177,6 +186,20 @@ def preview(
 def _names(data: AbstractDataset) -> list[str]:
     """Names of the variants, the innermost first."""
     return [each["name"] for each in data.describe().get("variants", [])]
+
+
+MOST_NAMED = 12
+"""Names of features or classes that are printed."""
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names of many.
+
+    >>> few([str(number) for number in range(20)])
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more'
+    """
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def shape_in_words(data: AbstractDataset) -> str:

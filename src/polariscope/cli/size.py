@@ -14,7 +14,7 @@ import typer
 from polariscope.cli import INTERRUPTED
 from polariscope.cli.config import Config, settings_of
 from polariscope.cli.data import SOURCE_HELP, Scale, Standardise, Variants, Wrapping
-from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of
+from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, typed
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
 
@@ -286,9 +286,7 @@ def as_words(
     words = [source]
     for part, name in concepts.items():
         words += [] if name == "auto" else [f"--{part}", name]
-    for flag, value in flags.items():
-        words += [f"--no-{flag[2:]}"] if value is False else [flag] if value is True else [flag, str(value)]
-    return shlex.join([*words, *variants])
+    return shlex.join([*words, *typed(flags), *variants])
 
 
 class SizeProgress:

@@ -173,8 +173,9 @@ def _split(value: Any, annotation: Any) -> Any:
         return [[part for part in row.split(",") if part] for row in value.split(";") if row]
     if isinstance(value, str) and "tuple[" in text:
         return [part for part in value.split(",") if part]
-    if isinstance(value, str) and get_origin(annotation) is Literal:
-        return {str(choice): choice for choice in get_args(annotation)}.get(value, value)
+    for part in (annotation, *get_args(annotation)) if isinstance(value, str) else ():
+        if get_origin(part) is Literal:
+            return {str(choice): choice for choice in get_args(part)}.get(value, value)
     return value
 
 

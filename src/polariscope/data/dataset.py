@@ -9,6 +9,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,10 @@ class AbstractDataset(abc.ABC):
     factor_sizes: tuple[int, ...] = ()
     """Number of values of each factor; 0 for a continuous one."""
     factor_kinds: tuple[FactorKind, ...] = ()
+    factor_classes: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
+    """Names of the classes of factors that were text, by factor."""
+    feature_names: tuple[str, ...] = ()
+    """Names of the features of flat data; empty where they have none."""
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
     licence: str = ""

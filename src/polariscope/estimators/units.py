@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.data.own.arrays import ArraysDataset, Layout, from_arrays
+from polariscope.data.own.arrays import ArraysDataset, from_arrays
+from polariscope.data.own.support.layout import Layout
 
 Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 

@@ -24,7 +24,7 @@ from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import Layout
+from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units

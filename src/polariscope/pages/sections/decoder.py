@@ -41,6 +41,8 @@ N_SAMPLES = 30
 N_JUDGED = 1000
 N_STEPS = 9
 MOST_FEATURES = 256
+MOST_NAMED = 24  # names under a chart
+N_LABELLED = 3
 MOST_MOVES = 3
 UNMATCHED = (
     " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
@@ -55,6 +57,8 @@ class Reconstructions:
     indices: Int[np.ndarray, " sample"]
     inputs: Float[np.ndarray, "sample *shape"]
     outputs: Float[np.ndarray, "sample *shape"]
+    feature_names: tuple[str, ...] = ()
+    """Names of the features of flat data, where they have some."""
 
     @property
     def r_squared(self) -> float | None:
@@ -67,6 +71,12 @@ class Reconstructions:
         """The same for each value of an observation, leaving out those that do not vary."""
         errors, spread = self._sums()
         return 1 - errors[spread > 0] / spread[spread > 0]
+
+    @property
+    def varying_names(self) -> tuple[str, ...]:
+        """Names of the features that vary, where features have names."""
+        _, spread = self._sums()
+        return tuple(name for name, varies in zip(self.feature_names, spread > 0, strict=False) if varies)
 
     def _sums(self) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
         inputs, outputs = (array.reshape(len(array), -1) for array in (self.inputs, self.outputs))
@@ -181,7 +191,7 @@ def reconstruct(
         return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
 
     found = collect(model, dataset, indices, compute)
-    return Reconstructions(indices, found["inputs"], found["outputs"])
+    return Reconstructions(indices, found["inputs"], found["outputs"], dataset.feature_names)
 
 
 def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
@@ -296,13 +306,20 @@ def _features(views: Views) -> dict[str, Any]:
 
 def draw_r_squared(reconstructions: Reconstructions) -> Markup:
     """Share of each feature's variance that is reconstructed, best first."""
-    values = np.sort(reconstructions.r_squared_by_value)[::-1]
+    found, names = reconstructions.r_squared_by_value, reconstructions.varying_names
+    order = np.argsort(-found, kind="stable")
+    values = found[order]
     with rc_context(STYLE):
         figure, axes = panel((5.2, 2.6), "Reconstruction of each feature")
         places = np.arange(1, len(values) + 1)
         axes.bar(places, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
         axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if names and len(names) <= MOST_NAMED:
+            axes.set_xticks(
+                places, [names[place] for place in order], rotation=50, ha="right", fontsize="small"
+            )
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("features, best first")
         axes.set_ylabel("R²")
         middle = f"the median is {np.median(values):.2f}" if len(values) else "no feature varies"
@@ -319,6 +336,13 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
         top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
         axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=(0, (4, 3)))
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
+        # Named are those that the model gets most wrong.
+        worst = np.argsort(-np.abs(data - drawn), kind="stable")[
+            : N_LABELLED if reconstructions.feature_names else 0
+        ]
+        for place in worst.tolist():
+            name, at = reconstructions.feature_names[place], (float(data[place]), float(drawn[place]))
+            axes.annotate(name, at, (4, 3), textcoords="offset points", fontsize="small")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)
         axes.set_xlabel("standard deviation in the observations shown")
