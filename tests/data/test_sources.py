@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.data.cache import VARIABLE, originals_folder
 from polariscope.data.dataset import family
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.sources import load_dataset, load_recorded, name_and_path, parse_source, source_name
+from polariscope.data.sources import load_dataset, load_recorded, parse_source, source_name
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def batch_bytes(n_features: int, n_samples: int = BATCH) -> int:
 def held_bytes(value: object) -> int:
     """Memory of the arrays and words in a value and in the tuples, lists and dictionaries in it, but of no mapped file.
 
-    :param value: an array, a word, or anything that may hold some.
+    :param value: an array, a word, or anything that may hold some; other objects say by ``held`` which they hold.
     """
     if isinstance(value, np.memmap):
         return 0
@@ -61,4 +61,4 @@ def held_bytes(value: object) -> int:
         return sys.getsizeof(value)
     if isinstance(value, dict):
         return sum(map(held_bytes, value.values()))
-    return sum(map(held_bytes, value)) if isinstance(value, tuple | list) else 0
+    return sum(map(held_bytes, value if isinstance(value, tuple | list) else getattr(value, "held", ())))

@@ -33,6 +33,8 @@ class AbstractRows(abc.ABC):
     shape: tuple[int, ...]
     """Of all observations, the sample first."""
     dtype: np.dtype
+    held: tuple[np.ndarray, ...] = ()
+    """Arrays that are kept in memory for them."""
 
     @abc.abstractmethod
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
@@ -77,6 +79,7 @@ class DenseRows(AbstractRows):
 
     def __init__(self, array: Shaped[np.ndarray, "..."]) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.held = (array,)
 
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
         return np.asarray(self.array[indices])
@@ -96,6 +99,7 @@ class SparseRows(AbstractRows):
             rows = rows.copy()
             rows.sum_duplicates()
         self.matrix, self.shape, self.dtype = rows, tuple(map(int, rows.shape)), rows.dtype
+        self.held = (rows.data, rows.indices, rows.indptr)
 
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
         return self.matrix[indices].toarray()
