@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, unknown
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import OWN, AbstractVariant
 
@@ -99,8 +99,6 @@ def factors_of(data: AbstractDataset, columns: list[int]) -> np.ndarray:
 
 def column_of(data: AbstractDataset, name: str) -> int:
     """The place of a factor; an unknown one is refused."""
-    from polariscope.core.errors import unknown
-
     if name not in data.factor_names:
         raise unknown(f"factor of {data.name}", name, data.factor_names)
     return data.factor_names.index(name)
