@@ -381,7 +381,7 @@ def _ends(of: Car) -> list[Mesh]:
         for sign in (1, -1)
     ]
     mirror = ellipsoid(0.07, 0.11, 0.08, 8).moved(
-        of.at(of.cabin[0]) - 0.28, of.side(of.belt) + 0.1, of.belt + 0.08
+        of.at(of.cabin[0]) - 0.28, of.side(of.belt) + 0.07, of.belt + 0.08
     )
     made = [
         lamp,

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 Number = float | int
 Point = tuple[Number, Number, Number]
 Colour = tuple[float, float, float]
+Vector = Sequence[Number] | Float[np.ndarray, "3"]
+Vectors = Sequence[Vector] | Float[np.ndarray, "point 3"]
 
 GREY: Colour = (0.6, 0.6, 0.6)
 CREASE = math.radians(40)
@@ -232,7 +234,7 @@ def ellipsoid(x: Number, y: Number, z: Number, around: int = _AROUND) -> Mesh:
     return made.scaled(x, y, z)
 
 
-def tube(path: ArrayLike, radii: Sequence[Number], around: int = _AROUND, flat: Number = 1.0) -> Mesh:
+def tube(path: Vectors, radii: Sequence[Number], around: int = _AROUND, flat: Number = 1.0) -> Mesh:
     """A round body along a path, as thick as its radii say, with flat ends.
 
     :param path: points of its middle.
@@ -260,7 +262,7 @@ def tube(path: ArrayLike, radii: Sequence[Number], around: int = _AROUND, flat: 
     return loft(np.array(rings))
 
 
-def limb(start: Point, end: Point, thick: Number, thin: Number, around: int = 10) -> Mesh:
+def limb(start: Vector, end: Vector, thick: Number, thin: Number, around: int = 10) -> Mesh:
     """A straight round body that gets thinner, with round ends: a leg, an arm, a neck.
 
     :param start: the middle of its first end.
@@ -269,7 +271,7 @@ def limb(start: Point, end: Point, thick: Number, thin: Number, around: int = 10
     :param thin: radius at the end.
     :param around: (default 10) number of points of a ring.
     """
-    a, b = np.array(start, dtype=float), np.array(end, dtype=float)
+    a, b = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     along = (b - a) / math.sqrt(float(((b - a) ** 2).sum()))
     path = [a - thick * along, a - 0.6 * thick * along, a, b, b + 0.6 * thin * along, b + thin * along]
     return tube(np.array(path), (0.05 * thick, 0.8 * thick, thick, thin, 0.8 * thin, 0.05 * thin), around)
@@ -291,7 +293,7 @@ def wheel(radius: float, width: float, tyre: Colour, rim: Colour) -> Mesh:
     return join(rubber, disc.painted(rim, 0.2), hub.painted(tyre))
 
 
-def plate(outline: ArrayLike, thickness: float) -> Mesh:
+def plate(outline: Vectors, thickness: float) -> Mesh:
     """A flat body with a convex outline: a wing, a fin, an ear.
 
     :param outline: its corners, in a plane.
@@ -302,7 +304,7 @@ def plate(outline: ArrayLike, thickness: float) -> Mesh:
     return loft(np.array([points - shift, points + shift]))
 
 
-def panel(outline: ArrayLike, lift: float, margin: float = 0.0) -> Mesh:
+def panel(outline: Vectors, lift: float, margin: float = 0.0) -> Mesh:
     """A sheet just above a surface, seen from the side from which its outline runs anticlockwise: a window.
 
     :param outline: its corners, on the surface; they form a convex outline in a plane.
