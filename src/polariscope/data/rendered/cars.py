@@ -73,12 +73,17 @@ def _mesh(identity: int) -> Mesh:
     return car(design(identity))
 
 
-def _image(mesh: Mesh, elevation: int, azimuth: int, size: int) -> UInt8[np.ndarray, "3 height width"]:
+def _camera(elevation: int, azimuth: int) -> Camera:
     turn = 2 * math.pi * azimuth / _N_AZIMUTHS
-    camera = Camera(turn, math.radians(_ELEVATIONS[elevation]), _DISTANCE, _ZOOM, (0.0, 0.0, _AIM))
+    return Camera(turn, math.radians(_ELEVATIONS[elevation]), _DISTANCE, _ZOOM, (0.0, 0.0, _AIM))
+
+
+def _image(mesh: Mesh, elevation: int, azimuth: int, size: int) -> UInt8[np.ndarray, "3 height width"]:
+    camera = _camera(elevation, azimuth)
     visible = look(mesh, camera, SAMPLES * size)
-    backdrop = np.tile(free_samples(visible, size).astype(float), (3, 1))  # white
-    return pixels(visible, _lighting(turn).on(mesh, visible, camera.towards), backdrop, size)
+    sent = _lighting(camera.azimuth).on(mesh, visible, camera.towards)
+    white = np.tile(free_samples(visible, size).astype(float), (3, 1))
+    return pixels(visible, sent, white, size)
 
 
 def _lighting(turn: float) -> Lighting:

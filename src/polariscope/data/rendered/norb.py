@@ -96,7 +96,7 @@ class NorbDataset(AbstractScenes):
         return images
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=50)
 def figure(category: int, instance: int) -> Mesh:
     """A toy on the ground, in greys.
 

@@ -45,6 +45,7 @@ PAINTS: tuple[Colour, ...] = (
     (0.66, 0.75, 0.3),
     (0.08, 0.12, 0.32),
 )
+_ARCH = 1.13  # radius of the wheel arches over that of the wheels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,10 +169,12 @@ def design(identity: int) -> Car:
         min(back + (0 if back > 0.9 else shift) + 0.035 * float(draws.uniform(-1, 1)), end - 0.015),
         end,
     )
-    # 17 paints, and steps of 5 visit all of them before one comes back to the same type of body
-    paint = PAINTS[(5 * turn + 3 * (identity % len(names))) % len(PAINTS)]
+    # steps of 5 visit all 17 paints before one comes back to the same type of body, then mixed with the next
+    number = 5 * turn + 3 * (identity % len(names))
+    paint, other = PAINTS[number % len(PAINTS)], PAINTS[(number + 1) % len(PAINTS)]
+    mixed = 0.5 if turn >= len(PAINTS) else 0.0
     shade = float(draws.uniform(0.8, 1.15))
-    painted = tuple(min(1.0, channel * shade) for channel in paint)
+    painted = tuple(min(1.0, shade * (a + mixed * (b - a))) for a, b in zip(paint, other, strict=True))
     stripe = PAINTS[3] if turn % 6 == 4 and name in ("coupé", "hatchback", "saloon") else None
     return dataclasses.replace(
         basis,
@@ -234,7 +237,7 @@ def _top(of: Car, x: float) -> float:
 
 def _body(of: Car) -> Mesh:
     half = of.length / 2
-    arch = 1.13 * of.tyre
+    arch = _ARCH * of.tyre
     arches = [of.at(share) for share in of.axles]
     ends = np.array([0, 0.03, 0.1, 0.25])
     stations = [*(half - ends), *(ends - half), *(of.at(share) for share in of.cabin)]
@@ -356,8 +359,10 @@ def _wheels(of: Car) -> list[Mesh]:
             of.at(share), 0.955 * of.width / 2 - thick / 2, of.tyre
         )
         made.append(one.both_sides())
-    low, high = of.floor + 0.02, of.belt - 0.12
-    dark = box(0.9 * of.length, 0.66 * of.width, high - low).moved(z=(low + high) / 2)
+    # what is between the wheels, from one arch to the other and below the bonnet
+    ahead, behind = of.at(of.axles[0]) + _ARCH * of.tyre, of.at(of.axles[1]) - _ARCH * of.tyre
+    low, high = of.floor + 0.02, min(_top(of, ahead), _top(of, behind)) - 0.03
+    dark = box(ahead - behind, 0.66 * of.width, high - low).moved((ahead + behind) / 2, 0, (low + high) / 2)
     return [*made, dark.painted(RUBBER)]
 
 

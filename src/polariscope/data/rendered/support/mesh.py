@@ -39,7 +39,7 @@ class Mesh:
     gloss: Float[np.ndarray, " face"]
     """Strength of the highlight on each triangle."""
 
-    def painted(self, colour: Colour, gloss: float = 0.0) -> Mesh:
+    def painted(self, colour: Colour, gloss: Number = 0.0) -> Mesh:
         """The same body in one colour.
 
         :param colour: red, green and blue in [0, 1].
@@ -66,7 +66,7 @@ class Mesh:
         """
         return dataclasses.replace(self, vertices=self.vertices * np.array([x, y, z]))
 
-    def turned(self, axis: int, angle: float) -> Mesh:
+    def turned(self, axis: int, angle: Number) -> Mesh:
         """The body turned about an axis through the origin, by the right-hand rule.
 
         :param axis: 0 for x, 1 for y, 2 for z.
@@ -89,7 +89,7 @@ class Mesh:
         """The body and its mirror image: a pair of wheels, legs or wings."""
         return join(self, self.mirrored())
 
-    def fitted(self, radius: float) -> Mesh:
+    def fitted(self, radius: Number) -> Mesh:
         """The body standing on the ground, in the middle, as large as a ball of this radius around its box's middle.
 
         :param radius: half the diagonal of the box around the body.
@@ -128,8 +128,10 @@ class Mesh:
         offsets = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         other = order[np.repeat(starts[corners[order]], repeats) + offsets]
         together = (unit[one // 3] * unit[other // 3]).sum(axis=1) > math.cos(CREASE)
-        normals = np.zeros((len(corners), 3))
-        np.add.at(normals, one[together], weighted[other[together] // 3])
+        one, neighbour = one[together], weighted[other[together] // 3]
+        normals = np.stack(
+            [np.bincount(one, weights=part, minlength=len(corners)) for part in neighbour.T], axis=1
+        )
         size = np.sqrt((normals**2).sum(axis=1, keepdims=True))
         normals = np.where(size > 1e-12, normals / np.maximum(size, 1e-12), np.repeat(unit, 3, axis=0))
         return normals.reshape(-1, 3, 3)
@@ -277,7 +279,7 @@ def limb(start: Vector, end: Vector, thick: Number, thin: Number, around: int = 
     return tube(np.array(path), (0.05 * thick, 0.8 * thick, thick, thin, 0.8 * thin, 0.05 * thin), around)
 
 
-def wheel(radius: float, width: float, tyre: Colour, rim: Colour) -> Mesh:
+def wheel(radius: Number, width: Number, tyre: Colour, rim: Colour) -> Mesh:
     """A wheel around the origin that rolls along x: a tyre and, on both sides, a rim.
 
     :param radius: of the tyre.
@@ -293,7 +295,7 @@ def wheel(radius: float, width: float, tyre: Colour, rim: Colour) -> Mesh:
     return join(rubber, disc.painted(rim, 0.2), hub.painted(tyre))
 
 
-def plate(outline: Vectors, thickness: float) -> Mesh:
+def plate(outline: Vectors, thickness: Number) -> Mesh:
     """A flat body with a convex outline: a wing, a fin, an ear.
 
     :param outline: its corners, in a plane.
@@ -304,7 +306,7 @@ def plate(outline: Vectors, thickness: float) -> Mesh:
     return loft(np.array([points - shift, points + shift]))
 
 
-def panel(outline: Vectors, lift: float, margin: float = 0.0) -> Mesh:
+def panel(outline: Vectors, lift: Number, margin: Number = 0.0) -> Mesh:
     """A sheet just above a surface, seen from the side from which its outline runs anticlockwise: a window.
 
     :param outline: its corners, on the surface; they form a convex outline in a plane.
@@ -318,7 +320,7 @@ def panel(outline: Vectors, lift: float, margin: float = 0.0) -> Mesh:
 
 
 def revolve(
-    profile: Callable[[float], float], start: float, end: float, stations: int, around: int = 14
+    profile: Callable[[float], float], start: Number, end: Number, stations: int, around: int = 14
 ) -> Mesh:
     """A round body along x whose radius is a function: a fuselage, a tank.
 
