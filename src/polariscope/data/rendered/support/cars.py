@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from polariscope.core.seeds import generator
 from polariscope.data.rendered.support.mesh import (
@@ -45,6 +44,7 @@ PAINTS: tuple[Colour, ...] = (
     (0.66, 0.75, 0.3),
     (0.08, 0.12, 0.32),
 )
+_POST = 0.07  # width of the pillars
 _ARCH = 1.13  # radius of the wheel arches over that of the wheels
 
 
@@ -289,66 +289,67 @@ def _rounded(ring: list[Point], from_end: float) -> list[Point]:
 
 def _cabin(of: Car) -> list[Mesh]:
     front, top, back, rear = (of.at(share) for share in of.cabin)
-    base = of.belt - 0.06
-    roof = of.height
-    low_rear = min(of.belt, of.tail)
-    edge = 0.05
+    base, roof, edge = of.belt - 0.06, of.height, 0.05
     profile = [
-        (rear, low_rear), (back - edge, roof - 0.035), (back + edge, roof - 0.005), ((top + back) / 2, roof + 0.02),
-        (top - edge, roof - 0.005), (top + edge, roof - 0.035), (front, of.belt),
-    ]  # fmt: skip
-    profile[1] = (back - edge * min(1.0, (back - rear) / 0.1), profile[1][1])
+        (rear, min(of.belt, of.tail)),
+        (back - edge * min(1.0, (back - rear) / 0.1), roof - 0.035),
+        (back + edge, roof - 0.005),
+        ((top + back) / 2, roof + 0.02),
+        (top - edge, roof - 0.005),
+        (top + edge, roof - 0.035),
+        (front, of.belt),
+    ]
     rings = []
-    for x, z in profile:
-        cut = min(0.06, 0.45 * (z - base))
-        half = [(of.side(base), base), (of.side(z - cut), z - cut), (of.side(z) - cut, z)]
-        rings.append([*((x, *point) for point in half), *((x, -y, z_) for y, z_ in reversed(half))])
+    for x, height in profile:
+        cut = min(0.06, 0.45 * (height - base))
+        half = [
+            (x, of.side(base), base),
+            (x, of.side(height - cut), height - cut),
+            (x, of.side(height) - cut, height),
+        ]
+        rings.append([*half, *((x, -y, z) for _, y, z in reversed(half))])
     shell = loft(np.array(rings)).painted(of.roof_paint or of.paint, 0.25)
-    return [shell, *_windows(of, front, top, back, rear)]
+    screens = _screens(of) if of.windows > 1 else _screens(of)[:1]
+    return [shell, *(glass.painted(GLASS, 0.5) for glass in (*_side_windows(of), *screens))]
 
 
-def _windows(of: Car, front: float, top: float, back: float, rear: float) -> list[Mesh]:
-    low, high = of.belt + 0.03, of.height - 0.09
-    post, lift = 0.07, 0.012
+def _slant(of: Car, front: bool, z: float) -> float:
+    """The x of the windscreen, or of the rear window, at a height."""
+    bottom, top = (of.at(of.cabin[place]) for place in ((0, 1) if front else (3, 2)))
+    return bottom + (top - bottom) * (z - of.belt) / (of.height - of.belt)
 
-    def along(begin: float, end: float, z: float) -> float:
-        """The x of the windscreen or the rear window at a height."""
-        return begin + (end - begin) * (z - of.belt) / (of.height - of.belt)
 
-    made = []
+def _side_windows(of: Car) -> list[Mesh]:
+    """Glass between the pillars."""
+    front, rear = of.at(of.cabin[0]), of.at(of.cabin[3])
     splits = [of.at(share) for share in of.pillars]
     limits = [math.inf, *(split for split in splits if rear < split < front), -math.inf]
+    low, high = of.belt + 0.03, of.height - 0.09
+    made = []
     for begin, end in list(itertools.pairwise(limits))[: of.windows]:
-        corners = []
+        edges = []
         for z in (low, high):
-            ahead = min(along(front, top, z) - post, begin - post / 3)
-            behind = max(along(rear, back, z) + post, end + post / 3)
-            if ahead - behind < 0.05:
+            ahead = min(_slant(of, True, z) - _POST, begin - _POST / 3)
+            behind = max(_slant(of, False, z) + _POST, end + _POST / 3)
+            if ahead - behind < 0.05:  # a slanting pillar leaves a triangle
                 ahead = behind = (ahead + behind) / 2
-            corners.append((behind, ahead))
-        (behind_low, ahead_low), (behind_high, ahead_high) = corners
-        if ahead_low - behind_low < 0.1:
-            continue
-        outline = [
-            (behind_low, of.side(low), low),
-            (behind_high, of.side(high), high),
-            (ahead_high, of.side(high), high),
-            (ahead_low, of.side(low), low),
-        ]
-        made.append(panel(outline, lift).both_sides())
-    screen = []
-    for begin, end, way in ((front, top, 1), (rear, back, -1)):
-        bottom, above = (of.belt + 0.06, of.height - 0.06)
-        if way < 0 and abs(end - begin) < 0.4:
-            bottom = of.belt + 0.1
-        x0, x1 = along(begin, end, bottom), along(begin, end, above)
-        y0, y1 = of.side(bottom) - post, of.side(above) - post - 0.02
-        screen.append(
-            [(x0, -way * y0, bottom), (x0, way * y0, bottom), (x1, way * y1, above), (x1, -way * y1, above)]
-        )
-    shown = screen if of.windows > 1 else screen[:1]
-    made += [panel(outline, 0.03) for outline in shown]
-    return [glass.painted(GLASS, 0.5) for glass in made]
+            edges.append(((behind, of.side(z), z), (ahead, of.side(z), z)))
+        (behind_low, ahead_low), (behind_high, ahead_high) = edges
+        if ahead_low[0] - behind_low[0] >= 0.1:
+            made.append(panel([behind_low, behind_high, ahead_high, ahead_low], 0.012).both_sides())
+    return made
+
+
+def _screens(of: Car) -> list[Mesh]:
+    """The windscreen and the rear window."""
+    made = []
+    for way, front in ((1, True), (-1, False)):
+        steep = not front and abs(of.at(of.cabin[2]) - of.at(of.cabin[3])) < 0.4
+        low, high = of.belt + (0.1 if steep else 0.06), of.height - 0.06
+        x0, x1 = _slant(of, front, low), _slant(of, front, high)
+        y0, y1 = way * (of.side(low) - _POST), way * (of.side(high) - _POST - 0.02)
+        made.append(panel([(x0, -y0, low), (x0, y0, low), (x1, y1, high), (x1, -y1, high)], 0.03))
+    return made
 
 
 def _wheels(of: Car) -> list[Mesh]:
@@ -402,20 +403,16 @@ def _ends(of: Car) -> list[Mesh]:
 
 
 def _stripe(of: Car) -> Mesh:
-    """A band along the bonnet, over which the windscreen stands, and over the roof."""
-    strips = []
-    half = of.length / 2
-    ahead: Float[np.ndarray, " x"] = np.linspace(of.at(of.cabin[0]), half - 0.12, 6)
-    for x0, x1 in itertools.pairwise(ahead):
-        strips.append(
-            _strip((float(x0), _top(of, float(x0)) + 0.03), (float(x1), _top(of, float(x1)) + 0.03))
-        )
+    """A band along the bonnet and over the roof."""
+    ahead = np.linspace(of.at(of.cabin[0]), of.length / 2 - 0.12, 6).tolist()
     middle = (of.at(of.cabin[1]) + of.at(of.cabin[2])) / 2
-    strips.append(_strip((of.at(of.cabin[2]), of.height), (middle, of.height + 0.03)))
-    strips.append(_strip((middle, of.height + 0.03), (of.at(of.cabin[1]), of.height)))
-    return join(*strips)
-
-
-def _strip(begin: tuple[float, float], end: tuple[float, float]) -> Mesh:
-    (x0, z0), (x1, z1) = begin, end
-    return panel([(x0, -0.22, z0), (x1, -0.22, z1), (x1, 0.22, z1), (x0, 0.22, z0)], 0.012)
+    bonnet = [(x, _top(of, x) + 0.03) for x in ahead]
+    roof = [(of.at(of.cabin[2]), of.height), (middle, of.height + 0.03), (of.at(of.cabin[1]), of.height)]
+    steps = [*itertools.pairwise(bonnet), *itertools.pairwise(roof)]
+    y = 0.22
+    return join(
+        *(
+            panel([(x0, -y, z0), (x1, -y, z1), (x1, y, z1), (x0, y, z0)], 0.012)
+            for (x0, z0), (x1, z1) in steps
+        )
+    )

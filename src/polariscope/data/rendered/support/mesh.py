@@ -105,7 +105,7 @@ class Mesh:
         """Of the highest point above the ground."""
         return float(self.vertices[:, 2].max())
 
-    @functools.cached_property
+    @property
     def volume(self) -> float:
         """Volume of a closed body, by the divergence theorem; negative if its triangles face inwards."""
         a, b, c = (self.vertices[self.faces[:, corner]] for corner in range(3))
@@ -232,8 +232,8 @@ def ellipsoid(x: Number, y: Number, z: Number, around: int = _AROUND) -> Mesh:
         axis=-1,
     )
     made = loft(rings)
-    made.vertices[-2:] = [[-1, 0, 0], [1, 0, 0]]  # the lids become the poles
-    return made.scaled(x, y, z)
+    poles = np.array([[-1.0, 0, 0], [1, 0, 0]])  # instead of the middles of the lids
+    return dataclasses.replace(made, vertices=np.concatenate([made.vertices[:-2], poles])).scaled(x, y, z)
 
 
 def tube(path: Vectors, radii: Sequence[Number], around: int = _AROUND, flat: Number = 1.0) -> Mesh:
@@ -247,21 +247,17 @@ def tube(path: Vectors, radii: Sequence[Number], around: int = _AROUND, flat: Nu
     points = np.asarray(path, dtype=float)
     ahead = np.gradient(points, axis=0)
     ahead /= np.sqrt((ahead**2).sum(axis=1, keepdims=True))
-    turn = 2 * math.pi * np.arange(around) / around
     # the same sideways direction at every point, or the rings would twist
     whole = points[-1] - points[0]
-    sideways = (
-        np.array([0.0, 1.0, 0.0])
-        if abs(whole[1]) < 0.9 * math.sqrt(float((whole**2).sum()))
-        else np.array([1.0, 0, 0])
-    )
-    rings = []
-    for point, direction, radius in zip(points, ahead, radii, strict=True):
-        second = np.cross(direction, sideways)
-        second /= math.sqrt(float((second**2).sum()))
-        first = np.cross(second, direction)
-        rings.append(point + radius * (np.cos(turn)[:, None] * first + flat * np.sin(turn)[:, None] * second))
-    return loft(np.array(rings))
+    across = abs(whole[1]) >= 0.9 * math.sqrt(float((whole**2).sum()))
+    sideways = np.array([1.0, 0.0, 0.0] if across else [0.0, 1.0, 0.0])
+    second = np.cross(ahead, sideways)
+    second /= np.sqrt((second**2).sum(axis=1, keepdims=True))
+    first = np.cross(second, ahead)
+    turn = (2 * math.pi * np.arange(around) / around)[:, None]
+    radius = np.array(radii, dtype=float)[:, None, None]
+    circle = np.cos(turn) * first[:, None] + flat * np.sin(turn) * second[:, None]
+    return loft(points[:, None] + radius * circle)
 
 
 def limb(start: Vector, end: Vector, thick: Number, thin: Number, around: int = 10) -> Mesh:

@@ -126,8 +126,9 @@ def plane(of: Plane) -> Mesh:
         return of.body * (math.sqrt(max(0.0, 1 - ahead**2)) if not of.sharp else 1 - (1 - slim) * ahead**1.3)
 
     hull = revolve(radius, -0.5, 0.5, 20)
-    rise = of.body * np.clip((-0.1 - hull.vertices[:, 0]) / 0.4, 0, 1) * 0.6  # the tail bends upwards
-    hull.vertices[:, 2] += rise
+    along = hull.vertices[:, 0]
+    rise = 0.6 * of.body * np.clip((-0.1 - along) / 0.4, 0, 1)  # the tail bends upwards
+    hull = dataclasses.replace(hull, vertices=hull.vertices + rise[:, None] * [0, 0, 1])
     parts = [hull, *_wings(of), *_tail(of), *_engines(of)]
     canopy = ellipsoid(0.1 if of.sharp else 0.075, 0.55 * of.body, 0.55 * of.body, 12)
     parts.append(canopy.moved(0.27 if of.sharp else 0.3, 0, 0.72 * of.body).painted(_DARK, 0.3))
