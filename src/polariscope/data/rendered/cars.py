@@ -37,6 +37,10 @@ class CarsDataset(AbstractScenes):
     surfaces face the camera, not which side of the car they are on. All cars are drawn to one scale, so the longest of
     them spans the image. Pixels are means of 4 × 4 samples.
 
+    Up to 2,000 different images are drawn when they are asked for, in 4 to 15 ms each. For more, all are drawn into the
+    cache folder, once: at 64 pixels about 70 s on one core, 216 MB of disk. Memory: at most 32 MB of images and 64 cars
+    of 0.5 MB. Distinct images: all 17,568 differ at 64 pixels.
+
     Reference: Reed et al., Deep Visual Analogy-Making, 2015 (the original, from CAD models). Ours: other cars, other
     elevations, and no texture.
 

@@ -60,6 +60,10 @@ class NorbDataset(AbstractScenes):
     and a weak one from the front. Pixels are means of 4 × 4 samples. Instance k of one category has nothing in common
     with instance k of another.
 
+    Up to 2,000 different images are drawn when they are asked for, in 2 to 15 ms each. For more, all are drawn into the
+    cache folder, once: at 64 pixels about 85 s on one core, 199 MB of disk. Memory: at most 32 MB of images and 50
+    figures of 0.5 MB. Distinct images: all 48,600 differ at 64 pixels.
+
     Reference: LeCun et al., Learning Methods for Generic Object Recognition with Invariance to Pose and Lighting, 2004
     (the original, photographs). Ours: other figures, one camera, and instance is a factor as the others are.
 
