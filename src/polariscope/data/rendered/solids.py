@@ -43,7 +43,10 @@ class SolidsDataset(AbstractDataset):
     Factors: shape 5, in this order, and the reduced quaternion w, x, y, z (continuous; w ≥ 0 fixes the sign). Rotations
     are no grid: for each solid they are the first ``n_rotations`` points of a low-discrepancy sequence (i α mod 1, with
     powers of the generalised golden ratio) mapped evenly to rotations and kept where they are reduced. So there are
-    5 · ``n_rotations`` images, 100,000 by default. Within a solid every image is another rotation class.
+    5 · ``n_rotations`` images, 100,000 by default. Images are drawn when they are asked for and not kept; the
+    quaternions take 32 bytes each, 3 MB in all.
+
+    Distinct images: all 100,000 differ at 64 pixels, since each is another solid or another class of rotations.
 
     The camera sees the solid in perspective against black, lit from the upper left. Faces are flat and found by their
     edges, exactly along rows; cone and cylinder have 96 flat faces around, or more in images above 96 pixels.
