@@ -135,7 +135,7 @@ def test_kept_layers_stay_within_the_stated_memory(image_size):
     layers_of = shapes3d._keeper(image_size)
     kept = layers_of.cache_parameters()["maxsize"]
     assert kept * layers_of(0, 0, 0).nbytes <= 2**28
-    assert kept >= 480 or image_size > 182
+    assert kept >= 480 or image_size > 186
     if image_size == 64:
         assert 480 * layers_of(0, 0, 0).nbytes < 32e6
 

@@ -43,7 +43,7 @@ class Shapes3DDataset(AbstractGridDataset):
     and a pixel is the mean over at least 9 rays, each of which meets one surface: no dark seams. Only 480 geometries
     (scale, shape, orientation) differ. For each, the shares of its surfaces in every pixel are kept once drawn, for
     c = 1 and c = 1/5, and an image is a sum of these layers. They take 64 kB at 64 pixels, 31 MB for all; at most
-    256 MB are kept, which is all of them up to 182 pixels, and above it those that were used last.
+    256 MB are kept, which is all of them up to 186 pixels, and above it those that were used last.
 
     Distinct images: all 480,000 differ at 64 pixels. Cylinders, spheres and capsules do not turn with the camera, but
     the room behind them does.

@@ -6,7 +6,7 @@ image height 1, the ray of the point (u, v), from −½ to ½ and downwards, is
 
 .. math:: (\sin θ + u \cos θ,\; \cos θ - u \sin θ,\; h_0 - v)
 
-with h₀ where the horizon is. The measures were fitted to 50 published pictures of Shapes3D.
+with h₀ where the horizon is. The measures were fitted to published pictures of Shapes3D.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ WALL_HEIGHT = 0.924
 GAP = 0.004
 """Between the floor and the lowest point of an object, as in the original."""
 HALF_SIDE = 0.15
-CYLINDER = (0.152, 0.158)
+CYLINDER = (0.159, 0.16)
 """Radius and half the height, at scale 1."""
 SPHERE_RADIUS = 0.181
-CAPSULE = (0.138, 0.146)
+CAPSULE = (0.138, 0.143)
 """Radius and half the height of its straight part, at scale 1."""
 REACH = 0.28
 """No object is farther from its axis."""
