@@ -12,6 +12,7 @@ import argparse
 import dataclasses
 import functools
 import hashlib
+import inspect
 import math
 from collections import Counter
 from pathlib import Path
@@ -303,13 +304,15 @@ def _shown(factors: Shaped[np.ndarray, " factor"]) -> str:
 
 
 def factor_rows(data: AbstractDataset) -> list[tuple[str, Int[np.ndarray, " column"]]]:
-    """Each factor moved alone from the middle of the grid; without a grid, walks through the continuous factors.
+    """Each factor moved alone from one place of the grid; without a grid, walks through the continuous factors.
 
     :param data: images with known factors.
     """
     if isinstance(data, AbstractGridDataset):
         rows = []
-        middle = np.array(data.factor_sizes) // 2
+        # different shares of the way for different factors, so no two hues of one image are the same
+        shares = (np.arange(len(data.factor_sizes)) + 1) / (len(data.factor_sizes) + 1)
+        middle = (np.array(data.factor_sizes) * shares).astype(int)
         for column, (name, size) in enumerate(zip(data.factor_names, data.factor_sizes, strict=True)):
             steps = np.unique(np.linspace(0, size - 1, COLUMNS).round().astype(int))
             factors = np.repeat(middle[np.newaxis], len(steps), axis=0)
@@ -407,8 +410,13 @@ def page(data: AbstractDataset, lines: list[Line], images: Distinct) -> str:
         "global variance: Var(E[x | w]) over the variance of the images (zietlow2022 §4.2). "
         "A negative estimate is shown as 0.",
         "",
-        f"Distinct images: {images.n_distinct:,} of {images.n_images:,}.",
+        f"Distinct images, counted: {images.n_distinct:,} of {images.n_images:,}.",
     ]
+    start = "Distinct images: "  # what the concept itself says of them
+    for paragraph in (inspect.getdoc(type(data)) or "").split("\n\n"):
+        if paragraph.startswith(start):
+            words = paragraph.removeprefix(start)
+            written += ["", words[0].upper() + words[1:]]
     if images.causes:
         written += [
             "",
