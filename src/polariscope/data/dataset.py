@@ -123,7 +123,7 @@ class AbstractDataset(abc.ABC):
         if name not in self.factor_names:
             raise unknown("column", name, self.factor_names, f"(These are the factors of {self.name}.)")
         values = self.factors(np.arange(len(self)))[:, self.factor_names.index(name)]
-        classes = getattr(self, "factor_classes", {}).get(name)
+        classes = self.factor_classes.get(name)
         return values if classes is None else np.array(classes)[values.astype(np.int64)]
 
     def inverse(self, values: Float[np.ndarray, "*batch"]) -> Float[np.ndarray, "*batch"]:

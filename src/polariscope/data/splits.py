@@ -159,7 +159,7 @@ def split_parts(
     return Split(train, validation, test)
 
 
-def parts_of_column(column: Shaped[np.ndarray, " sample"], name: str) -> dict[str, Int[np.ndarray, " part"]]:
+def parts_of_column(column: Shaped[np.ndarray, " sample"], name: str) -> dict[str, Int[np.ndarray, " _"]]:
     """The parts that a column names: by the words train, validation and test, or by 0, 1 and 2 in this order.
 
     :param column: a word or a number for each sample.

@@ -135,7 +135,7 @@ class CelebADataset(AbstractPicturesDataset):
         """
         return self._labels[self.check_indices(indices)].astype(np.int64)
 
-    def parts(self) -> dict[str, Int[np.ndarray, " part"]] | None:
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The official split, where its file is there."""
         file = self._list(_PARTITION)
         if file is None:

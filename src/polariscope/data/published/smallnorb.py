@@ -165,7 +165,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
             )
         return found
 
-    def parts(self) -> dict[str, Int[np.ndarray, " part"]] | None:
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The official split: toys for training, other toys for testing."""
         training, testing = self._counts
         return {"train": np.arange(training), "test": training + np.arange(testing)}

@@ -41,8 +41,8 @@ class CarsDataset(AbstractScenes):
     cache folder, once: at 64 pixels about 70 s on one core, 216 MB of disk. Memory: at most 32 MB of images and 64 cars
     of 0.5 MB. Distinct images: all 17,568 differ at 64 pixels.
 
-    Reference: Reed et al., Deep Visual Analogy-Making, 2015 (the original, from CAD models). Ours: other cars, other
-    elevations, and no texture.
+    Reference: Reed et al., Deep Visual Analogy-Making (reed2015; the original, from CAD models). Ours: other cars,
+    other elevations, and no texture.
 
     >>> data = CarsDataset()
     >>> len(data), data.images([0, 17_567]).shape, data.factors([184]).tolist()
@@ -57,6 +57,7 @@ class CarsDataset(AbstractScenes):
     factor_kinds = ("ordinal", "cyclic", "categorical")
     body_factors = ("identity",)
     drawing = 1
+    citation = "reed2015"
     note = "a look-alike of Cars3D in structure and look, not the original"
 
     @property

@@ -64,8 +64,8 @@ class NorbDataset(AbstractScenes):
     cache folder, once: at 64 pixels about 85 s on one core, 199 MB of disk. Memory: at most 32 MB of images and 50
     figures of 0.5 MB. Distinct images: all 48,600 differ at 64 pixels.
 
-    Reference: LeCun et al., Learning Methods for Generic Object Recognition with Invariance to Pose and Lighting, 2004
-    (the original, photographs). Ours: other figures, one camera, and instance is a factor as the others are.
+    Reference: LeCun et al., Learning Methods for Generic Object Recognition with Invariance to Pose and Lighting
+    (lecun2004; the original, photographs). Ours: other figures, one camera, and instance is a factor as the others are.
 
     >>> data = NorbDataset()
     >>> len(data), data.images([0, 48_599]).shape, data.factors([6]).tolist()
@@ -80,6 +80,7 @@ class NorbDataset(AbstractScenes):
     factor_kinds = ("categorical", "categorical", "ordinal", "cyclic", "categorical")
     body_factors = ("category", "instance")
     drawing = 1
+    citation = "lecun2004"
     note = "a look-alike of smallNORB in structure and look, not the original"
 
     @property

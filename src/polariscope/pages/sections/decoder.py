@@ -154,9 +154,7 @@ def views(
 
 def moves_of(traversals: Traversals, dataset: AbstractDataset) -> tuple[tuple[Move, ...], ...]:
     """The features that move most along each traversal, as the network sees them, in the units of the data."""
-    names = getattr(dataset, "feature_names", ()) or [
-        f"feature {number}" for number in range(dataset.n_features)
-    ]
+    names = dataset.feature_names or [f"feature {number}" for number in range(dataset.n_features)]
     ends = dataset.inverse(traversals.outputs[:, [0, -1]])
     reach = np.ptp(traversals.outputs, axis=1)
     return tuple(

@@ -94,7 +94,7 @@ class AbstractIdxDataset(AbstractPublishedDataset):
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
         return self._labels[self.check_indices(indices)]
 
-    def parts(self) -> dict[str, Int[np.ndarray, " part"]] | None:
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The official split into training and test images."""
         training, testing = (count for count, *_ in self._heads)
         return {"train": np.arange(training), "test": training + np.arange(testing)}

@@ -14,11 +14,14 @@ from polariscope.core import files
 from polariscope.core.progress import Progress
 from polariscope.data.cache import cache_folder, cached_array, is_cached
 from polariscope.data.dataset import AbstractGridDataset
+from polariscope.data.footprint import Footprint, batch_bytes
 
 DIRECT = 2000
 """Different images that are drawn when asked for; one more, and all are drawn and kept in the cache folder."""
 _REMEMBERED = 32 * 2**20
 """Bytes of images in memory while there is no file."""
+_BODIES = 32 * 2**20
+"""Bytes of the bodies that are remembered: at most 64 of half a megabyte."""
 
 
 @dataclasses.dataclass
@@ -81,6 +84,12 @@ class AbstractScenes(AbstractGridDataset):
             words = f"{self.name}: drawing {len(self):,} images, once"
             memory.mapped = cached_array(self._key, (len(self), *self.shape), np.uint8, self._draw_all, words)
             memory.images.clear()
+
+    def footprint(self) -> Footprint:
+        """Memory of the images and bodies that are remembered and of a batch; disk of the file with all images."""
+        words = "A few images are drawn when asked for; for many, all are drawn into the cache folder, once."
+        held = min(_REMEMBERED, DIRECT * self.n_features) + _BODIES
+        return Footprint(held + batch_bytes(self.n_features), len(self) * self.n_features, words)
 
     @property
     def _key(self) -> str:

@@ -59,10 +59,9 @@ class AbstractSelection(AbstractVariant):
             )
         return places
 
-    def parts(self) -> dict[str, Int[np.ndarray, " part"]] | None:
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The base's own division into parts, in the numbers of this dataset; None where it has none."""
-        ask: Callable[[], dict[str, Any] | None] = getattr(self.base, "parts", lambda: None)
-        found = ask()
+        found = self.base.parts()
         if found is None:
             return None
         return {name: np.flatnonzero(np.isin(self.rows, part)) for name, part in found.items()}
