@@ -82,7 +82,7 @@ def demo(
         (f"polariscope diagnose {quoted(out)}", "the evidence behind the types"),
         (f"polariscope size {images}", "the size by a search over narrow models (FONDUE)"),
         ("polariscope list objectives", "all there are"),
-        ("polariscope train --help", "your own data: arrays:FILE.npz or images:FOLDER"),
+        ("polariscope train YOUR.csv", "your own data: a table, .npz arrays, a folder of images"),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError, not_installed
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
@@ -232,8 +232,5 @@ def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise InputError(
-            problem="tensorboard is not installed",
-            remedy="install it with pip install 'polariscope[tensorboard]' or leave the option out",
-        ) from None
+        raise not_installed("writing events", "tensorboard", "tensorboard", "leave the option out") from None
     return SummaryWriter

@@ -75,6 +75,6 @@ def test_without_h5py_it_says_what_to_install(folder: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(
-        InputError, match=r"h5py, which reads it, is not installed; pip install 'polariscope\[hdf5\]'"
+        InputError, match=r"h5py, which is not installed; install it with pip install 'polariscope\[hdf5\]'"
     ):
         Shapes3DOriginalDataset(str(folder))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Ge
 
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.data.dataset import dataset
 from polariscope.data.own.support.columns import Troubles
 from polariscope.data.own.support.contents import Contents
@@ -48,10 +48,7 @@ class AnndataDataset(AbstractRowsDataset):
         try:
             import h5py
         except ImportError:
-            raise InputError(
-                problem=f"reading {path.name} needs h5py, which is not installed",
-                remedy="install it with pip install 'polariscope[hdf5]'",
-            ) from None
+            raise not_installed(f"reading {path.name}", "h5py", "hdf5") from None
         try:
             file = h5py.File(path, "r")  # stays open: rows may be read from it later
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polariscope.core import archives
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, not_installed
 from polariscope.core.progress import Progress
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
@@ -89,10 +89,7 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
         try:
             h5py = importlib.import_module("h5py")
         except ImportError:
-            raise InputError(
-                problem="Shapes3D is an HDF5 file, and the package h5py, which reads it, is not installed",
-                remedy="pip install 'polariscope[hdf5]'",
-            ) from None
+            raise not_installed(f"reading {self._file.name}", "h5py", "hdf5") from None
         try:
             with h5py.File(self._file, "r") as file:
                 yield file

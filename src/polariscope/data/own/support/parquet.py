@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, not_installed
 from polariscope.data.own.support.columns import Troubles, check_names
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.tables import REMEDY, contents_of, select
@@ -33,10 +33,7 @@ def read_parquet(
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InputError(
-            problem=f"reading {path.name} needs pyarrow, which is not installed",
-            remedy="install it with pip install 'polariscope[parquet]', or save the table as CSV",
-        ) from None
+        raise not_installed(f"reading {path.name}", "pyarrow", "parquet", "save the table as CSV") from None
     try:
         # One with-statement for all of it: the footer says what is there, the columns are read after that.
         with parquet.ParquetFile(path) as file:
