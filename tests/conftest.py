@@ -10,12 +10,21 @@ import torch
 
 from polariscope.cli.flags import Flags
 from polariscope.core.errors import PYTHON, InputError
+from polariscope.data.cache import VARIABLE
 
 
 @pytest.fixture
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is looked for in, or written to, the cache folder of who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

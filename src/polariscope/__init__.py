@@ -15,7 +15,9 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "load_dataset": "polariscope.data.sources",
+    "apply_variants": "polariscope.data.chain",
     "from_arrays": "polariscope.data.own.arrays",
+    "from_dataset": "polariscope.data.own.arrays",
     "from_folder": "polariscope.data.own.images",
     "train": "polariscope.training.train",
     "load_model": "polariscope.runs.run",
@@ -42,6 +44,7 @@ _FAMILIES = {
     "likelihoods": "polariscope.models.likelihoods",
     "nets": "polariscope.models.nets",
     "datasets": "polariscope.data.dataset",
+    "variants": "polariscope.data.variants",
     "metrics": "polariscope.analysis.metrics",
     "similarity": "polariscope.analysis.similarity",
     "dimension": "polariscope.analysis.dimension",
@@ -86,10 +89,12 @@ if TYPE_CHECKING:
     from polariscope.analysis.score import score
     from polariscope.analysis.similarity import family as similarity
     from polariscope.core.errors import InputError, PolariscopeError
+    from polariscope.data.chain import apply_variants
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.own.arrays import from_arrays
+    from polariscope.data.own.arrays import from_arrays, from_dataset
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
+    from polariscope.data.variants import family as variants
     from polariscope.estimators import VAE
     from polariscope.models.adapters.wrapped import wrap
     from polariscope.models.likelihoods import family as likelihoods

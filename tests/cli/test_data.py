@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -76,7 +79,7 @@ def test_preview_of_flat_data_is_a_table_of_the_first_rows(call):
         ("data info sprites --image-sze 32", "no option --image-sze; did you mean --image-size"),
         ("data info sprites --image-size 3", "--image-size must be at least 8"),
         ("data info sprites --eigenvalues 3", "it belongs to data gaussian"),
-        ("data info missing.npz", "write arrays:FILE"),
+        ("data info missing.npz", "there is no file .*missing.npz"),
         ("data info arrays:missing.npz", "missing.npz"),
         ("data preview sprites --out a.jpg", "--out must end in .png, got a.jpg"),
         ("data preview sprites --out .", "--out must end in .png"),
@@ -85,9 +88,99 @@ def test_preview_of_flat_data_is_a_table_of_the_first_rows(call):
     ],
 )
 def test_a_wrong_call_is_refused_in_words_and_writes_nothing(call, elsewhere, words, message):
-    import re
-
     refused = call(words)
     assert refused.code == 2
     assert re.search(message, refused.err)
     assert not list(elsewhere.iterdir())
+
+
+TABLE = "name,height,weight,species\nann,1.5,3,owl\nbob,2.5,4,cat\neve,3.5,8,owl\n"
+READ = "--labels species --row-names name"
+
+
+def test_info_and_preview_of_a_table_show_its_names(call):
+    Path("table.csv").write_text(TABLE)
+    printed = call(f"data info table.csv {READ}").out
+    assert "3 observations of 2 features." in printed
+    assert "Classes of species: cat, owl" in printed
+    assert "Features: height, weight" in printed
+    assert f"polariscope data preview table.csv {READ}\n" in printed
+    rows = [line.split() for line in call(f"data preview table.csv {READ}").out.splitlines()]
+    assert ["feature", "mean", "std", "min", "max", "ann", "bob", "eve"] in rows
+    assert ["weight", "5", "2.16", "3", "8", "3", "4", "8"] in rows
+
+
+def test_info_says_how_a_file_was_read(call):
+    np.savez("data.npz", X=np.eye(3), y=np.arange(3), weights=np.ones(3))
+    printed = call("data info data.npz").out
+    assert "Read so: factors are 'y'; not used: 'weights'." in printed
+
+
+def test_a_folder_is_previewed_as_the_network_sees_it(call):
+    Path("photos").mkdir()
+    for number in range(4):
+        Image.fromarray(np.full((10, 12), 50 * number, np.uint8)).save(f"photos/{number}.png")
+    assert call("data preview photos --out sheet.png").out == "4 images of images in sheet.png\n"
+    with Image.open("sheet.png") as sheet:
+        assert sheet.mode == "L"
+        assert set(np.unique(np.asarray(sheet))) == {0, 50, 100, 150, GREY}
+
+
+def bad_files() -> None:
+    """One file or folder of each kind that cannot be used."""
+    Path("text.csv").write_text(TABLE)
+    Path("missing.csv").write_text("a,b\n1,2\n3,\n")
+    Path("odd.xlsx").write_text("x")
+    Path("broken.npz").write_text("x")
+    np.savez("objects.npz", X=np.array([{}], dtype=object))
+    np.savez("nan.npz", X=np.array([[np.nan]]))
+    np.savez("mixed.npz", X=np.eye(3), y=np.arange(2))
+    for name in ("empty", "mixed", "cut", "plain"):
+        Path(name).mkdir()
+    for name in ("mixed/a.png", "plain/a.png", "cut/a.png"):
+        Image.new("L", (8, 8)).save(name)
+    Image.new("L", (9, 8)).save("mixed/b.png")
+    Path("cut/b.png").write_bytes(Path("cut/a.png").read_bytes()[:40])
+    Path("labels.csv").write_text("file,kind\nb.png,owl\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "text.csv",
+            "column 'name' holds 'ann' in row 0, which is no number; column 'species' holds 'owl'.*--columns.*--labels",
+        ),
+        ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
+        ("odd.xlsx", "nothing here reads odd.xlsx"),
+        ("broken.npz", "broken.npz must be an npz file of plain arrays"),
+        ("objects.npz", "no object arrays"),
+        ("nan.npz", "X must be finite"),
+        ("mixed.npz", "a row for each of the 3 samples"),
+        ("empty", "be a folder with files ending in"),
+        ("mixed", "2 sizes.*--image-size 64"),
+        ("cut", "b.png cannot be read as an image"),
+        ("plain --labels labels.csv", "labels.csv does not match the pictures: no picture is called 'b.png'"),
+    ],
+)
+def test_data_that_cannot_be_used_are_refused_with_the_reason_before_anything_is_written(
+    call, elsewhere, words, message
+):
+    bad_files()
+    before = sorted(elsewhere.rglob("*"))
+    for command in ("data info", "train"):
+        refused = call(command, words)
+        assert refused.code == 2
+        assert re.search(message, refused.err)
+        assert "Traceback" not in refused.err
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_a_table_trains_and_its_names_reach_the_representation(call):
+    values = np.random.default_rng(0).normal(size=(60, 2))
+    rows = [f"r{number},{a:.4f},{b:.4f}" for number, (a, b) in enumerate(values)]
+    Path("table.csv").write_text("\n".join(["name,left,right", *rows]))
+    called = call("train table.csv --row-names name --net linear --latents 1 --steps 3 --out run --quiet")
+    assert (called.code, called.out) == (0, "run\n")
+    representation = ps.encode("run", n_samples=None)
+    assert representation.ids.tolist() == [f"r{number}" for number in range(60)]

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
+import polariscope as ps
 from kept import artefacts, contents
 from polariscope.analysis.decomposition import Decomposition
 from polariscope.analysis.regime.regime import Regime
@@ -174,3 +175,31 @@ def test_a_run_of_another_format_says_what_to_do(call, trained, elsewhere):
         failed = call(words)
         assert failed.code == 1
         assert "in format 1, and this version reads format 2 only. Train it again" in failed.err
+
+
+def test_a_part_of_the_split_is_diagnosed_scored_and_reported(call, trained, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    n_test = len(ps.open_run(run).split().test)
+    done = call(f"diagnose {run} --part test --json {tmp_path / 'test.json'}")
+    assert done.code == 0
+    assert json.loads((tmp_path / "test.json").read_text())["n_samples"] == n_test
+    assert ps.open_run(run).newest("regime", part="test") is not None
+    assert ps.open_run(run).newest("regime", part="train") is None
+    assert call(f"score {run} --metrics active-units --part validation").code == 0
+    assert ps.open_run(run).newest("scores", part="validation") is not None
+    assert call(f"report {run} --part test").code == 0
+    page = next(run.glob("*.html")).read_text()
+    assert "of the test part" in page
+    assert "part=&#39;test&#39;" in page
+    refused = call(f"diagnose {run} --part tset")
+    assert refused.code == 2
+    assert "no part named 'tset'" in refused.err
+
+
+def test_a_file_has_no_parts(call, tmp_path):
+    np.savez(tmp_path / "codes.npz", mean=np.zeros((5, 2)), variance=np.ones((5, 2)))
+    for command in ("diagnose", "score", "report"):
+        refused = call(f"{command} {tmp_path / 'codes.npz'} --part test")
+        assert refused.code == 2
+        assert "--part is for runs" in refused.err

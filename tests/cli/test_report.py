@@ -34,72 +34,65 @@ def test_report_of_nothing_is_refused(call, elsewhere):
 
 @pytest.fixture
 def quick_demo(monkeypatch):
-    """Small images, and a size from their intrinsic dimension, which trains nothing."""
+    """Small images, and a net that takes a millisecond for a step."""
+    small = {"name": "mlp", "encoder_widths": (16,), "decoder_widths": (16,)}
     monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
-    monkeypatch.setitem(demo.DEMO_SIZING, "method", "id")
+    monkeypatch.setitem(demo.DEMO_SETTINGS, "net", small)
 
 
 def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, elsewhere, quick_demo):
-    first = call("demo --steps 2")
+    with unchecked():
+        first = call("demo --steps 425")
     assert first.code == 0
+    run = elsewhere / "runs" / "demo"
     for name in ("settings.json", "model.safetensors", "report.html"):
-        assert (elsewhere / "runs" / "demo" / name).exists()
-    assert len(contents(elsewhere / "runs" / "demo", "regime")) == 1
-    assert len(contents(elsewhere / "runs" / "demo", "size")) == 1
-    assert re.match(r"\d+ latents \(", first.out)
-    assert "Trained for 2 steps" in first.out
+        assert (run / name).exists()
+    assert len(contents(run, "regime")) == 1
+    (size,) = contents(run, "size")
+    assert (size["method"], size["trials"][0]["steps"]) == ("active-units", 425)
+    assert re.match(r"\d+ latents? \(", first.out)
+    assert "Already trained for 425 steps" in first.out  # by the count
     assert re.search(rf"{demo.DEMO_LATENTS} latents: \d+ active, \d+ mixed, \d+ passive\.", first.out)
     assert f"of {demo.DEMO_LATENTS} latents the model uses" in first.out
-    assert "How many latents" in (elsewhere / "runs" / "demo" / "report.html").read_text()
+    assert "How many latents" in (run / "report.html").read_text()
     assert "runs/demo/report.html" in first.out
     assert re.search(r"Next:\n  polariscope train sprites .* --latents \d+ ", first.out)
+    # The run is the model that was counted, not another one trained anew.
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert [[line["step"], line["trace"]] for line in lines] == size["trials"][0]["curve"]
 
-    again = call("demo --steps 2")
+    again = call("demo --steps 425")
     assert again.code == 0
-    assert "Already trained for 2 steps" in again.out
-    last = "Next:"
+    assert "Already trained for 425 steps" in again.out
+    last = "loss "
     assert again.out.partition(last)[2] == first.out.partition(last)[2]
 
 
-def test_the_demo_trains_the_widest_model_of_the_search_further(call, elsewhere, monkeypatch):
-    monkeypatch.setitem(demo.DEMO_DATASET_OPTIONS, "image_size", 16)
-    small = {"name": "mlp", "encoder_widths": (16,), "decoder_widths": (16,)}
-    monkeypatch.setitem(demo.DEMO_SIZING, "net", small)
-    monkeypatch.setitem(demo.DEMO_SIZING, "steps", 400)
-    monkeypatch.setitem(demo.DEMO_SETTINGS, "net", small)
-    with unchecked():
-        told = call("demo --steps 2025")
-    assert told.code == 0
-    done = int(re.search(r"the search has trained it for ([\d,]+) steps", told.err)[1].replace(",", ""))
-    (size,) = contents(elsewhere / "runs" / "demo", "size")
-    (trial,) = [trial for trial in size["trials"] if trial["n_latents"] == demo.DEMO_LATENTS]
-    assert trial["steps"] == done
-    lines = [
-        json.loads(line) for line in (elsewhere / "runs" / "demo" / "log.jsonl").read_text().splitlines()
-    ]
-    assert [[line["step"], line["trace"]] for line in lines if line["step"] <= done] == trial["curve"]
-    assert lines[-1]["step"] == 2025
-
-
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "n_latents", "words"),
     [
-        (3, "The search agrees: 3 latents (3). Take 3"),
-        (4, "The search found 4 latents (4), from models trained for fewer steps. Both change"),
+        (
+            3,
+            8,
+            "uses 3 and leaves 5 passive. These images need 3 latents, for this model and this short training",
+        ),
+        (4, 8, "uses 3 and leaves 5 passive. On other samples 4 were in use: some are about to change."),
+        (3, 3, "uses 3 and leaves 0 passive. It may need more"),
     ],
 )
-def test_the_demo_gives_one_piece_of_advice(answer, words):
-    variance = np.where(np.arange(8) < 3, 0.01, 1.0) * np.ones((200, 1))
-    mean = np.random.default_rng(0).normal(size=(200, 8)) * np.sqrt(1 - variance + 1e-6)
+def test_the_demo_gives_one_piece_of_advice(answer, n_latents, words):
+    variance = np.where(np.arange(n_latents) < 3, 0.01, 1.0) * np.ones((200, 1))
+    mean = np.random.default_rng(0).normal(size=(200, n_latents)) * np.sqrt(1 - variance + 1e-6)
     regime = ps.diagnose(mean=mean, variance=variance)
-    said = demo.conclusion(regime, Size(answer, (answer, answer), "fondue", trials=()))
-    assert said.startswith("What it shows: of 8 latents the model uses 3 and leaves 5 passive. ")
+    said = demo.conclusion(regime, Size(answer, (answer, answer), "active-units", trials=()))
+    assert said.startswith(f"What it shows: of {n_latents} latents the model ")
     assert words in said
 
 
 def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo):
     """Each is typed in as it is, for as many steps as the demo had."""
-    shown = call("demo --steps 1 --out run").out
+    with unchecked():
+        shown = call("demo --steps 1 --out run").out
     suggested = re.findall(r"^  polariscope (train sprites .*?)   ", shown, re.MULTILINE)
     assert len(suggested) == 2
     for words in suggested:

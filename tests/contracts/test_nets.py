@@ -12,7 +12,7 @@ from oracles import assert_is_a_good_member, directional_derivatives, label, var
 from polariscope.core.errors import InputError
 from polariscope.models.nets import AbstractNet, initialise, net
 
-SHAPES = [(7,), (1, 16, 16), (3, 32, 16)]
+SHAPES = [(7,), (1, 16, 16), (3, 32, 19)]
 CASES = []
 for candidate, shape in itertools.product(variants(net), SHAPES):
     try:

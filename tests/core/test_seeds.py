@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from polariscope.core.seeds import derive, generator
+from polariscope.core.seeds import derive, generator, random_bytes, random_integers, uniforms, words
 
 
 def test_streams_are_told_apart_by_seed_and_by_name() -> None:
@@ -43,3 +43,34 @@ def test_streams_are_uncorrelated() -> None:
     streams = [generator(0, name).standard_normal(10_000) for name in ("a", "b", 0, 1)]
     for x, y in itertools.combinations(streams, 2):
         assert abs(np.corrcoef(x, y)[0, 1]) < 5 / np.sqrt(10_000)  # standard error of a null correlation
+
+
+def test_what_an_index_draws_does_not_depend_on_the_others() -> None:
+    indices = np.array([3, 10**9, 0, 3])
+    for draw in (words, uniforms, random_bytes, random_integers):
+        every = draw(0, "noise", indices=indices, width=21)
+        assert every.shape == (4, 21)
+        np.testing.assert_array_equal(every[0], every[3])
+        np.testing.assert_array_equal(every[[1]], draw(0, "noise", indices=indices[1:2], width=21))
+        assert (every[0] != every[2]).any()
+        assert (every != draw(1, "noise", indices=indices, width=21)).any()
+
+
+def test_wide_samples_have_counters_of_their_own() -> None:
+    width = 2**20 + 5
+    first, second = words(0, "wide", indices=np.array([0, 1]), width=width)
+    assert not np.isin(first[-5:], second[:10]).any()
+
+
+def test_bytes_and_integers_are_the_bits_of_the_words() -> None:
+    bits = words(0, "noise", indices=np.arange(3), width=2)
+    assert random_bytes(0, "noise", indices=np.arange(3), width=9)[1, 8] == bits[1, 1] & np.uint64(255)
+    assert random_integers(0, "noise", indices=np.arange(3), width=4)[2, 1] == bits[2, 0] >> np.uint64(32)
+
+
+def test_uniform_numbers_are_uniform() -> None:
+    draws = np.sort(uniforms(0, "uniform", indices=np.arange(2000), width=5).ravel())
+    # Kolmogorov–Smirnov: the gap exceeds 2 / √n with probability 0.0007.
+    assert np.abs(draws - np.arange(1, 10_001) / 10_000).max() < 2 / np.sqrt(10_000)
+    assert draws[0] > 0
+    assert draws[-1] < 1

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from oracles import STANDARD_ERRORS
 from polariscope.core.errors import InputError
+from polariscope.data import pairs
 from polariscope.data.dataset import AbstractGridDataset, FactorKind
-from polariscope.data.own.arrays import from_arrays
+from polariscope.data.own.arrays import ArraysDataset, from_arrays
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.data.sources import load_dataset
+from polariscope.training.train import train
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,18 +146,11 @@ def test_a_factor_of_one_value_stays_as_it_is(kind):
     ("data", "words"),
     [
         (from_arrays(np.zeros((4, 2))), "has no factors"),
-        (from_arrays(np.zeros((4, 2)), np.linspace(0, 1, 4)), "has continuous factors or lacks"),
-        (
-            from_arrays(np.zeros((4, 2)), np.array([[0, 0], [0, 1], [1, 0], [1, 0]])),
-            "does not find observations",
-        ),
-        (
-            load_dataset("gaussian"),
-            "pairs need a dataset whose discrete factors form a full grid, such as sprites",
-        ),
+        (from_arrays(np.zeros((4, 2)), np.linspace(0, 1, 4)), "has continuous factors"),
+        (load_dataset("gaussian"), "pairs need a dataset with discrete factors, such as sprites"),
     ],
 )
-def test_data_without_a_grid_of_factors_have_no_pairs(data, words):
+def test_data_without_discrete_factors_have_no_pairs(data, words):
     with pytest.raises(InputError, match=words):
         Transition.check(data)
     Transition.check(load_dataset("sprites"))
@@ -174,3 +171,116 @@ def test_a_transition_that_could_change_nothing_is_refused():
 def test_a_rate_that_is_none_is_refused(rate):
     with pytest.raises(InputError, match=r"rate must be (positive|finite)"):
         Transition("laplace", rate)
+
+
+KINDS = ("categorical", "ordinal", "cyclic")
+SMALL = Grid((2, 3, 4), KINDS)
+
+
+def arrays_of(factors: np.ndarray, kinds: tuple[str, ...] = KINDS) -> ArraysDataset:
+    """Observations that are their factors."""
+    return from_arrays(factors.astype(float), factors, factor_kinds=kinds)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "share"])
+def test_arrays_that_hold_a_full_grid_in_any_order_have_the_pairs_of_the_grid(kind):
+    shuffled = np.random.default_rng(3).permutation(len(SMALL))
+    data = arrays_of(SMALL.factors(shuffled) * [5, 1, 1] + [7, 0, 0])  # other values, in the same order
+    place = np.argsort(shuffled)
+    indices = np.random.default_rng(0).integers(len(SMALL), size=500)
+    expected, same = Transition(kind).draw(SMALL, indices, np.random.default_rng(1))
+    found, shared = Transition(kind).draw(data, place[indices], np.random.default_rng(1))
+    np.testing.assert_array_equal(found, place[expected])
+    np.testing.assert_array_equal(shared, same)
+
+
+def assert_draws(found: np.ndarray, expected: np.ndarray) -> None:
+    """Counts of draws against their probabilities: exact zeros, and a chi-square test at one in a million."""
+    assert (found[expected == 0] == 0).all()
+    possible = expected > 0
+    assert expected.sum() == pytest.approx(1)
+    assert stats.chisquare(found[possible], expected[possible] * found.sum()).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (1, 3, 4)])
+@pytest.mark.parametrize("kind", ["laplace", "uniform"])
+def test_the_probability_of_a_partner_is_how_often_it_is_drawn(kind, sizes):
+    data = Grid(sizes, KINDS)
+    start = len(data) // 2
+    everything = data.factors(np.arange(len(data)))
+    logs = Transition(kind).log_probability(everything[start], everything, sizes, KINDS)
+    if sizes[0] == 1 and kind == "uniform":  # where only the factor of one value is chosen, nothing changes
+        logs[start] = math.log(1 / 6)
+    partners, _ = Transition(kind).draw(data, np.full(N, start), np.random.default_rng(0))
+    assert_draws(np.bincount(partners, minlength=len(data)), np.exp(logs))
+
+
+def part_of_a_grid() -> tuple[ArraysDataset, np.ndarray]:
+    """Two thirds of the combinations, some of them repeated, in random order."""
+    random = np.random.default_rng(5)
+    rows = random.choice(len(SMALL), size=16, replace=False)
+    rows = random.permutation(np.concatenate([rows, rows[:5], rows[:2]]))
+    return arrays_of(SMALL.factors(rows)), rows
+
+
+@pytest.mark.parametrize("rounds", [0, 8])
+@pytest.mark.parametrize("kind", ["laplace", "uniform"])
+def test_on_part_of_a_grid_partners_have_the_probabilities_of_the_grid_given_that_they_exist(
+    kind, rounds, monkeypatch
+):
+    monkeypatch.setattr(pairs, "ROUNDS", rounds)  # 0: from the list of what exists; 8: by drawing again
+    data, rows = part_of_a_grid()
+    transition = Transition(kind)
+    transition.check_moves(data)
+    full = SMALL.factors(np.arange(len(SMALL)))
+    draws = 2000
+    for start in (0, 7):
+        grid = np.exp(transition.log_probability(full[rows[start]], full, SMALL.factor_sizes, KINDS))
+        repeats = np.bincount(rows, minlength=len(SMALL))
+        each = np.where(repeats > 0, grid, 0) / np.maximum(repeats, 1)  # shared by those of a combination
+        expected = each[rows] / each[rows].sum()
+        partners, shared = transition.draw(data, np.full(draws, start), np.random.default_rng(rounds))
+        assert_draws(np.bincount(partners, minlength=len(data)), expected)
+        np.testing.assert_array_equal(shared, data.factors(partners) == data.factors([start]))
+
+
+def test_on_part_of_a_grid_a_shared_set_is_drawn_as_ever_and_the_partner_from_the_data_given_it():
+    data, _ = part_of_a_grid()
+    factors = data.factors(np.arange(len(data)))
+    start, draws = 3, 20_000
+    partners, shared = Transition("share").draw(data, np.full(draws, start), np.random.default_rng(0))
+    sets = [np.array(kept, bool) for kept in itertools.product([0, 1], repeat=3) if 0 < sum(kept) < 3]
+    for kept in sets:
+        drawn = (shared == kept).all(axis=1)
+        assert_share(drawn, 1 / 2 / 3)  # one or two factors, and of these sets of three
+        agree = (factors[:, kept] == factors[start, kept]).all(axis=1)
+        assert_draws(np.bincount(partners[drawn], minlength=len(data)), agree / agree.sum())
+
+
+def test_a_large_rate_goes_to_the_nearest_that_exists():
+    # From (0, 0) neither (1, 0) nor (0, 1) exists, and (2, 0) is the nearest. e^{−1000 · 2/log 4} is 0 in float64.
+    data = arrays_of(np.array([[0, 0], [2, 0], [3, 0], [1, 1]]), ("ordinal", "ordinal"))
+    partners, _ = Transition("laplace", 1000.0).draw(data, np.zeros(50, int), np.random.default_rng(0))
+    assert (partners == 1).all()
+
+
+def test_observations_without_a_partner_are_counted_and_refused():
+    alone = arrays_of(np.array([[0, 0, 0], [0, 1, 0], [1, 2, 1], [1, 2, 1]]))
+    with pytest.raises(
+        InputError, match=r"laplace transition needs.*categorical factors.*got 2 of 4 without.*'share'"
+    ):
+        Transition("laplace").check_moves(alone)
+    with pytest.raises(InputError, match=r"uniform.*agrees in one factor.*got 2 of 4 without"):
+        Transition("uniform").check_moves(alone)
+    Transition("share").check_moves(part_of_a_grid()[0])
+    unique = arrays_of(np.stack([np.arange(50)] * 3, axis=1))
+    with pytest.raises(InputError, match=r"for 100% of the draws there is none but the observation itself"):
+        Transition("share").check_moves(unique)
+
+
+@pytest.mark.parametrize("objective", ["slow", "pcl", "weak-gan"])
+def test_objectives_on_pairs_train_on_part_of_a_grid(objective):
+    data, _ = part_of_a_grid()
+    options = {"net": "mlp", "n_latents": 3, "batch_size": 8, "steps": 3, "log_every": 1, "probe_samples": 2}
+    model = train(data, objective=objective, **options)
+    assert model.step == 3

@@ -114,3 +114,19 @@ def test_bytes_of_0_and_1_are_black_and_white_in_every_part_of_the_data() -> Non
     # Where fit saw 0 … 255, dark images stay dark, even if all that transform is given are 0 and 1.
     bright = np.concatenate([X, 255 * X])
     np.testing.assert_allclose(learn(bright).values(X)[:, 0], X / 255, atol=1e-7)
+
+
+def test_scaled_features_go_from_0_to_1_and_come_back() -> None:
+    X = np.random.default_rng(0).normal([0, 5, -300], [1, 0, 50], size=(50, 3))
+    units = Units.learn(X, standardise=False, scale=True, unit_interval=False, layout=None)
+    values = units.values(X)
+    assert values.min(axis=0).tolist() == [0, 0, 0]
+    assert values.max(axis=0).tolist() == [1, 0, 1]
+    assert units.dataset(X).is_unit_interval
+    np.testing.assert_allclose(units.restore(values, np.float64), X, rtol=1e-12)
+    assert units.log_scale == pytest.approx(np.log(np.ptp(X[:, [0, 2]], axis=0)).sum())
+
+
+def test_images_are_not_scaled() -> None:
+    with pytest.raises(InputError, match="scale must be False for images"):
+        Units.learn(np.zeros((3, 4, 4)), standardise=False, scale=True, unit_interval=False, layout=None)

@@ -484,6 +484,32 @@ def test_it_survives_pickle_and_joblib(tmp_path: Path) -> None:
     assert_same(vae, joblib.load(tmp_path / "vae.joblib"), small())
 
 
+def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(tmp_path: Path) -> None:
+    import pickle
+
+    X = signal_and_noise(80)
+    vae = VAE(**QUICK, scale=True).fit(X)
+    assert vae.chosen_[0] == "each feature of the table brought to [0, 1]"
+    assert any(words.startswith("likelihood bernoulli") for words in vae.chosen_)
+    back = vae.inverse_transform(vae.transform(X))
+    assert (back >= X.min(axis=0)).all()
+    assert (back <= X.max(axis=0)).all()
+    assert_same(vae, pickle.loads(pickle.dumps(vae)), X)
+    vae.save(tmp_path / "vae")
+    assert_same(vae, VAE.load(tmp_path / "vae"), X)
+    assert clone(vae).get_params()["scale"] is True
+    assert vae.transform(X + 1000).shape == (80, 2)
+    with pytest.raises(InputError, match="needs observations in"):
+        vae.score_samples(X + 1000)
+
+
+def test_one_way_to_rescale_is_chosen() -> None:
+    with pytest.raises(InputError, match="standardise and scale both say how to rescale features"):
+        VAE(**QUICK, standardise=True, scale=True).fit(small())
+    with pytest.raises(InputError, match="scale must be True or False, got 2"):
+        VAE(**QUICK, scale=2).fit(small())
+
+
 @pytest.mark.parametrize("parts", [{}, {"posterior": "full"}, {"prior": "mixture"}])
 @unchecked()
 def test_an_outlier_is_improbable_or_impossible_but_never_nan(parts: dict[str, Any]) -> None:

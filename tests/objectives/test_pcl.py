@@ -206,7 +206,7 @@ def test_it_has_neither_decoder_nor_rate():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="pairs need a dataset whose discrete factors form a full grid"):
+    with pytest.raises(InputError, match="pairs need a dataset with discrete factors, such as sprites"):
         plan(from_arrays(np.zeros((20, 4))), objective="pcl")
     with pytest.raises(InputError, match="batch_size must be at least 2, got 1"):
         plan(load_dataset("sprites", image_size=16), objective="pcl", batch_size=1)

@@ -176,7 +176,7 @@ def test_bad_settings_are_refused(options, words):
 
 
 def test_it_is_refused_where_there_are_no_pairs_or_no_entropy_per_latent(model):
-    with pytest.raises(InputError, match="pairs need a dataset whose discrete factors form a full grid"):
+    with pytest.raises(InputError, match="pairs need a dataset with discrete factors, such as sprites"):
         plan(from_arrays(np.zeros((20, 4))), objective="slow")
     sprites = load_dataset("sprites", image_size=16)
     with pytest.raises(InputError, match="use posterior='diagonal'"):

@@ -54,10 +54,10 @@ def test_how_images_are_read_is_announced_unless_it_was_said() -> None:
 def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None:
     Image.new("RGB", (40, 30)).save(tmp_path / "one.png")
     assert ps.from_folder(tmp_path).choices == (
-        "images resized to 64×64 pixels, with black bars",
+        "images as they are, 30×40 pixels",
         "3 channels",
     )
-    small = ps.from_folder(tmp_path, image_size=32, mode="crop", grey=True)
+    small = ps.from_folder(tmp_path, image_size=32, mode="crop", channels=1)
     assert small.choices == ("images resized to 32×32 pixels, cut to squares", "1 channel")
 
 
@@ -84,3 +84,10 @@ def test_the_estimator_says_what_it_chose() -> None:
     assert given == ("table centred and divided by one standard deviation", GAUSSIAN)
     images = ps.VAE(n_latents=2, steps=5, variables="all").fit(COLOUR).chosen_
     assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI)
+
+
+def test_images_of_any_size_from_16_pixels_get_convolutions_and_smaller_ones_are_announced() -> None:
+    assert "net conv" in plan(np.zeros((20, 28, 28), np.uint8)).chosen
+    assert "net conv" in plan(np.zeros((20, 16, 45), np.uint8)).chosen
+    reason = f"{MLP} (images below 16 pixels are too small for conv)"
+    assert reason in plan(np.zeros((20, 15, 45), np.uint8)).chosen

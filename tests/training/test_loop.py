@@ -200,7 +200,7 @@ def test_epochs_become_steps_over_the_training_split():
         ({"net": "conv"}, "net 'conv' needs images, got flat rows of 6 features"),
         ({"likelihood": "bernoulli"}, r"needs values in \[0, 1\]"),
         ({"device": "gpu"}, "device must be auto, or one of cpu, cuda, mps that this machine has, got 'gpu'"),
-        ({"train_fraction": 1.0}, "train_fraction must lie between 0 and 1"),
+        ({"train_fraction": 1.5}, "train_fraction must be above 0 and at most 1, got 1.5"),
         ({"epochs": 1, "steps": 5}, "steps and epochs both say how long"),
         ({"n_latents": 2.5}, "n_latents must be an integer, got 2.5"),
         ({"net": 3}, "net must be a name, a mapping with a 'name', or an object of the family, got 3"),

@@ -102,10 +102,15 @@ def _flags(words: Sequence[str]) -> set[str]:
 
 def _data_group(data: Any) -> typer.Typer:
     """The commands about datasets."""
-    group = typer.Typer(cls=Commands, help="Look at datasets.", **STYLE)
+    group = typer.Typer(
+        cls=Commands, help="Look at datasets, fetch their files, free what is kept of them.", **STYLE
+    )
     group.command("list")(data.list_datasets)
     group.command("info", cls=data.FlagCommand)(data.info)
     group.command("preview", cls=data.FlagCommand)(data.preview)
+    cache = importlib.import_module("polariscope.cli.cache")
+    group.command("fetch", cls=data.FlagCommand)(cache.fetch)
+    group.command("clean")(cache.clean)
     return group
 
 
@@ -152,8 +157,13 @@ Step = Annotated[
     typer.Option(help="The checkpoint of this step, for a run. [the finished model]", min=1),
 ]
 
+Part = Annotated[
+    str,
+    typer.Option(help="Of a run: all observations, or a part of its split: train, validation or test."),
+]
 
-def open_target(target: Path, samples: int | None, step: int | None) -> Run | None:
+
+def open_target(target: Path, samples: int | None, step: int | None, part: str = "all") -> Run | None:
     """The run in a folder; None for a file, of which options that mean nothing to it are refused."""
     if target.is_dir():
         from polariscope.runs.run import Run
@@ -168,6 +178,11 @@ def open_target(target: Path, samples: int | None, step: int | None) -> Run | No
         raise InputError(
             problem=(Argument("samples"), " is for runs"),
             remedy=f"of a file like {target} every row is used. Leave it out",
+        )
+    if part != "all":
+        raise InputError(
+            problem=(Argument("part"), " is for runs"),
+            remedy=f"a file like {target} has no split. Leave it out",
         )
     if step is not None:
         raise InputError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out, typed
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -15,16 +18,31 @@ if TYPE_CHECKING:
 
 __all__ = ["FlagCommand", "info", "list_datasets", "preview"]
 
-SOURCE_HELP = "A dataset's name, arrays:FILE.npz or images:FOLDER."
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        help="A variant of the data, as colour or subset:n=50000,seed=1; may be repeated. See 'polariscope list "
+        "variants'.",
+        metavar="NAME[:OPTION=VALUE,…]",
+    ),
+]
+Standardise = Annotated[
+    bool,
+    typer.Option("--standardise", help="Bring every feature of a table to mean 0 and standard deviation 1."),
+]
+Scale = Annotated[bool, typer.Option("--scale", help="Bring every feature of a table to [0, 1].")]
+
+SOURCE_HELP = "A dataset's name, or the path of a table, an array or a folder of images."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
 
 
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.sources import parse_source
+    from polariscope.data.sources import parse_source, source_name
 
-    name = source.partition(":")[0]
+    name = source_name(source)
     for group in groups_of("data", datasets):
         if group.name == name:
             return group
@@ -32,17 +50,44 @@ def dataset_group(source: str) -> Group:
     raise AssertionError("an unknown dataset is refused")
 
 
-def open_source(source: str, options: dict[str, object]) -> AbstractDataset:
-    """The dataset that a source names, with options as the command line has them."""
+@dataclasses.dataclass(frozen=True)
+class Wrapping:
+    """The variants that a command line asks for."""
+
+    variants: list[str] | None = None
+    standardise: bool = False
+    scale: bool = False
+
+    def apply(self, data: AbstractDataset) -> AbstractDataset:
+        """The dataset with its variants."""
+        from polariscope.data.chain import apply_variants
+
+        return apply_variants(data, self.variants or [], standardise=self.standardise, scale=self.scale)
+
+    def words(self) -> list[str]:
+        """As it was typed.
+
+        >>> Wrapping(["colour"], scale=True).words()
+        ['--variant', 'colour', '--scale']
+        """
+        typed = [word for name in self.variants or [] for word in ("--variant", name)]
+        return [*typed, *(f"--{name}" for name in ("standardise", "scale") if getattr(self, name))]
+
+
+def open_source(source: str, options: dict[str, object], wrapping: Wrapping) -> AbstractDataset:
+    """The dataset that a source names, with options and variants as the command line has them."""
     from polariscope.data.sources import parse_source
 
-    return parse_source(source, options)
+    return wrapping.apply(parse_source(source, options))
 
 
-def _open(context: typer.Context, source: str, own: tuple[str, ...] = ()) -> AbstractDataset:
+def _open(
+    context: typer.Context, source: str, wrapping: Wrapping, own: tuple[str, ...] = ()
+) -> AbstractDataset:
     group = dataset_group(source)
     every = context.command.groups()  # type: ignore[attr-defined]
-    return open_source(source, share_out(context.meta[KEY], [group], every, own)["data"])
+    own = (*own, "--variant", "--standardise", "--scale")
+    return open_source(source, share_out(context.meta[KEY], [group], every, own)["data"], wrapping)
 
 
 def list_datasets() -> None:
@@ -56,7 +101,7 @@ def list_datasets() -> None:
         summary = datasets.summary(name)
         try:
             data = datasets[name]()
-        except TypeError:  # it reads files, so nothing is known before it has a path
+        except (TypeError, InputError):  # it reads files, so nothing is known before they are there
             shown.add_row(f"{name}:PATH", "–", "–", "–", summary)
             continue
         factors = str(len(data.factor_names))
@@ -64,12 +109,21 @@ def list_datasets() -> None:
     printer().print(shown)
 
 
-def info(context: typer.Context, name: Source) -> None:
+def info(
+    context: typer.Context,
+    name: Source,
+    variants: Variants = None,
+    standardise: Standardise = False,
+    scale: Scale = False,
+) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
     from polariscope.cli.console import plural, printer, say, table
+    from polariscope.cli.facts import say_facts
+    from polariscope.data.chain import in_words
     from polariscope.data.dataset import family as datasets
 
-    data = _open(context, name)
+    wrapping = Wrapping(variants, standardise, scale)
+    data = _open(context, name, wrapping)
     say(f"{data.name}: {datasets.summary(data.name)}")
     say(f"{plural(len(data), 'observation')} of {shape_in_words(data)}.")
     if data.factor_names:
@@ -79,11 +133,23 @@ def info(context: typer.Context, name: Source) -> None:
         printer().print(factors)
     else:
         say("No known factors.")
-    hidden = ("name", "fingerprint", "shape")
-    options = {key: value for key, value in data.describe().items() if key not in hidden}
+    for factor, classes in data.factor_classes.items():
+        say(f"Classes of {factor}: {few(classes)}")
+    if data.feature_names:
+        say(f"Features: {few(data.feature_names)}")
+    if data.choices:
+        say(f"Read so: {'; '.join(data.choices)}.")
+    say_facts(data)
+    hidden = ("name", "fingerprint", "root_fingerprint", "shape", "variants")
+    record = data.describe()
+    options = {key: value for key, value in record.items() if key not in hidden}
     if options:
         say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
-    say(f"Look at some: polariscope data preview {name}")
+    if "variants" in record:
+        say(f"Variants: {in_words(record['variants'])}")
+    say(
+        f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.words()])}"
+    )
 
 
 def preview(
@@ -94,14 +160,18 @@ def preview(
     ] = None,
     samples: Annotated[int, typer.Option(help="How many observations.", min=1, max=10_000)] = 64,
     seed: Annotated[int, typer.Option(help="Seed of their choice.")] = 0,
+    variants: Variants = None,
+    standardise: Standardise = False,
+    scale: Scale = False,
 ) -> None:
     """Draw random images on one sheet; of flat data, a table."""
     from polariscope.cli.console import plural, printer, say
     from polariscope.cli.preview import statistics_table, write_contact_sheet
 
-    data = _open(context, name, own=("--out", "--samples", "--seed"))
+    wrapping = Wrapping(variants, standardise, scale)
+    data = _open(context, name, wrapping, own=("--out", "--samples", "--seed"))
     if len(data.shape) == 3:
-        target = out or Path(f"{data.name}.png")
+        target = out or Path("-".join([data.name, *_names(data)]) + ".png")
         drawn = write_contact_sheet(target, data, samples, seed)
         say(f"{plural(drawn, 'image')} of {data.name} in {target}")
     elif out is not None:
@@ -111,6 +181,25 @@ def preview(
         )
     else:
         printer().print(statistics_table(data, samples, seed))
+
+
+def _names(data: AbstractDataset) -> list[str]:
+    """Names of the variants, the innermost first."""
+    return [each["name"] for each in data.describe().get("variants", [])]
+
+
+MOST_NAMED = 12
+"""Names of features or classes that are printed."""
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names of many.
+
+    >>> few([str(number) for number in range(20)])
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more'
+    """
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def shape_in_words(data: AbstractDataset) -> str:

@@ -1,4 +1,4 @@
-"""``polariscope demo``: the whole path in one command."""
+"""``polariscope demo``: size, train, diagnose and report on an embedded dataset."""
 
 from __future__ import annotations
 
@@ -13,33 +13,30 @@ if TYPE_CHECKING:
 
 DEMO_DATASET = "sprites"
 DEMO_DATASET_OPTIONS: dict[str, Any] = {"image_size": 32}
-DEMO_LATENTS = 16
-"""More than the data need, so there is something to prune: as many as the widest model of the search."""
-DEMO_SIZING: dict[str, Any] = {
-    "method": "fondue",
-    "objective": "vae",
-    "net": "conv",
-    "learning_rate": 2e-3,  # fast, for a demo: larger steps prune more latents
-    "steps": 1500,
-}
+DEMO_VARIANT = "subset:scale=5,orientation=0"
+"""Large and upright ones, whose outlines a short training learns."""
+DEMO_LATENTS = 10
+"""More than the data need, so there are some to spare."""
+FEWEST = 400
+"""A shorter training is too short to count latents by."""
 DEMO_SETTINGS: dict[str, Any] = {
     "objective": "vae",
     "net": "conv",
     "learning_rate": 2e-3,
     "batch_size": 64,
-    "steps": 1500,
+    "steps": 2500,
     "log_every": 25,
     "probe_samples": 512,
     "seed": 0,
 }
-"""What the demo trains: as the sizing does, so its widest model is only trained further."""
+"""How the model is trained, both for the count and for the run: it is the same model."""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="RUN")] = Path("runs/demo"),
     steps: Annotated[int | None, typer.Option(help=f"How many. [{DEMO_SETTINGS['steps']}]", min=1)] = None,
 ) -> None:
-    """See it all in two minutes: size a model for sprites, train one that is too wide, diagnose it, write a report."""
+    """See it all in two minutes: how many latents do images need, which are in use, and a report."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
@@ -53,51 +50,55 @@ def demo(
     from polariscope.sizing.support.size import keep_size, size
     from polariscope.training.plan import plan
 
-    data = load_dataset(DEMO_DATASET, **DEMO_DATASET_OPTIONS)
-    settings = {**DEMO_SETTINGS, "n_latents": DEMO_LATENTS} | ({} if steps is None else {"steps": steps})
+    data = load_dataset(DEMO_DATASET, variants=DEMO_VARIANT, **DEMO_DATASET_OPTIONS)
+    settings = DEMO_SETTINGS | ({} if steps is None else {"steps": steps})
     say(
         f"A VAE describes each observation with a few numbers, its latents. The data: {len(data):,} images of "
-        f"{data.shape[1]}×{data.shape[2]} pixels,\nmade from {len(data.factor_names)} factors "
-        f"({', '.join(data.factor_names)}).\n\n1. How many latents do they need?",
+        f"{data.shape[1]}×{data.shape[2]} pixels:\na square, an ellipse or a heart, somewhere on black.\n\n"
+        f"1. How many latents do they need? Train a VAE with {DEMO_LATENTS} and count those it uses.",
         errors=True,
     )
     place = out.with_name(f"{out.name}-size")
+    recipe = {name: settings[name] for name in ("objective", "net", "learning_rate", "batch_size", "seed")}
+    recipe["steps"] = max(FEWEST, settings["steps"])
     with SizeProgress() as progress:
-        found = size(data, out=place, progress=progress, **DEMO_SIZING)
+        found = size(data, "active-units", out=place, progress=progress, cap=DEMO_LATENTS, **recipe)
     print_size(found)
-    done = begin_from_candidate(place, out, plan(data, **settings))
-    begun = f" (the search has trained it for {done:,} steps)" if done else ""
-    say(f"\n2. What does a VAE do with {DEMO_LATENTS} latents, more than it needs?{begun}", errors=True)
+    say("\n2. Which of them are in use, and what do they do?", errors=True)
+    settings = {**settings, "n_latents": DEMO_LATENTS}
+    begin_from_candidate(place, out, plan(data, **settings))
     train_and_tell(data, out, settings)
     keep_size(place, out)
-    say("\n3. Which of them are in use?", errors=True)
     regime = Run(out).regime()
     print_latents(regime)
     print_notes(regime)
     tell_report(report(out))
     say(f"\n{conclusion(regime, found)}")
-    images = f"{DEMO_DATASET} --image-size {DEMO_DATASET_OPTIONS['image_size']}"
+    images = f"{DEMO_DATASET} --image-size {DEMO_DATASET_OPTIONS['image_size']} --variant {DEMO_VARIANT}"
     same = f"polariscope train {images} --steps {settings['steps']} --learning-rate {settings['learning_rate']:g}"
     say_next(
-        (f"{same} --latents {max(1, found.n_latents)}", "a VAE of the size that was found"),
+        (f"{same} --latents {max(1, found.n_latents)}", "a VAE of that size"),
+        (f"{same} --objective beta --beta 8", "a stronger pull to the prior: fewer latents in use"),
         (f"polariscope diagnose {quoted(out)}", "the evidence behind the types"),
-        (f"{same} --objective beta --beta 4", "a stronger pull to the prior: fewer latents in use"),
+        (f"polariscope size {images}", "the size by a search over narrow models (FONDUE)"),
         ("polariscope list objectives", "all there are"),
-        ("polariscope train --help", "your own data: arrays:FILE.npz or images:FOLDER"),
+        ("polariscope train YOUR.csv", "your own data: a table, .npz arrays, a folder of images"),
     )
 
 
 def conclusion(regime: Regime, found: Size) -> str:
-    """What the search and the model say together."""
+    """What the count and the diagnosis say together, as one piece of advice."""
     counts, n = regime.counts, regime.n_latents
     in_use = n - counts["passive"]
     first = f"What it shows: of {n} latents the model uses {in_use} and leaves {counts['passive']} passive."
-    if found.interval is not None and found.interval[0] <= in_use <= found.interval[1]:
-        agree = "The search agrees" if in_use == found.n_latents else "Within its interval, the search agrees"
+    if in_use != found.n_latents:
         return (
-            f"{first} {agree}: {found.answer}. Take {found.n_latents} for these data and this short training."
+            f"{first} On other samples {found.n_latents} were in use: some are about to change. Train longer before "
+            "you trust either number."
         )
+    if counts["passive"] == 0:
+        return f"{first} It may need more: give it more latents, or train longer."
     return (
-        f"{first} The search found {found.answer}, from models trained for fewer steps. Both change with the training: "
-        "train longer before you trust either."
+        f"{first} These images need {in_use} latents, for this model and this short training: the decoder "
+        f"ignores the others. Train with {in_use}, or drop the passive ones."
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Step, open_target, say_kept, say_target, say_what_next
+from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
 from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def diagnose(
     seed: Annotated[
         int, typer.Option(help="Seed of the observations and of the noise of the sampled codes.")
     ] = 0,
+    part: Part = "all",
     step: Step = None,
     decompose: Annotated[
         bool,
@@ -47,11 +48,11 @@ def diagnose(
 
     if json is not None and json.is_dir():
         raise InputError("json", "be a file", got=f"the folder {json}")
-    runs = [open_target(target, samples, step) for target in targets]
+    runs = [open_target(target, samples, step, part) for target in targets]
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
-        regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose)
+        regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose, part)
         print_regime(regime)
         parts: dict[str, Any] = {}
         if decomposition is not None:
@@ -67,11 +68,17 @@ def diagnose(
 
 
 def measure(
-    target: Path | Run, alpha: float, samples: int | None, seed: int, step: int | None, decompose: bool
+    target: Path | Run,
+    alpha: float,
+    samples: int | None,
+    seed: int,
+    step: int | None,
+    decompose: bool,
+    part: str = "all",
 ) -> tuple[Regime, Decomposition | None]:
     """The diagnosis of a run, kept with it, or of the arrays in a file; and the parts of the rate, if asked for."""
     if not isinstance(target, Path):
-        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
+        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "part": part, "step": step}
         parts = target.decomposition(**where) if decompose else None
         return target.regime(alpha, **where), parts
     from polariscope.analysis.codes import load_codes

@@ -21,6 +21,7 @@ FAMILIES = (
     "likelihoods",
     "nets",
     "datasets",
+    "variants",
     "metrics",
     "similarity",
     "dimension",
@@ -29,6 +30,8 @@ FAMILIES = (
 
 
 IN_PYTHON = {
+    "variants": 'In Python: polariscope.load_dataset("sprites", variants=["colour", {"name": "subset", "n": 50_000}]), '
+    "or polariscope.apply_variants(data, …). polariscope train, size and data take --variant subset:n=50000,seed=1.",
     "metrics": 'In Python: polariscope.metrics["dci"](codes, factors, n_trees=50). polariscope score takes a variant '
     "after a colon, dci:lasso, and other options as --set dci.n_trees=50.",
     "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes '

@@ -246,6 +246,18 @@ class FlagCommand(TyperCommand):
         ]
 
 
+def typed(flags: Mapping[str, object]) -> list[str]:
+    """Flags of concepts as they would be typed again.
+
+    >>> typed({"--image-size": "32", "--exact": False, "--grey": True})
+    ['--image-size', '32', '--no-exact', '--grey']
+    """
+    words: list[str] = []
+    for flag, value in flags.items():
+        words += [f"--no-{flag[2:]}"] if value is False else [flag] if value is True else [flag, str(value)]
+    return words
+
+
 def share_out(
     given: Mapping[str, object], chosen: Iterable[Group], every: Iterable[Group], own: Iterable[str] = ()
 ) -> dict[str, dict[str, Any]]:

@@ -77,12 +77,15 @@ def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> Table:
     values = data.values(draw(data, n_samples, seed)).astype(np.float64)
     first = data.values(np.arange(min(ROWS, len(data))))
     n_features = data.shape[0]
-    headers = ("feature", "mean", "std", "min", "max", *(f"row {row}" for row in range(len(first))))
+    ids = data.ids(np.arange(len(first)))
+    rows = [str(name) if ids.dtype.kind == "U" else f"row {name}" for name in ids.tolist()]
+    names = data.feature_names or tuple(map(str, range(n_features)))
+    headers = ("feature", "mean", "std", "min", "max", *rows)
     title = f"{data.name}: {n_features} features; statistics of {len(values)} random rows, and the first rows"
-    shown = table(*headers, title=title, numbers=headers)
+    shown = table(*headers, title=title, numbers=headers[1:] if data.feature_names else headers)
     columns = (values.mean(0), values.std(0), values.min(0), values.max(0), *first)
     for feature in range(min(n_features, FEATURES)):
-        shown.add_row(str(feature), *(f"{column[feature]:.4g}" for column in columns))
+        shown.add_row(names[feature], *(f"{column[feature]:.4g}" for column in columns))
     if n_features > FEATURES:
         shown.caption = f"… and {n_features - FEATURES} more features."
     return shown

@@ -24,6 +24,10 @@ def report(
     seed: Annotated[
         int | None, typer.Option(help="Which observations. [as the newest diagnosis, else 0]")
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(help="Of a run: all, train, validation or test. [as the newest diagnosis, else all]"),
+    ] = None,
     step: Step = None,
     show: Annotated[
         list[str] | None,
@@ -39,8 +43,8 @@ def report(
     """Write everything about a run, or about codes from any library, on one HTML page.
 
     The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison. With
-    --samples, --alpha or --seed it shows the diagnosis with these settings. What else is kept is listed at its end. Of
-    a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
+    --samples, --alpha, --seed or --part it shows the diagnosis with these settings. What else is kept is listed at
+    its end. Of a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
     """
     from polariscope.pages.report import report as write_report
 
@@ -50,8 +54,8 @@ def report(
             remedy="leave it out: each is written into its run's folder",
         )
     for run in runs:
-        open_target(run, samples, step)  # refuses options that mean nothing to a file
-    asked = {"n_samples": samples, "alpha": alpha, "seed": seed}
+        open_target(run, samples, step, part or "all")  # refuses options that mean nothing to a file
+    asked = {"n_samples": samples, "alpha": alpha, "seed": seed, "part": part}
     given = {name: value for name, value in asked.items() if value is not None}
     for run in runs:
         tell_report(write_report(run, out=out, step=step, show=show or (), **given))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Step, open_target, say_kept, say_target, say_what_next
+from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
 from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
@@ -43,6 +43,7 @@ def score(
         str, typer.Option(help="Factors of a file that are measured, not counted: names joined by commas.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the observations and of every random choice.")] = 0,
+    part: Part = "all",
     step: Step = None,
     json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
 ) -> None:
@@ -62,12 +63,12 @@ def score(
         raise InputError("json", "be a file", got=f"the folder {json}")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
-    runs = [open_target(target, samples, step) for target in targets]
+    runs = [open_target(target, samples, step, part) for target in targets]
     records: dict[str, Any] = {}
     empty = []
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
-        scores = measure(run or target, metrics, options, samples, source, names, seed, step)
+        scores = measure(run or target, metrics, options, samples, source, names, seed, step, part)
         print_scores(scores)
         records[str(target)] = scores.to_dict()
         if not scores.scores:
@@ -99,6 +100,7 @@ def measure(
     continuous: list[str],
     seed: int,
     step: int | None,
+    part: str = "all",
 ) -> Scores:
     """The scores of a run, kept with it, or of the codes in a file."""
     from polariscope.cli.console import say
@@ -112,7 +114,7 @@ def measure(
                 problem=(Argument("continuous"), " is for files"),
                 remedy="a run's dataset says which factors are measured",
             )
-        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "step": step}
+        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "part": part, "step": step}
         return target.scores(metrics, source, options=options, progress=progress, **where)
     from polariscope.analysis.score import score as score_codes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,8 @@ import typer
 
 from polariscope.cli import INTERRUPTED
 from polariscope.cli.config import Config, settings_of
-from polariscope.cli.data import SOURCE_HELP
-from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of
+from polariscope.cli.data import SOURCE_HELP, Scale, Standardise, Variants, Wrapping
+from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, typed
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
 
@@ -88,6 +89,9 @@ def size(
     likelihood: Annotated[
         str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
     ] = "auto",
+    variants: Variants = None,
+    standardise: Standardise = False,
+    scale: Scale = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
@@ -136,11 +140,12 @@ def size(
     try:
         search, rest = take_search_flags(context.meta[KEY], every, methods, compare)
         search |= estimator_with_options(search.get("dimension"), settings or [], config)
-        data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags])
+        wrapping = Wrapping(variants, standardise, scale)
+        data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags], wrapping)
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
         goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
         goal |= {"out": out, "device": device, "threads": threads, **search, **recipe}
-        again = as_words(source, {"net": net, "likelihood": likelihood}, rest)
+        again = as_words(source, {"net": net, "likelihood": likelihood}, rest, wrapping.words())
         words = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)
     except KeyboardInterrupt:
@@ -270,7 +275,9 @@ def size_and_tell(
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 
 
-def as_words(source: str, concepts: dict[str, str], flags: dict[str, object]) -> str:
+def as_words(
+    source: str, concepts: dict[str, str], flags: dict[str, object], variants: Sequence[str] = ()
+) -> str:
     """The data and the options of the models as they were typed, for the command that comes next.
 
     >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32", "--exact": False})
@@ -279,9 +286,7 @@ def as_words(source: str, concepts: dict[str, str], flags: dict[str, object]) ->
     words = [source]
     for part, name in concepts.items():
         words += [] if name == "auto" else [f"--{part}", name]
-    for flag, value in flags.items():
-        words += [f"--no-{flag[2:]}"] if value is False else [flag] if value is True else [flag, str(value)]
-    return shlex.join(words)
+    return shlex.join([*words, *typed(flags), *variants])
 
 
 class SizeProgress:

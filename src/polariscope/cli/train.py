@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.data import SOURCE_HELP, dataset_group, open_source
+from polariscope.cli.data import (
+    SOURCE_HELP,
+    Scale,
+    Standardise,
+    Variants,
+    Wrapping,
+    dataset_group,
+    open_source,
+)
 from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
 from polariscope.core.errors import Argument, Call, InputError
 
@@ -43,10 +51,11 @@ class TrainCommand(FlagCommand):
         return [Group("training", "", options_of(TrainSettings)), *concepts, *super().groups()]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
-        """What the data share with the training, their seed, carries the part in front."""
+        """What the data share with the training, their seed, and what the command has, carries the part in front."""
         training = training_of(self.groups()).flags
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
-        taken = training if group.part == "data" else {}
+        taken = {flag for parameter in self.params for flag in parameter.opts}
+        taken |= training.keys() if group.part == "data" else set()
         return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
 
 
@@ -72,6 +81,9 @@ def train(
         str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
     ] = "auto",
     initialisation: Annotated[str, typer.Option(help="How the weights are initialised.")] = "glorot",
+    variants: Variants = None,
+    standardise: Standardise = False,
+    scale: Scale = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
@@ -112,7 +124,8 @@ def train(
                 remedy="give one of them",
             )
         n_latents = latents_of(size)
-    data, options = take_flags(source, concepts, context.meta[KEY], every, own)
+    wrapping = Wrapping(variants, standardise, scale)
+    data, options = take_flags(source, concepts, context.meta[KEY], every, own, wrapping)
     settings = {**concepts, "initialisation": initialisation, **options}
     settings["n_latents"] = 10 if n_latents is None else n_latents
     run = out or default_run(data, settings)
@@ -174,9 +187,14 @@ def training_of(groups: list[Group]) -> Group:
 
 
 def take_flags(
-    source: str, concepts: dict[str, str], given: dict[str, object], every: list[Group], own: list[str]
+    source: str,
+    concepts: dict[str, str],
+    given: dict[str, object],
+    every: list[Group],
+    own: list[str],
+    wrapping: Wrapping,
 ) -> tuple[AbstractDataset, dict[str, Any]]:
-    """The dataset, made with its flags, and the other flags as arguments of :func:`polariscope.train`."""
+    """The dataset, made with its flags and variants, and the other flags as arguments of :func:`polariscope.train`."""
     from polariscope.training.plan import FAMILIES, choose, label
 
     for part, name in concepts.items():
@@ -188,7 +206,7 @@ def take_flags(
         for flag, value in given.items()
         if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
     }
-    data = open_source(source, share_out(of_data, [its_data], every)["data"])
+    data = open_source(source, share_out(of_data, [its_data], every)["data"], wrapping)
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
     chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
     shared = share_out(given, chosen, every, own)

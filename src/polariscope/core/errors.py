@@ -201,6 +201,24 @@ def _arguments(subject: str) -> Text:
     return tuple(pieces)
 
 
+def not_installed(what: str, package: str, extra: str, instead: str = "") -> InputError:
+    """The error where an optional package is missing.
+
+    >>> print(not_installed("reading cells.h5ad", "h5py", "hdf5"))
+    reading cells.h5ad needs h5py, which is not installed; install it with pip install 'polariscope[hdf5]'.
+
+    :param what: What needs it, the beginning of the sentence.
+    :param package: The package's name.
+    :param extra: The extra of polariscope that brings it.
+    :param instead: (default none) What to do without it.
+    """
+    install = f"install it with pip install 'polariscope[{extra}]'"
+    return InputError(
+        problem=f"{what} needs {package}, which is not installed",
+        remedy=f"{install}, or {instead}" if instead else install,
+    )
+
+
 def check_word(name: str, word: object, choices: Iterable[str]) -> None:
     """Refuse a word that is none of the choices.
 

@@ -9,12 +9,11 @@ import json
 import os
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import PolariscopeError
 
 try:
     import fcntl
@@ -257,27 +256,15 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused."""
-    import numpy as np
+def read_arrays(path: Path, max_unpacked: float | None = None) -> dict[str, np.ndarray]:
+    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused.
 
-    if not path.is_file():
-        raise InputError(problem=f"there is no file {path}", remedy="give the path of an .npz file")
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return (
-                {"": loaded}
-                if isinstance(loaded, np.ndarray)
-                else {name: loaded[name] for name in loaded.files}
-            )
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
-        # NumPy's own words would advise to load it unsafely.
-        raise InputError(
-            str(path),
-            "be an npz file of plain arrays",
-            remedy="write it with numpy.savez and no object arrays",
-        ) from None
+    :param path: the file.
+    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
+    """
+    from polariscope.core import archives
+
+    return archives.read_arrays(path, max_unpacked)
 
 
 def write_tensors(

@@ -46,7 +46,8 @@ def options_of(concept: Any) -> dict[str, Option]:
     """The options of a dataclass (its fields) or a function (its keyword-only arguments), in order.
 
     What each is for is said under the field, or in the function's docstring: ``:param name: (default 4) text``.
-    A function that a decorator gave further arguments, which are no options, has its own in ``own_options``.
+    A function that a decorator gave further arguments, which are no options, has its own in ``own_options``. A field
+    that is none says so in its metadata, ``is_option=False``.
     """
     concept = getattr(concept, "own_options", concept)
     if dataclasses.is_dataclass(concept):
@@ -55,7 +56,7 @@ def options_of(concept: Any) -> dict[str, Option]:
         return {
             field.name: Option(field.name, hints[field.name], _default(field), helps.get(field.name, ""))
             for field in dataclasses.fields(concept)
-            if field.init
+            if field.init and field.metadata.get("is_option", True)
         }
     hints, helps = get_type_hints(concept, include_extras=True), _parameter_lines(concept)
     return {
@@ -172,8 +173,9 @@ def _split(value: Any, annotation: Any) -> Any:
         return [[part for part in row.split(",") if part] for row in value.split(";") if row]
     if isinstance(value, str) and "tuple[" in text:
         return [part for part in value.split(",") if part]
-    if isinstance(value, str) and get_origin(annotation) is Literal:
-        return {str(choice): choice for choice in get_args(annotation)}.get(value, value)
+    for part in (annotation, *get_args(annotation)) if isinstance(value, str) else ():
+        if get_origin(part) is Literal:
+            return {str(choice): choice for choice in get_args(part)}.get(value, value)
     return value
 
 

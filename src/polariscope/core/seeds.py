@@ -10,7 +10,7 @@ import hashlib
 import json
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped, UInt8, UInt32, UInt64
 
 
 def derive(seed: int, *names: object) -> int:
@@ -28,28 +28,63 @@ def generator(seed: int, *names: object) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(derive(seed, *names)))
 
 
-def normals(
+def words(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
-) -> Float[np.ndarray, "sample width"]:
-    """Standard normal numbers that depend on the seed, the stream and each sample's index, never on the batch.
+) -> UInt64[np.ndarray, "sample width"]:
+    """Words of 64 random bits that depend on the seed, the stream and each sample's index, never on the batch.
 
-    Sample i gets the same ``width`` numbers whichever samples are asked for with it. Each comes from a counter of its
-    own, index · 2²⁰ + column, through the finaliser of SplitMix64 (Steele et al., Fast Splittable Pseudorandom Number
-    Generators, steele2014), whose top 53 bits are read as a quantile.
+    Sample i gets the same ``width`` words whichever samples are asked for with it. Each comes from a counter of its
+    own, index · 2²⁰ + column (a higher power for more columns), through the finaliser of SplitMix64 (Steele et al.,
+    Fast Splittable Pseudorandom Number Generators, steele2014).
 
-    >>> both = normals(0, "noise", indices=np.array([7, 8]), width=3)
-    >>> bool((normals(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
+    >>> both = words(0, "noise", indices=np.array([7, 8]), width=3)
+    >>> bool((words(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
     True
     """
-    from scipy.special import ndtri
-
+    room = np.uint64(max(20, (width - 1).bit_length()))
     columns = np.arange(width, dtype=np.uint64)
-    counters: np.ndarray = (indices.astype(np.uint64)[:, None] << np.uint64(20)) + columns
+    counters: np.ndarray = (indices.astype(np.uint64)[:, None] << room) + columns
     with np.errstate(over="ignore"):  # arithmetic modulo 2⁶⁴ is meant
         bits: np.ndarray = (counters + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(
             derive(seed, *names)
         )
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        bits = bits ^ (bits >> np.uint64(31))
-    return ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+        return bits ^ (bits >> np.uint64(31))
+
+
+def uniforms(
+    seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
+) -> Float[np.ndarray, "sample width"]:
+    """Uniform numbers between 0 and 1, neither of them included; by index, as :func:`words`."""
+    bits = words(seed, *names, indices=indices, width=width)
+    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def normals(
+    seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
+) -> Float[np.ndarray, "sample width"]:
+    """Standard normal numbers, by index as :func:`words`: the quantiles of uniform ones."""
+    from scipy.special import ndtri
+
+    return ndtri(uniforms(seed, *names, indices=indices, width=width))
+
+
+def random_bytes(
+    seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
+) -> UInt8[np.ndarray, "sample width"]:
+    """Bytes, each value as likely as the others, by index as :func:`words`; eight are made at once."""
+    return _parts(words(seed, *names, indices=indices, width=-(-width // 8)), "u1")[:, :width]
+
+
+def random_integers(
+    seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
+) -> UInt32[np.ndarray, "sample width"]:
+    """Integers from 0 to 2³² − 1, each as likely as the others, by index as :func:`words`; two are made at once."""
+    return _parts(words(seed, *names, indices=indices, width=-(-width // 2)), "<u4")[:, :width]
+
+
+def _parts(bits: UInt64[np.ndarray, "sample width"], kind: str) -> Shaped[np.ndarray, "sample parts"]:
+    """Words cut into smaller ones, the lowest bits first, on machines of either byte order."""
+    found = np.ascontiguousarray(bits, dtype="<u8").view(kind)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)

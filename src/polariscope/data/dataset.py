@@ -9,6 +9,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ from numpy.typing import ArrayLike
 
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
+from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
 
 
 class AbstractDataset(abc.ABC):
@@ -32,8 +35,20 @@ class AbstractDataset(abc.ABC):
     factor_sizes: tuple[int, ...] = ()
     """Number of values of each factor; 0 for a continuous one."""
     factor_kinds: tuple[FactorKind, ...] = ()
+    factor_classes: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
+    """Names of the classes of factors that were text, by factor."""
+    feature_names: tuple[str, ...] = ()
+    """Names of the features of flat data; empty where they have none."""
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
+    licence: str = ""
+    """Under what terms the data may be used; empty where they are the user's or made by this package."""
+    citation: str = ""
+    """Key of the work to cite, which ``polariscope cite`` prints."""
+    note: str = ""
+    """What to know about the data before using them."""
+    scratch_bytes: int = 0
+    """Memory of temporary arrays while a batch of 64 is made, beyond the batch itself: what drawing needs."""
 
     @property
     @abc.abstractmethod
@@ -87,6 +102,37 @@ class AbstractDataset(abc.ABC):
         """
         return self.check_indices(indices)
 
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
+        """The dataset's own split: indices under "train", and "validation" and "test" where it has them. None: none."""
+        return None
+
+    def groups(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"] | None:
+        """Which group each of these observations belongs to, such as a patient; None: there are no groups.
+
+        Observations of a group stay together when the data are split.
+
+        :param indices: numbers of the observations, from 0.
+        """
+        return None
+
+    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
+        """The values of a factor for every observation, in words where its classes have names.
+
+        :param name: of the factor.
+        """
+        if name not in self.factor_names:
+            raise unknown("column", name, self.factor_names, f"(These are the factors of {self.name}.)")
+        values = self.factors(np.arange(len(self)))[:, self.factor_names.index(name)]
+        classes = self.factor_classes.get(name)
+        return values if classes is None else np.array(classes)[values.astype(np.int64)]
+
+    def inverse(self, values: Float[np.ndarray, "*batch"]) -> Float[np.ndarray, "*batch"]:
+        """From what a network sees, or makes, to the units of who owns the data; here they are the same.
+
+        :param values: observations, along the last axes, as :meth:`values` gives them.
+        """
+        return values
+
     def check_indices(self, indices: ArrayLike | int) -> Int[np.ndarray, " sample"]:
         """Indices as an integer array within range; anything else is refused.
 
@@ -118,6 +164,23 @@ class AbstractDataset(abc.ABC):
     def is_unit_interval(self) -> bool:
         """Whether every value lies in [0, 1], as a Bernoulli likelihood needs."""
         return len(self.shape) == 3
+
+    @property
+    def is_counts(self) -> bool:
+        """Whether every value is known to be a whole number from 0, as a likelihood of counts needs."""
+        return False
+
+    def footprint(self) -> Footprint:
+        """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
+        self.values([0])  # so what is made at first use exists
+        held = held_bytes(tuple(vars(self).values()))
+        words = (
+            "Its arrays are held in memory."
+            if held > 2**20
+            else "Observations are made when they are asked for."
+        )
+        disk = disk_bytes(getattr(self, "path", None))
+        return Footprint(held + batch_bytes(self.n_features) + self.scratch_bytes, disk, words)
 
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
@@ -166,5 +229,7 @@ class AbstractGridDataset(AbstractDataset):
 
 
 dataset = family = open_family(
-    __name__, "dataset", folders=("polariscope.data.rendered", "polariscope.data.own")
+    __name__,
+    "dataset",
+    folders=("polariscope.data.rendered", "polariscope.data.published", "polariscope.data.own"),
 )

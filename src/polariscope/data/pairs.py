@@ -10,11 +10,19 @@ import numpy as np
 from annotated_types import Gt
 from jaxtyping import Bool, Float, Int
 
+from polariscope.core import seeds
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice, checked
-from polariscope.data.dataset import AbstractDataset
+from polariscope.data.dataset import AbstractDataset, AbstractGridDataset, FactorKind
+from polariscope.data.grid import TRIES, FactorGrid
 
 TransitionKind = Literal["laplace", "uniform", "share"]
+ROUNDS = 8
+"""How often partners that do not exist are drawn again, so many at once, before all that exist are looked at."""
+MOST_ITSELF = 0.5
+"""Share of draws that may give an observation itself, as on the smallest grid, 2 × 2."""
+N_CHECKED = 1000
+"""Draws from which that share is taken."""
 
 
 @checked
@@ -32,8 +40,18 @@ class Transition:
     * ``share``: 1 to K − 1 of the factors, chosen at random, are kept; every other is drawn anew, and may by chance
       come out as it was.
 
-    Partners are drawn from the whole grid: an observation held out from training can be the partner of one that is
+    Partners are drawn from all of the data: an observation held out from training can be the partner of one that is
     not.
+
+    Where not every combination of the factors is there exactly once, partners are among the observations that exist.
+
+    * ``laplace`` and ``uniform``: the probabilities above, restricted to combinations that occur and differ from the
+      observation's, and divided by their sum. Every observation must have such a partner.
+    * ``share``: after the choice of the factors that are kept, one of the observations that agree in these, each with
+      the same chance, itself included: a draw from the data given those factors.
+
+    Of a combination that occurs several times, each observation has the same chance. On a full grid all this is as
+    above.
 
     References: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding
     (klindt2021; laplace and uniform, as in the authors' code); Shu et al., Weakly Supervised
@@ -49,28 +67,22 @@ class Transition:
 
     @staticmethod
     def check(data: AbstractDataset) -> None:
-        """Pairs are found by their factors, so these must form a full grid."""
-        sizes = data.factor_sizes
+        """Pairs are found by their factors, so these must be discrete."""
         reason = None
-        if not sizes:
+        if not data.factor_sizes:
             reason = "has no factors"
-        elif 0 in sizes or len(data) != math.prod(sizes):
-            reason = "has continuous factors or lacks some combinations"
-        else:
-            try:
-                data.index_of(data.factors([0]))
-            except InputError:
-                reason = "does not find observations by their factors"
+        elif 0 in data.factor_sizes:
+            reason = "has continuous factors"
         if reason is not None:
             raise InputError(
-                problem="pairs need a dataset whose discrete factors form a full grid, such as sprites",
+                problem="pairs need a dataset with discrete factors, such as sprites",
                 remedy=f"{data.name} {reason}",
             )
 
     def check_moves(self, data: AbstractDataset) -> None:
         """This kind of transition must leave something to change, and something to share."""
         n_varying = sum(size > 1 for size in data.factor_sizes)
-        if self.kind == "laplace" and not any(self._moving(data)):
+        if self.kind == "laplace" and not any(_moving(data.factor_sizes, data.factor_kinds)):
             raise InputError(
                 problem=(
                     f"a laplace transition moves ordinal and cyclic factors, and {data.name} has none "
@@ -85,6 +97,7 @@ class Transition:
                     f"{n_varying}"
                 )
             )
+        self.on(data).check_partners()
 
     def draw(
         self, data: AbstractDataset, indices: Int[np.ndarray, " sample"], generator: np.random.Generator
@@ -93,45 +106,77 @@ class Transition:
 
         For ``share`` these are the factors that were kept, whatever the others came out as; otherwise all that agree.
         """
-        factors = data.factors(indices)
-        n_factors = len(data.factor_sizes)
+        return self.on(data).draw(indices, generator)
+
+    def on(self, data: AbstractDataset) -> Pairing:
+        """The same for one dataset, whose grid of factors is looked at once."""
+        grid = None if isinstance(data, AbstractGridDataset) else FactorGrid.of(data)
+        return Pairing(self, data, grid)
+
+    def propose(
+        self,
+        codes: Int[np.ndarray, "sample factor"],
+        sizes: tuple[int, ...],
+        kinds: tuple[FactorKind, ...],
+        generator: np.random.Generator,
+    ) -> tuple[Int[np.ndarray, "sample factor"], Bool[np.ndarray, "sample factor"]]:
+        """Codes of a partner for each combination of a full grid, and which factors the two share."""
         if self.kind == "laplace":
-            moved = self._laplace(factors, data, generator)
-            return data.index_of(moved), moved == factors
-        chosen = _random_sets(len(factors), n_factors, generator)
-        sizes = np.array(data.factor_sizes)
+            moved = self._laplace(codes, sizes, kinds, generator)
+            return moved, moved == codes
+        chosen = _random_sets(len(codes), len(sizes), generator)
         if self.kind == "uniform":
             # A shift by 1 … n − 1 gives every other value the same chance; a factor of one value stays.
-            shift = generator.integers(1, np.maximum(sizes, 2), size=factors.shape)
-            moved = np.where(chosen, (factors + shift) % sizes, factors)
-            return data.index_of(moved), moved == factors
-        fresh = generator.integers(0, sizes, size=factors.shape)
-        return data.index_of(np.where(chosen, factors, fresh)), chosen
+            shift = generator.integers(1, np.maximum(sizes, 2), size=codes.shape)
+            moved = np.where(chosen, (codes + shift) % sizes, codes)
+            return moved, moved == codes
+        fresh = generator.integers(0, sizes, size=codes.shape)
+        return np.where(chosen, codes, fresh), chosen
+
+    def log_probability(
+        self,
+        code: Int[np.ndarray, " factor"],
+        ends: Int[np.ndarray, "end factor"],
+        sizes: tuple[int, ...],
+        kinds: tuple[FactorKind, ...],
+    ) -> Float[np.ndarray, " end"]:
+        """log P(partner has the codes ``ends``) of a ``laplace`` or ``uniform`` transition on the full grid."""
+        differs = ends != code
+        if self.kind == "uniform":
+            return _log_uniform(differs, sizes)
+        moving = np.array(_moving(sizes, kinds))
+        total, only = np.zeros(len(ends)), np.full(len(ends), -np.inf)
+        stay = -math.log(moving.sum())
+        for column in np.flatnonzero(moving):
+            row = self._log_probabilities(sizes[column], kinds[column] == "cyclic")[code[column]]
+            others = np.logaddexp.reduce(np.delete(row, code[column]))
+            total += row[ends[:, column]]
+            stay += row[code[column]]
+            alone = differs[:, column] & (differs.sum(axis=1) == 1)
+            only[alone] = row[ends[alone, column]] - others
+        # Either the factors moved by themselves, or none did and the one that differs was made to.
+        found = np.logaddexp(total, stay + only)
+        return np.where(differs[:, ~moving].any(axis=1) | ~differs.any(axis=1), -np.inf, found)
 
     def probabilities(self, size: int, is_cyclic: bool) -> Float[np.ndarray, "start end"]:
         """P(i → k) of a Laplace step of a factor with ``size`` ≥ 2 values; rows sum to 1."""
-        distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-        if is_cyclic:
-            distance = np.minimum(distance, size - distance)
-        weights = np.exp(-self.rate * distance / math.log(size))
+        weights = np.exp(-self.rate * _distances(size, is_cyclic) / math.log(size))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    @staticmethod
-    def _moving(data: AbstractDataset) -> list[bool]:
-        """Which factors a Laplace step can move."""
-        return [
-            kind in ("ordinal", "cyclic") and size > 1
-            for size, kind in zip(data.factor_sizes, data.factor_kinds, strict=True)
-        ]
+    def _log_probabilities(self, size: int, is_cyclic: bool) -> Float[np.ndarray, "start end"]:
+        """Their logarithms, which a large rate does not make 0."""
+        logs = -self.rate * _distances(size, is_cyclic) / math.log(size)
+        return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
     def _laplace(
-        self, factors: Int[np.ndarray, "sample factor"], data: AbstractDataset, generator: np.random.Generator
+        self,
+        factors: Int[np.ndarray, "sample factor"],
+        sizes: tuple[int, ...],
+        kinds: tuple[FactorKind, ...],
+        generator: np.random.Generator,
     ) -> Int[np.ndarray, "sample factor"]:
-        columns = np.flatnonzero(self._moving(data))
-        tables = {
-            column: self.probabilities(data.factor_sizes[column], data.factor_kinds[column] == "cyclic")
-            for column in columns
-        }
+        columns = np.flatnonzero(_moving(sizes, kinds))
+        tables = {column: self.probabilities(sizes[column], kinds[column] == "cyclic") for column in columns}
         moved = factors.copy()
         for column, table in tables.items():
             moved[:, column] = _choose(table[factors[:, column]], generator)
@@ -140,8 +185,143 @@ class Transition:
         for column, table in tables.items():
             rows = np.flatnonzero(still & (forced == column))
             others = table * (1 - np.eye(len(table)))
+            if not others.any(axis=1).all():  # a rate so large that only the nearest count
+                others = (_distances(len(table), kinds[column] == "cyclic") == 1).astype(float)
             moved[rows, column] = _choose(others[factors[rows, column]], generator)
         return moved
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pairing:
+    """A transition on one dataset."""
+
+    transition: Transition
+    data: AbstractDataset
+    grid: FactorGrid | None
+    """What combinations occur; None: all, as the dataset itself numbers them."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.data.factor_sizes if self.grid is None else self.grid.sizes
+
+    def draw(
+        self, indices: Int[np.ndarray, " sample"], generator: np.random.Generator
+    ) -> tuple[Int[np.ndarray, " sample"], Bool[np.ndarray, "sample factor"]]:
+        """As :meth:`Transition.draw`."""
+        if self.grid is None:
+            moved, shared = self._propose(self.data.factors(indices), generator)
+            return self.data.index_of(moved), shared
+        codes = self.grid.codes[indices]
+        if self.grid.is_full:
+            moved, shared = self._propose(codes, generator)
+            return self.grid.order[self.grid.cells(moved)], shared
+        if self.transition.kind == "share":
+            kept = _random_sets(len(codes), codes.shape[1], generator)
+            return self.grid.one_agreeing(codes, kept, generator), kept
+        cells = self._existing(codes, generator)
+        return self.grid.one_of(cells, generator), self.grid.cell_codes[cells] == codes
+
+    def _propose(
+        self, codes: Int[np.ndarray, "sample factor"], generator: np.random.Generator
+    ) -> tuple[Int[np.ndarray, "sample factor"], Bool[np.ndarray, "sample factor"]]:
+        return self.transition.propose(codes, self.sizes, self.data.factor_kinds, generator)
+
+    def _existing(
+        self, codes: Int[np.ndarray, "sample factor"], generator: np.random.Generator
+    ) -> Int[np.ndarray, " sample"]:
+        """A cell for each row, from the proposals given that they exist and differ from the row.
+
+        Proposals are drawn again until one exists; rows that are still without after so many rounds get theirs from the
+        list of all cells with its probabilities. Both have the same distribution, so the whole has it.
+        """
+        assert self.grid is not None
+        cells, kinds = np.full(len(codes), -1), self.data.factor_kinds
+        waiting = np.arange(len(codes))
+        for _ in range(ROUNDS):
+            moved, same = self._propose(np.repeat(codes[waiting], TRIES, axis=0), generator)
+            found = np.where(same.all(axis=1), -1, self.grid.cells(moved)).reshape(-1, TRIES)
+            cells[waiting] = found[
+                np.arange(len(waiting)), (found >= 0).argmax(axis=1)
+            ]  # the first that exists
+            waiting = waiting[(found < 0).all(axis=1)]
+            if not len(waiting):
+                break
+        for row in waiting:
+            logs = self.transition.log_probability(codes[row], self.grid.cell_codes, self.sizes, kinds)
+            cells[row] = _choose(np.exp(logs - logs.max())[np.newaxis], generator)[0]
+        return cells
+
+    def check_partners(self) -> None:
+        """Every observation needs a partner that exists."""
+        if self.grid is None or self.grid.is_full:
+            return
+        n_alone = self._n_alone() if self.transition.kind != "share" else 0
+        if n_alone:
+            what = {
+                "laplace": "that agrees in the categorical factors and differs in another",
+                "uniform": "that agrees in one factor and differs in another",
+            }[self.transition.kind]
+            raise InputError(
+                problem=(
+                    f"a {self.transition.kind} transition needs, for every observation of {self.data.name}, another "
+                    f"{what}"
+                ),
+                got=f"{n_alone} of {len(self.grid.order)} without",
+                remedy=("leave them out, or use ", Argument("transition_kind", "share")),
+            )
+        if self.transition.kind == "share" and (share := self._share_of_itself()) > MOST_ITSELF:
+            raise InputError(
+                problem=(
+                    f"a share transition needs observations of {self.data.name} that agree in some factors; for "
+                    f"{share:.0%} of the draws there is none but the observation itself"
+                ),
+                remedy="give factors of fewer values, or more data",
+            )
+
+    def _n_alone(self) -> int:
+        """How many observations have no partner in a laplace or uniform transition."""
+        assert self.grid is not None
+        if self.transition.kind == "laplace":
+            alone = self.grid.cells_sharing(~np.array(_moving(self.sizes, self.data.factor_kinds))) == 1
+        else:
+            sharing = [self.grid.cells_sharing(each) for each in np.eye(len(self.sizes), dtype=bool)]
+            alone = np.max(sharing, axis=0) == 1
+        return int(np.diff(self.grid.starts)[alone].sum())
+
+    def _share_of_itself(self) -> float:
+        """How often an observation is its own partner, from some draws."""
+        generator = seeds.generator(0, "pairs", "check")
+        indices = generator.integers(len(self.data), size=N_CHECKED)
+        partners, _ = self.draw(indices, generator)
+        return float((partners == indices).mean())
+
+
+def _moving(sizes: tuple[int, ...], kinds: tuple[FactorKind, ...]) -> list[bool]:
+    """Which factors a Laplace step can move."""
+    return [kind in ("ordinal", "cyclic") and size > 1 for size, kind in zip(sizes, kinds, strict=True)]
+
+
+def _log_uniform(
+    differs: Bool[np.ndarray, "end factor"], sizes: tuple[int, ...]
+) -> Float[np.ndarray, " end"]:
+    """Factors of one value may be among those chosen to change, and stay."""
+    n_factors, n_constant = len(sizes), sum(size == 1 for size in sizes)
+    chance = np.zeros(n_factors + 1)
+    for n_changed in range(1, n_factors + 1):
+        for beside in range(n_constant + 1):
+            if n_changed + beside < n_factors:
+                ways = math.comb(n_constant, beside) / math.comb(n_factors, n_changed + beside)
+                chance[n_changed] += ways / (n_factors - 1)
+    with np.errstate(divide="ignore"):
+        log_chance = np.log(chance)
+    others = np.log(np.maximum(np.array(sizes) - 1, 1))
+    return log_chance[differs.sum(axis=1)] - differs @ others
+
+
+def _distances(size: int, is_cyclic: bool) -> Int[np.ndarray, "start end"]:
+    """Positions between the values of a factor; around the circle, the shorter way."""
+    distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    return np.minimum(distance, size - distance) if is_cyclic else distance
 
 
 def _random_sets(

@@ -2,60 +2,117 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
+if TYPE_CHECKING:
+    from polariscope.data.chain import Given
 
-def load_dataset(name: str, **options: object) -> AbstractDataset:
-    """Make a dataset by name, with its options.
 
-    :param name: a member of ``polariscope.datasets``: "sprites".
+def load_dataset(name: str | os.PathLike[str], *, variants: Given = (), **options: object) -> AbstractDataset:
+    """Make a dataset by name, or from a file or folder, with its options.
+
+    :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
+        "arrays:data.npz".
+    :param variants: (default none) members of ``polariscope.variants`` over it, the first one innermost, as
+        :func:`polariscope.apply_variants` takes them: ``["colour", {"name": "subset", "n": 50_000}]``.
     :param options: the options of that dataset by name; ``polariscope data list`` shows them.
 
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
     """
-    return build(family, name, options)
+    # A Path is never a name: Path("sprites") is a folder.
+    member, path = name_and_path(name if isinstance(name, str) else os.path.join(".", name))
+    if path is not None:
+        if "path" not in options_of(family[member]):
+            raise InputError(
+                problem=f"dataset {member!r} reads no file, so write {member!r} without a path",
+                got=f"{name!r}",
+            )
+        if "path" in options:
+            raise InputError(
+                problem=f"path was given twice, in {name!r} and as an option {options['path']!r}",
+                remedy="give it once",
+            )
+        options = {**options, "path": path}
+    data = build(family, member, options)
+    if not variants:
+        return data
+    from polariscope.data.chain import apply_variants
+
+    return apply_variants(data, variants)
+
+
+def name_and_path(source: str) -> tuple[str, str | None]:
+    """The dataset a source names, and the path in it: ``sprites``, ``arrays:FILE.npz``, ``table.csv``, ``folder/``.
+
+    A name that exists is that dataset, whatever lies in the current folder: write ``./sprites`` for a folder of that
+    name. A path is known by its slash, its ending or by being there; which dataset reads it is said by the
+    endings that datasets declare. A look-alike with a path, ``shapes3d:3dshapes.h5``, is its original, which it
+    declares in its decorator by ``original="shapes3d-original"``.
+
+    :param source: what a user typed.
+
+    >>> name_and_path("sprites"), name_and_path("arrays:x.npz"), name_and_path("data/x.csv.gz")
+    (('sprites', None), ('arrays', 'x.npz'), ('table', 'data/x.csv.gz'))
+    """
+    name, _, path = source.partition(":")
+    if family.has(name):
+        return (original_of(name), path) if path else (name, None)
+    readers = {ending: member for member in family for ending in family.traits(member).get("endings", ())}
+    place = Path(source).expanduser()
+    ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
+    if place.is_dir() and "/" in readers:
+        return readers["/"], source
+    if ending is not None and ending != "/":
+        return readers[ending], source
+    if place.is_file():
+        raise InputError(
+            problem=f"nothing here reads {place.name}",
+            remedy=f"it reads folders and files ending in {', '.join(sorted(end for end in readers if end != '/'))}",
+        )
+    if os.sep in source:
+        raise InputError(problem=f"there is no file or folder {source}")
+    return name, path or None
+
+
+def source_name(source: str) -> str:
+    """The dataset that a source names.
+
+    :param source: what a command line has: NAME, PATH or NAME:PATH.
+
+    >>> source_name("sprites"), source_name("arrays:rows.npz"), source_name("rows.npz")
+    ('sprites', 'arrays', 'arrays')
+    """
+    return name_and_path(source)[0]
 
 
 def parse_source(source: str, options: Mapping[str, object] | None = None) -> AbstractDataset:
-    """Make the dataset that a command line names: ``sprites``, ``arrays:FILE.npz`` or ``images:FOLDER``.
-
-    What follows the first ``:`` is the ``path`` of a dataset that reads files.
+    """Make the dataset that a command line names, as :func:`load_dataset` does, or say where its files must be given.
 
     >>> len(parse_source("gaussian", {"n_samples": "100"}))
     100
     """
-    name, colon, path = source.partition(":")
-    if name not in family and ("/" in source or "." in source):
-        raise InputError(
-            "data",
-            "be a dataset's name",
-            got=f"the path {source!r}",
-            remedy="write arrays:FILE or images:FOLDER",
-        )
-    takes_path = "path" in options_of(family[name])
-    if colon and not takes_path:
-        raise InputError(
-            problem=f"dataset {name!r} reads no file, so write {name!r} without a path", got=f"{source!r}"
-        )
-    given = dict(options or {})
-    if takes_path:
-        if path and "path" in given:
-            raise InputError(
-                problem=f"path was given twice, in {source!r} and as an option {given['path']!r}",
-                remedy="give it once",
-            )
-        given = {**given, "path": path} if path else given
-        if "path" not in given:
-            raise InputError(
-                problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH"
-            )
-    return load_dataset(name, **given)
+    name, path = name_and_path(source)
+    given: dict[str, Any] = dict(options or {})
+    reads = options_of(family[name]).get("path")
+    if reads is not None and reads.required and path is None and "path" not in given:
+        raise InputError(problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH")
+    return load_dataset(source, **given)
+
+
+def original_of(name: str) -> str:
+    """The dataset whose look-alike this is, by its trait ``original="shapes3d-original"``; else itself.
+
+    :param name: of a dataset.
+    """
+    return family.traits(name).get("original", name)
 
 
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
@@ -79,7 +136,11 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             ),
             remedy=("pass ", Argument("data"), " with the same arrays"),
         )
-    options = {key: value for key, value in record.items() if key not in ("name", "shape", "fingerprint")}
+    options = {
+        key: value
+        for key, value in record.items()
+        if key not in ("name", "shape", "fingerprint", "root_fingerprint")
+    }
     data = load_dataset(record["name"], **options)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
         raise PolariscopeError(
@@ -90,13 +151,13 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
 
 
 def as_dataset(data: object) -> AbstractDataset:
-    """The dataset given, or an array of observations as one; a name is refused, since options may belong to it."""
+    """The dataset given, or an array or items as one; a name is refused, since options may belong to it."""
     if isinstance(data, str):
         raise InputError(
             "data", "be a dataset or an array", got=f"{data!r}", remedy=f"use load_dataset({data!r})"
         )
     if isinstance(data, AbstractDataset):
         return data
-    from polariscope.data.own.arrays import from_arrays
+    from polariscope.data.own.arrays import from_dataset
 
-    return from_arrays(data)
+    return from_dataset(data)

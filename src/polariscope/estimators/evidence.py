@@ -11,6 +11,7 @@ from torch import Tensor
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import derive
+from polariscope.data.counts import refuse_non_counts
 from polariscope.models.inference import evaluating
 from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 from polariscope.models.protocol import AbstractModel
@@ -34,6 +35,8 @@ def log_evidence(
     The noise ε_k ~ N(0, I) is drawn from ``seed`` and is the same for all observations, so the estimate of
     one does not depend on which others are asked for with it. The errors of different observations are therefore
     not independent, and their mean is not much surer than each of them: what helps is a larger K.
+
+    Under a likelihood of counts with a size factor it is log p(x|ℓ), given the total ℓ of the observation.
 
     An observation so far out that the model finds it impossible in floating point has −∞, never NaN.
 
@@ -82,6 +85,8 @@ def _weighted(
             got=f"{float(x.min()):.3g} to {float(x.max()):.3g}",
             remedy="scale them, or wrap the model with a Gaussian likelihood",
         )
+    if model.needs_counts:
+        refuse_non_counts(x.detach().cpu().numpy(), "observations")
     diagonal = model.is_diagonal
     scale = torch.exp(0.5 * q.log_variance) if diagonal else q.factor
     constant = model.n_latents * math.log(2 * math.pi) + q.log_determinant

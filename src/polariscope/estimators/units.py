@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.data.own.arrays import ArraysDataset, Layout, from_arrays
+from polariscope.data.own.arrays import ArraysDataset, from_arrays
+from polariscope.data.own.support.layout import Layout
 
 Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 
@@ -20,8 +21,11 @@ class Units:
 
     A row x of a table becomes (x − offset) / scale. The offset is the mean of each feature. The scale is one
     number for all of them, the root of their mean variance, which only changes the unit; or, standardised, the
-    standard deviation of each, which changes what the model thinks important, as it does for PCA. Features that
-    never vary keep their unit. A density in the owner's units is that of the network's less Σ log scale.
+    standard deviation of each, which changes what the model thinks important, as it does for PCA. Scaled, the offset is
+    the lowest value of each feature and the scale its range, which brings it to [0, 1]. Features that never vary keep
+    their unit. A density in the owner's units is that of the network's less Σ log scale.
+
+    Counts, where a likelihood of counts is asked for, stay as they are.
 
     Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255, unless those
     that were fitted on are all 0 or 1. Then 1 is white, and what is given back are floats in [0, 1], since two bytes
@@ -42,21 +46,31 @@ class Units:
 
     @staticmethod
     def learn(
-        X: Shaped[np.ndarray, "sample ..."], *, standardise: bool, unit_interval: bool, layout: Layout | None
+        X: Shaped[np.ndarray, "sample ..."],
+        *,
+        standardise: bool,
+        scale: bool = False,
+        unit_interval: bool,
+        layout: Layout | None,
+        counts: bool = False,
     ) -> Units:
         """The units of ``X``, which has passed scikit-learn's own checks."""
         shape = tuple(X.shape[1:])
+        if counts and X.ndim == 2:
+            for name, asked in (("standardise", standardise), ("scale", scale)):
+                if asked:
+                    raise InputError(name, "be False for counts", got="True", remedy="leave it out")
+            return Units("rows", shape, False, False)
+        if X.ndim == 2 and scale:
+            return Units("rows", shape, False, True, *lowest_and_range(X))
         if X.ndim == 2 and not unit_interval:
-            offset, scale = offset_and_scale(X, standardise)
-            return Units("rows", shape, False, False, offset, scale)
-        if standardise:
+            return Units("rows", shape, False, False, *offset_and_scale(X, standardise))
+        for name, asked in (("standardise", standardise), ("scale", scale)):
             what = "rows in [0, 1] for a Bernoulli likelihood" if X.ndim == 2 else "images"
-            raise InputError(
-                "standardise",
-                f"be False for {what}",
-                got="True",
-                remedy="they are used as they are, in [0, 1]",
-            )
+            if asked:
+                raise InputError(
+                    name, f"be False for {what}", got="True", remedy="they are used as they are, in [0, 1]"
+                )
         kind: Kind = "rows" if X.ndim == 2 else "grey"
         if X.ndim == 4:
             first = from_arrays(X[:1], layout=layout).shape == shape
@@ -127,3 +141,16 @@ def offset_and_scale(
     if not standardise:
         variance = np.full_like(variance, variance.mean())
     return offset, np.where(variance > 0, np.sqrt(variance), 1.0)
+
+
+def lowest_and_range(
+    X: Float[np.ndarray, "sample feature"],
+) -> tuple[Float[np.ndarray, " feature"], Float[np.ndarray, " feature"]]:
+    """Lowest value of each feature, and how far it reaches above it; 1 where it never varies.
+
+    >>> lowest_and_range(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    (array([0., 5.]), array([4., 1.]))
+    """
+    low = X.min(axis=0).astype(np.float64)
+    span = X.max(axis=0).astype(np.float64) - low
+    return low, np.where(span > 0, span, 1.0)

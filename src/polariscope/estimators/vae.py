@@ -21,8 +21,10 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
+from polariscope.data.chain import shorthands
+from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.own.arrays import Layout
+from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units
@@ -63,7 +65,8 @@ class VAE(TransformerMixin, BaseEstimator):
     in units of the mean variance of the features. Images have a Bernoulli likelihood.
 
     **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
-    learning rate and γ do not depend on units; what is given back is in the units of ``X``.
+    learning rate and γ do not depend on units; what is given back is in the units of ``X``. Only with
+    ``standardise=True`` every feature has variance 1, and only with ``scale=True`` values from 0 to 1.
 
     Parameters
     ----------
@@ -81,6 +84,9 @@ class VAE(TransformerMixin, BaseEstimator):
         Of the training; the learning rate falls to 0 along a cosine. A batch is at most the whole of ``X``.
     standardise:
         Divide each feature of a table by its own standard deviation.
+    scale:
+        Bring each feature of a table to [0, 1] by its lowest and highest value in ``fit``, instead; likelihood "auto"
+        is then the Bernoulli one. Values beyond that range are taken by ``transform``, not by ``score_samples``.
     threshold:
         Of FONDUE: how much posterior variance, Σ E[σ²], the latents may have together.
     n_draws:
@@ -135,6 +141,7 @@ class VAE(TransformerMixin, BaseEstimator):
         learning_rate: object = 3e-3,
         batch_size: object = 128,
         standardise: object = False,
+        scale: object = False,
         threshold: object = 1.0,
         n_draws: object = 128,
         layout: Any = None,
@@ -154,6 +161,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.standardise = standardise
+        self.scale = scale
         self.threshold = threshold
         self.n_draws = n_draws
         self.layout = layout
@@ -175,8 +183,10 @@ class VAE(TransformerMixin, BaseEstimator):
         :param y: not used.
         """
         X = self._checked(X, reset=True)
-        if not isinstance(self.standardise, bool | np.bool_):
-            raise InputError("standardise", "be True or False", got=f"{self.standardise!r}")
+        for name in ("standardise", "scale"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(name, "be True or False", got=f"{getattr(self, name)!r}")
+        shorthands(standardise=bool(self.standardise), scale=bool(self.scale))  # not both
         if self.layout is not None and self.layout not in get_args(Layout):
             raise InputError(
                 "layout", f"be None or one of {', '.join(get_args(Layout))}", got=f"{self.layout!r}"
@@ -185,8 +195,10 @@ class VAE(TransformerMixin, BaseEstimator):
         units = Units.learn(
             X,
             standardise=bool(self.standardise),
+            scale=bool(self.scale),
             unit_interval=not _is_auto(self.likelihood)
             and concept_of("likelihood", self.likelihood).needs_unit_interval,
+            counts=not _is_auto(self.likelihood) and concept_of("likelihood", self.likelihood).needs_counts,
             layout=self.layout,
         )
         data = units.dataset(X)
@@ -214,8 +226,11 @@ class VAE(TransformerMixin, BaseEstimator):
         if units.white is not None:
             read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
         if units.scale is not None:
+            each = "each" if self.standardise else "one"
             read.append(
-                f"table centred and divided by {'each' if self.standardise else 'one'} standard deviation"
+                "each feature of the table brought to [0, 1]"
+                if self.scale
+                else f"table centred and divided by {each} standard deviation"
             )
         words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
@@ -299,7 +314,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
         likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
-        is estimated: :func:`polariscope.estimators.evidence.log_evidence`.
+        is estimated: :func:`polariscope.estimators.evidence.log_evidence`. Of counts it is a log-probability, given the
+        total of each observation where the likelihood has sizes.
 
         :param X: observations shaped like those of ``fit``.
         """
@@ -410,6 +426,8 @@ class VAE(TransformerMixin, BaseEstimator):
     def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
         for rows in chunks(len(X), batch_size(math.prod(X.shape[1:]))):
             values = np.ascontiguousarray(self.units_.values(X[rows]))
+            if model.needs_counts:
+                refuse_non_counts(values, "X")
             yield model.place(torch.from_numpy(values))
 
     def _decoded(

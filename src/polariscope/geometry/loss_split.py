@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.geometry.decoder import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.models.inference import choose_observations, look, looking
+from polariscope.models.protocol import AbstractModel
 from polariscope.numerics.intervals import interval_of_mean
 
 LARGE = 0.1  # of the two losses, from which an interaction has a note
@@ -91,19 +93,19 @@ def split_reconstruction(
     """
     if n_draws < 1:
         raise InputError("n_draws", "be at least 1", got=n_draws)
-    decoder = decoder_function(model)
+    decoder_function(model)  # refuses a model without one
     dataset, indices = choose_observations(model, data, n_samples, seed)
     parts, codes, covariances = [], [], []
     with looking(model):
         for seen in look(model, dataset, indices):
             x, q = seen.x, seen.posterior
-            still = decoder(q.mean)
+            still = decoded(model, q.mean, x)
             error = (still - x).flatten(1).double()
             stochastic, interaction = torch.zeros(2, len(x), dtype=torch.float64, device=x.device)
             for draw in range(n_draws):
                 z = seen.draw(seed, "geometry", "loss split", draw)
                 for code in (z, 2 * q.mean - z):
-                    moved = (decoder(code) - still).flatten(1).double()
+                    moved = (decoded(model, code, x) - still).flatten(1).double()
                     stochastic += (moved**2).sum(1) / (2 * n_draws)
                     interaction += 2 * (moved * error).sum(1) / (2 * n_draws)
             parts.append(torch.stack([(error**2).sum(1), stochastic, interaction], dim=1).cpu().numpy())
@@ -113,6 +115,18 @@ def split_reconstruction(
     table = np.concatenate(parts)
     linearised = _linearised(model, codes, covariances) if linearise else None
     return _summarise(table, linearised)
+
+
+def decoded(
+    model: AbstractModel, z: Float[Tensor, "sample latent"], x: Float[Tensor, "sample *shape"]
+) -> Float[Tensor, "sample *shape"]:
+    """The decoder's mean for observations that have these latents; counts in the observations' sizes.
+
+    :param model: a model with a decoder.
+    :param z: latents.
+    :param x: the observations.
+    """
+    return model.decode(z).like(x).mean
 
 
 def _linearised(model: Any, codes: list[np.ndarray], covariances: list[np.ndarray]) -> float:

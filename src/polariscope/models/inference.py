@@ -121,7 +121,12 @@ def _see(
     values: Float[np.ndarray, "sample *shape"] | None,
 ) -> Seen:
     chosen = indices[rows]
-    x = model.place(torch.from_numpy(dataset.values(chosen) if values is None else values[rows]))
+    seen = dataset.values(chosen) if values is None else values[rows]
+    if model.needs_counts and not dataset.is_counts:
+        from polariscope.data.counts import refuse_non_counts
+
+        refuse_non_counts(seen)
+    x = model.place(torch.from_numpy(seen))
     auxiliary = auxiliary_of(model, dataset, chosen)
     return Seen(rows, chosen, x, auxiliary, model.encode(x, auxiliary))
 
@@ -299,6 +304,10 @@ def choose_observations(
             remedy="wrap yours with polariscope.wrap",
         )
     dataset = data if isinstance(data, AbstractDataset) else _as_dataset(model, data)
+    if model.units:
+        from polariscope.data.chain import in_units
+
+        dataset = in_units(dataset, model.units)
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
             problem=f"the model was trained on observations of shape {model.shape}",

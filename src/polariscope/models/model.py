@@ -123,10 +123,14 @@ class Model(AbstractModel):
         self.n_auxiliary = b.n_auxiliary
         self.has_density = b.posterior.has_density
         self.is_diagonal = b.posterior.is_diagonal
+        self.needs_counts = b.likelihood.needs_counts
         encoder = b.net.encoder(b.shape, b.n_auxiliary)
         self.encoder = Encoder(encoder, b.posterior.head(encoder.out_features, b.n_latents))
         self.decoder = (
-            Decoder(b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters), b.likelihood.head())
+            Decoder(
+                b.net.decoder(b.n_latents, b.shape, b.likelihood.n_parameters),
+                b.likelihood.head(b.shape, data),
+            )
             if b.decodes
             else None
         )
@@ -169,7 +173,7 @@ class Model(AbstractModel):
                 problem=f"the model takes observations of shape {self.blueprint.shape}",
                 got=f"{tuple(x.shape[1:])}",
             )
-        return self.encoder(x, auxiliary)
+        return self.encoder(self.blueprint.likelihood.encoder_input(x), auxiliary)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         """p(x|z) for a batch of latents."""
@@ -201,8 +205,8 @@ class Model(AbstractModel):
         the posterior at standard normal ``noise``.
         """
         yield "input", x
-        features = x
-        for number, activation in enumerate(self.encoder.trunk.activations(x, auxiliary), start=1):
+        features = self.blueprint.likelihood.encoder_input(x)
+        for number, activation in enumerate(self.encoder.trunk.activations(features, auxiliary), start=1):
             features = activation
             yield f"encoder/{number}", activation
         q = self.encoder.head(features)
@@ -237,6 +241,8 @@ class Model(AbstractModel):
         :param about: further words for the file's header, values of JSON.
         """
         metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__, **about}
+        if self.units:
+            metadata["units"] = [dict(each) for each in self.units]
         files.write_tensors(Path(path), self.state_dict(), metadata, guard)
 
 
@@ -254,4 +260,5 @@ def read_model(file: Path, device: str = "cpu") -> Model:
             f"{file} was written by another version of polariscope or is not a model ({error})."
         ) from error
     model.step = metadata.get("step")
+    model.units = tuple(metadata.get("units", ()))
     return model.to_device(device).eval()

@@ -7,7 +7,7 @@ Ours implement it (:class:`~polariscope.models.model.Model`), and those of other
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -28,12 +28,16 @@ class AbstractModel(nn.Module, abc.ABC):
     """The run it belongs to, where what is measured of it is kept."""
     step: int | None = None
     """How long it was trained, where that is known."""
+    units: tuple[Mapping[str, object], ...] = ()
+    """Records of the variants that put its training data into other units; what it is shown later needs them too."""
     n_auxiliary: int = 0
     """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
     has_density: bool = True
     """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
     is_diagonal: bool = True
     """Whether latents are independent given x."""
+    needs_counts: bool = False
+    """Whether observations must be whole numbers from 0."""
 
     @property
     @abc.abstractmethod

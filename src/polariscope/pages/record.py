@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("polariscope")
 
+OF_A_PART = ("decomposition", "scores")
+"""What is measured on the observations that are diagnosed, and shown only if it was."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ConditionalMoments:
@@ -85,6 +88,10 @@ class ReportRecord:
     """What else is kept with the run."""
     damaged: tuple[str, ...] = ()
     """Files that cannot be shown, since they do not match their hash."""
+    part: str = "all"
+    """Part of the run's split that was diagnosed."""
+    judged_on: str = "test"
+    """Part of the run's split whose observations are reconstructed."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -105,6 +112,7 @@ def make_record(
     n_samples: int | Newest | None = "newest",
     seed: int | Newest = "newest",
     alpha: float | Newest = "newest",
+    part: str = "newest",
     step: int | None = None,
     show: Sequence[str] = (),
 ) -> ReportRecord:
@@ -119,7 +127,8 @@ def make_record(
     run.digest(step)  # refuses a step of which there is no model
     lines = [line for line in run.log() if step is None or line["step"] <= step]
     history = read_history(lines) if lines or step is None else None
-    chosen = _diagnosis(run, step, {"n_samples": n_samples, "seed": seed, "alpha": alpha}, chosen_files)
+    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
+    chosen = _diagnosis(run, step, asked, part, chosen_files)
     regime = run.regime(**chosen, step=step)
     where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
@@ -132,9 +141,12 @@ def make_record(
         data=dataset,
         run=run,
         where=where,
-        find=functools.partial(_newest, run, chosen_files, step),
+        find=functools.partial(_newest, run, chosen_files, step, chosen["part"]),
     )
     parts = measure_all(subject)
+    split = run.split()
+    judged_on = "test" if len(split.test) else "validation" if split.is_held_out else "train"
+    held_out = split.test if len(split.test) else split.validation
     return ReportRecord(
         name=run.name,
         facts=_facts_of_run(run, step),
@@ -143,11 +155,13 @@ def make_record(
         history=history,
         **_of_data(dataset),
         **_of_codes(representation, regime, has_rate=model.has_density),
-        views=views(model, dataset, run.split().test, representation, regime, chosen["seed"]),
+        views=views(model, dataset, held_out, representation, regime, chosen["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         parts=parts,
         others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
         damaged=tuple(sorted(path.name for path in damaged)),
+        part=chosen["part"],
+        judged_on=judged_on,
     )
 
 
@@ -161,8 +175,9 @@ def record_of_model(
 ) -> ReportRecord:
     """Compute the page of a model that belongs to no run, on the data given."""
     from polariscope.analysis.regime.diagnose import diagnose
+    from polariscope.data.chain import in_units
 
-    dataset = as_dataset(data)
+    dataset = in_units(as_dataset(data), model.units)
     representation = represent(
         model, dataset, choose_samples(len(dataset), n_samples, seed, "all", None), seed
     )
@@ -245,12 +260,13 @@ def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool)
 
 def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
-    settings = run.settings
+    settings, data = run.settings, words.data_in_words(run.settings["data"])
     steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
     count = settings["model"]["n_latents"]
     sizes = " × ".join(map(str, settings["model"]["shape"]))
     return (
         ("data", f"{settings['data']['name']}, {len(run.data()):,} observations of {sizes}"),
+        *((("variants", data["variants"]),) if "variants" in data else ()),
         ("objective", words.concept(settings["objective"])),
         ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
         ("trained", f"{steps}, seed {settings['training']['seed']}"),
@@ -259,7 +275,7 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
 
 
 def _diagnosis(
-    run: Run, step: int | None, asked: dict[str, Any], chosen: Sequence[Artefact]
+    run: Run, step: int | None, asked: dict[str, Any], part: str, chosen: Sequence[Artefact]
 ) -> dict[str, Any]:
     """The settings of the diagnosis that is shown: the newest that fits what is asked for, else a new one."""
     for artefact in chosen:
@@ -268,12 +284,14 @@ def _diagnosis(
     given = {name: value for name, value in asked.items() if value != "newest"}
     matching = dict(given)
     if "n_samples" in given:  # as many as there are, at most
-        count, everything = given["n_samples"], run.n_observations
+        whole = part in ("newest", "all")
+        count, everything = given["n_samples"], run.n_observations if whole else len(run.indices_of(part))
         matching["n_samples"] = everything if count is None else min(count, everything)
-    newest = run.newest("regime", step, **matching)
+    newest = run.newest("regime", step, None if part == "newest" else part, **matching)
     if newest is not None:
         return {**newest.key.settings, "part": newest.key.part}
-    return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": "all", **given}
+    part = "all" if part == "newest" else part
+    return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": part, **given}
 
 
 def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
@@ -295,10 +313,13 @@ def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
     return found
 
 
-def _newest(run: Run, chosen: Sequence[Artefact], step: int | None, kind: str, **settings: Any) -> Any:
-    """The content of a kind that was asked for, or the last one of this model, if there is any."""
+def _newest(
+    run: Run, chosen: Sequence[Artefact], step: int | None, part: str, kind: str, **settings: Any
+) -> Any:
+    """The content of a kind that was asked for, or the last one of this model and part, if there is any."""
     artefact = next((one for one in chosen if one.kind == kind and one.matches(**settings)), None)
-    artefact = artefact or run.newest(kind, step, **settings)
+    of_a_part = part if kind in OF_A_PART else None
+    artefact = artefact or run.newest(kind, step, of_a_part, **settings)
     return None if artefact is None else run.read(artefact)
 
 

@@ -68,7 +68,9 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
     cards = [] if record.history is None else _losses(record.history)
     if record.views is not None:
         r_squared = words.number(record.views.reconstructions.r_squared)
-        held_out = "on the data given" if record.settings is None else "on held-out data"
+        trained_on = record.judged_on == "train"
+        held_out = "on training data" if trained_on else "on held-out data"
+        held_out = "on the data given" if record.settings is None else held_out
         quality = [{"name": "R²", "value": r_squared, "unit": "", "about": held_out}]
     else:
         quality = []
@@ -108,6 +110,7 @@ def report(
     n_samples: int | Newest | None = "newest",
     seed: int | Newest = "newest",
     alpha: float | Newest = "newest",
+    part: str = "newest",
     step: int | None = None,
     show: Sequence[str] = (),
 ) -> Path:
@@ -125,11 +128,13 @@ def report(
     :param n_samples: (default: those of the newest diagnosis, else 10,000) observations to diagnose; None for all.
     :param seed: (default: likewise, else 0) seed of their choice and of the noise.
     :param alpha: (default: likewise, else 0.1) tolerance of the rule that names the types.
+    :param part: (default: likewise, else "all") the part of a run's split to diagnose: "train", "validation", "test" or
+        "all". Scores and decomposition are those of the same part.
     :param step: (default None: the finished model) report on the checkpoint of this step of a run.
     :param show: (default: the newest of each kind) names of files kept with a run, or their beginnings, to show
         instead: ``show=["scores-61e6"]``.
     """
-    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
+    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         run, step = run.folder, step or run.step
@@ -149,6 +154,10 @@ def _of_something_else(
     if step is not None:
         raise InputError(
             problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
+        )
+    if "part" in given:
+        raise InputError(
+            problem=(Argument("part"), " is for run folders"), remedy="other models and codes have no split"
         )
     if isinstance(subject, AbstractModel):
         if data is None or out is None:

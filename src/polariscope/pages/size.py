@@ -158,7 +158,7 @@ def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     """Settings as titled lists of names and values."""
     parts = {key: value for key, value in settings.items() if isinstance(value, dict) and value}
     plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
-    parts["data"] = {key: value for key, value in parts["data"].items() if key != "fingerprint"}
+    parts["data"] = words.data_in_words(parts["data"])
     return [
         (title, [(key.replace("_", " "), words.value_of(value)) for key, value in group.items()])
         for title, group in {"search": plain, **parts}.items()

@@ -183,7 +183,7 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     parts = {key: value for key, value in model.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in model.items() if key not in parts}
     groups = {
-        "data": {key: value for key, value in settings["data"].items() if key != "fingerprint"},
+        "data": data_in_words(settings["data"]),
         "objective": settings["objective"],
         **parts,
         "model": plain,
@@ -196,13 +196,27 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     ]
 
 
+def data_in_words(data: Mapping[str, object]) -> dict[str, object]:
+    """What is recorded of a dataset, without hashes and long lists of numbers."""
+    shown = {key: value for key, value in data.items() if key not in ("fingerprint", "root_fingerprint")}
+    if "variants" not in shown:
+        return shown
+    from polariscope.data.chain import in_words, variants_of
+
+    return {**shown, "variants": in_words(variants_of(data))}
+
+
 def source_call(data: Mapping[str, object]) -> str:
     """Python that makes a recorded dataset again."""
-    options = {key: value for key, value in data.items() if key not in ("name", "fingerprint", "shape")}
+    hidden = ("name", "fingerprint", "root_fingerprint", "shape")
+    options = {key: value for key, value in data.items() if key not in hidden}
     if "path" in data and data["path"] is None:
         options.pop("path")
+        variants = options.pop("variants", None)
         given = "".join(f", {key}={value!r}" for key, value in options.items() if value is not None)
-        return f"data = ps.from_arrays(X{given})  # the same arrays, with their factors"
+        made = f"ps.from_arrays(X{given})"
+        made = made if variants is None else f"ps.apply_variants({made}, {variants!r})"
+        return f"data = {made}  # the same arrays, with their factors"
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     return f"data = ps.load_dataset({data['name']!r}{given})"
 

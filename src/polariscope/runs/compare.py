@@ -12,6 +12,7 @@ import numpy as np
 
 from polariscope.analysis.representation import Representation, check_same_samples
 from polariscope.core.errors import Argument, Either, InputError
+from polariscope.data.chain import changes_of_units, in_units, in_words, variants_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset
 from polariscope.layers.compare import compare_layers
@@ -229,7 +230,7 @@ def _with_unique_labels(sources: list[Source]) -> list[Source]:
 def find_data(sources: Sequence[Source], data: object) -> AbstractDataset:
     """The data given, or those all runs were trained on."""
     if data is not None:
-        return as_dataset(data)
+        return in_common_units(sources, as_dataset(data))
     records = {}
     for source in sources:
         if source.run is None:
@@ -250,6 +251,26 @@ def find_data(sources: Sequence[Source], data: object) -> AbstractDataset:
     return Run(sources[0].run).data()
 
 
+def in_common_units(sources: Sequence[Source], data: AbstractDataset) -> AbstractDataset:
+    """The data in the units that all runs were trained in; refused where these differ."""
+    every = [
+        changes_of_units(variants_of(Run(source.run).settings["data"]))
+        for source in sources
+        if source.run is not None
+    ]
+    if any(units != every[0] for units in every):
+        raise InputError(
+            "models",
+            "be trained in the same units, since they see the same observations",
+            got=" and ".join(dict.fromkeys(in_words(units) or "the units of the data" for units in every)),
+            remedy="compare their representations, each made with polariscope.encode",
+        )
+    return in_units(data, every[0]) if every else data
+
+
 def _describe(record: Mapping[str, Any]) -> str:
-    options = {key: value for key, value in record.items() if key not in ("name", "fingerprint")}
+    hidden = ("name", "fingerprint", "root_fingerprint", "variants")
+    options = {key: value for key, value in record.items() if key not in hidden}
+    if "variants" in record:
+        options["variants"] = in_words(record["variants"])
     return f"{record['name']} ({', '.join(f'{key}={value}' for key, value in options.items())})"

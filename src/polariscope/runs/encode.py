@@ -58,6 +58,10 @@ def encode(
     if data is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
+    if isinstance(model, AbstractModel) and model.units:
+        from polariscope.data.chain import in_units
+
+        dataset = in_units(dataset, model.units)
     if not isinstance(model, AbstractModel):
         from polariscope.models.adapters.wrapped import WrappedModel
 

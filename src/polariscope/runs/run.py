@@ -58,7 +58,7 @@ class Run:
         :class:`NotKeptError` is raised, and nothing is written.
     :param path: the run's folder.
     :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
-        memory.
+        memory. A table is put into the units of the training data, where these were standardised or scaled.
     """
 
     def __init__(
@@ -74,7 +74,11 @@ class Run:
         """Whether what is not kept is computed; else :class:`NotKeptError` is raised."""
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
-        self._given: AbstractDataset | None = None if data is None else as_dataset(data)
+        self._given: AbstractDataset | None = None
+        if data is not None:
+            from polariscope.data.chain import restore
+
+            self._given = restore(self.settings["data"], as_dataset(data))
         self._data = self._given
         self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}
@@ -132,7 +136,17 @@ class Run:
 
     def split(self) -> Split:
         """Training, validation and test indices of :meth:`data`."""
-        return TrainSettings(**self.settings["training"]).split(self.n_observations)
+        training = TrainSettings(**self.settings["training"])
+        if self.settings.get("split", {}).get("by", "random") == "random":
+            return training.deal_at_random(self.n_observations)  # known without opening the data
+        return training.deal(self.data())
+
+    def indices_of(self, part: str) -> Int[np.ndarray, " sample"]:
+        """The observations of a part of the split; refused where it has none.
+
+        :param part: "all", "train", "validation" or "test".
+        """
+        return choose_samples(self.n_observations, None, 0, part, self.split)
 
     def model(self, step: int | None = None, device: str = "cpu") -> Model:
         """The finished model, or the one of a checkpoint.
@@ -476,10 +490,17 @@ class Run:
         """Everything that was measured and kept, in the order in which it was made."""
         return tuple(self.folder.artefacts)
 
-    def newest(self, kind: str, step: int | None = None, **settings: object) -> Artefact | None:
+    def newest(
+        self, kind: str, step: int | None = None, part: str | None = None, **settings: object
+    ) -> Artefact | None:
         """The artefact of a kind that was asked for last, of a model with these settings; None without one.
 
         Those of other data than :meth:`data` do not count.
+
+        :param kind: "regime", "scores" …
+        :param step: (default None: the finished model) the checkpoint of this step.
+        :param part: (default None: any) the part of the split it was measured on.
+        :param settings: what it was measured with.
         """
         digest, data = self.digest(step), self.fingerprint
         found = [
@@ -487,6 +508,7 @@ class Run:
             for artefact in self.folder.artefacts.by_asking()
             if artefact.kind == kind
             and artefact.matches(**settings)
+            and part in (None, artefact.key.part)
             and artefact.key.data == data
             and (artefact.key.model in (digest, None) or digest in artefact.key.settings.get("models", ()))
         ]
@@ -554,7 +576,7 @@ class Run:
         return f"<table>{rows}</table>"
 
     def _summary(self) -> list[tuple[str, str]]:
-        model, training = self.settings["model"], self.settings["training"]
+        model, training, data = (self.settings[part] for part in ("model", "training", "data"))
         done = self.steps[-1] if self.steps else 0
         state = "finished" if self.is_finished else f"{done:,} done"
         kinds: dict[str, int] = {}
@@ -563,12 +585,16 @@ class Run:
         kept = ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in kinds.items())
         rows = [
             ("run", str(self.path)),
-            ("data", _concept(self.settings["data"], "fingerprint", "shape")),
+            ("data", _concept(data, "fingerprint", "root_fingerprint", "shape", "variants")),
             ("objective", _concept(self.settings["objective"])),
             ("model", f"{model['net']['name']}, {model['n_latents']} latents"),
             ("training", f"{self.n_steps:,} steps ({state}), seed {training['seed']}"),
             ("artefacts", kept or "none yet"),
         ]
+        if "variants" in data:
+            from polariscope.data.chain import in_words
+
+            rows.insert(2, ("variants", in_words(data["variants"])))
         if damaged := self.folder.artefacts.damaged():
             rows.append(("damaged", ", ".join(path.name for path in damaged)))
         return rows
@@ -628,6 +654,11 @@ def choose_samples(
         )
     else:
         pool = getattr(split(), part)
+        if not len(pool):
+            raise InputError(
+                problem=f"the run has no {part} part: its split leaves none",
+                remedy=("use ", Argument("part", "all"), " or train with a split that has one"),
+            )
     if n_samples is None or n_samples >= len(pool):
         return pool
     return generator(seed, "encode").choice(pool, size=n_samples, replace=False)

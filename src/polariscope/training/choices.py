@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from polariscope.core.options import describe_concept
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
+from polariscope.models.nets import conv
 from polariscope.models.nets import family as nets
 from polariscope.models.posteriors import family as posteriors
 from polariscope.models.priors import family as priors
@@ -17,11 +17,12 @@ USUAL = {"posterior": "diagonal", "prior": "isotropic"}
 
 
 def choices(
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     blueprint: Blueprint,
-    likelihood_options: Mapping[str, Any],
+    likelihood_options: Mapping[str, object],
     *,
     is_unit_interval: bool,
+    is_counts: bool = False,
 ) -> tuple[str, ...]:
     """What nobody asked for by name: the net, the likelihood and its variance.
 
@@ -29,6 +30,7 @@ def choices(
     :param blueprint: the model that came of it
     :param likelihood_options: options of the likelihood that the user gave
     :param is_unit_interval: whether every value of the data lies in [0, 1]
+    :param is_counts: (default False) whether every value of the data is a whole number from 0
     """
     names = {
         "net": nets.name_of(blueprint.net),
@@ -38,7 +40,9 @@ def choices(
     is_open = {kind: isinstance(choice, str) and choice == "auto" for kind, choice in given.items()}
     found = []
     if is_open["net"]:
-        found.append(f"net {names['net']}{_widths(blueprint)}")
+        small = len(blueprint.shape) == 3 and not conv.takes(blueprint.shape)
+        why = f" (images below {conv.SMALLEST} pixels are too small for conv)" if small else ""
+        found.append(f"net {names['net']}{_widths(blueprint)}{why}")
     found += [
         f"{kind} {names[kind]} (the objective's)"
         for kind, usual in USUAL.items()
@@ -47,13 +51,39 @@ def choices(
     if not blueprint.decodes:
         return tuple(found)
     if is_open["likelihood"]:
-        values = "values lie" if is_unit_interval else "values need not lie"
-        found.append(f"likelihood {likelihoods.name_of(blueprint.likelihood)} ({values} in [0, 1])")
+        values = "values lie in [0, 1]" if is_unit_interval else "values need not lie in [0, 1]"
+        counts = "; for whole numbers that are counts there is negative-binomial" if is_counts else ""
+        found.append(f"likelihood {likelihoods.name_of(blueprint.likelihood)} ({values}{counts})")
     own = given["likelihood"]
     asked = set(likelihood_options) | (set(own) if isinstance(own, Mapping) else set())
     is_named = isinstance(own, str | Mapping)  # an object brings its options along
-    if is_named and (scale := blueprint.likelihood.scale_in_words) and not asked & {"variance", "learned"}:
+    if (
+        is_named
+        and (scale := blueprint.likelihood.scale_in_words)
+        and not asked & {"variance", "dispersion", "learned"}
+    ):
         found.append(scale)
+    return tuple(found)
+
+
+def split_choices(split: Mapping[str, str | int], *, by_column: bool) -> tuple[str, ...]:
+    """How the data are split, where the dataset decided it, and what validation is where nothing is held out.
+
+    :param split: how they were split, as it is recorded
+    :param by_column: whether the user named the column that says it
+
+    >>> split_choices({"by": "random", "held_out": False, "train": 20, "validation": 1, "test": 0}, by_column=False)
+    ('trained on everything, validated on 1 of the 20 training samples',)
+    """
+    found = []
+    if split["by"] in ("official", "groups") and not by_column:
+        sizes = ", ".join(f"{split[name]:,} {name}" for name in ("train", "validation", "test"))
+        what = "official split" if split["by"] == "official" else "split that keeps groups together"
+        found.append(f"{what} ({sizes})")
+    if not split["held_out"]:
+        found.append(
+            f"trained on everything, validated on {split['validation']:,} of the {split['train']:,} training samples"
+        )
     return tuple(found)
 
 

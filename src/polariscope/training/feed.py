@@ -27,7 +27,8 @@ class Feed:
     ) -> None:
         self.data, self.objective, self.model = data, objective, model
         self.n_data, self.seed = n_data, seed
-        self.transition: Transition | None = getattr(objective, "transition", None)
+        transition: Transition | None = getattr(objective, "transition", None)
+        self.pairing = transition.on(data) if transition is not None and "pairs" in objective.needs else None
 
     def values(self, indices: Int[np.ndarray, " sample"]) -> Float[Tensor, "sample *shape"]:
         return self.model.place(torch.from_numpy(self.data.values(indices)))
@@ -39,9 +40,8 @@ class Feed:
         if "labels" in self.objective.needs:
             labels = torch.from_numpy(class_labels(self.data, indices)).to(device)
         if "pairs" in self.objective.needs:
-            assert self.transition is not None
-            draws = generator(self.seed, "pairs", stream, step)
-            partners, same = self.transition.draw(self.data, indices, draws)
+            assert self.pairing is not None
+            partners, same = self.pairing.draw(indices, generator(self.seed, "pairs", stream, step))
             pair = self.values(partners)
             shared = torch.from_numpy(same).to(device, dtype)
         return Batch(self.values(indices), step, self.n_data, auxiliary, pair, shared, labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import platform
 from collections.abc import Mapping
@@ -15,14 +16,15 @@ from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.records import to_plain
+from polariscope.data.chain import Given, apply_variants
+from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
-from polariscope.data.sources import as_dataset
 from polariscope.data.splits import Split
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
-from polariscope.models.nets import AbstractNet, Initialisation
+from polariscope.models.nets import AbstractNet, Initialisation, conv
 from polariscope.models.nets import family as nets
 from polariscope.models.nets.mlp import for_table
 from polariscope.models.posteriors import AbstractPosterior
@@ -33,7 +35,7 @@ from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.storage import FORMAT
 from polariscope.storage.documents import settings_hash
-from polariscope.training.choices import choices
+from polariscope.training.choices import choices, split_choices
 from polariscope.training.feed import class_labels
 from polariscope.training.settings import TrainSettings
 
@@ -57,10 +59,10 @@ class RunPlan:
     chosen: tuple[str, ...] = ()
     """What was chosen for the user, in a few words each."""
 
-    @property
+    @functools.cached_property
     def split(self) -> Split:
         """Training, validation and test indices of the run."""
-        return self.settings.split(len(self.data))
+        return self.settings.deal(self.data)
 
     def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The contents of settings.json.
@@ -75,11 +77,12 @@ class RunPlan:
             "data": {**self.data.describe(), "fingerprint": self.data.fingerprint},
             "objective": describe_concept(objectives, self.objective),
             "model": self.blueprint.describe(),
-            "training": to_plain(self.settings),
+            "training": to_plain(self.settings.describe()),
             "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
+        record["split"] = self.settings.split_in_words(self.data, self.split)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
         used = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
@@ -103,10 +106,14 @@ def plan(
     prior: str | Mapping[str, object] | AbstractPrior = "auto",
     likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
     initialisation: Initialisation = "glorot",
+    *,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     **options: object,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; arguments as in :func:`train`."""
-    data = as_dataset(data)
+    data = apply_variants(data, variants, standardise=standardise, scale=scale)
     chosen = choose(data, objective, net, posterior, prior, likelihood)
     routed = route(chosen, options)
     if {"steps", "epochs"} <= set(routed["training"]):
@@ -126,6 +133,8 @@ def plan(
             ),
             remedy=("use ", Argument("likelihood", "gaussian")),
         )
+    if concepts["likelihood"].needs_counts:
+        check_counts(data)
     if initialisation not in Initialisation.__args__:  # type: ignore[attr-defined]
         raise unknown("initialisation", str(initialisation), Initialisation.__args__)  # type: ignore[attr-defined]
     blueprint = Blueprint(
@@ -139,10 +148,14 @@ def plan(
         n_auxiliary=n_auxiliary(concepts["prior"], data),
         decodes=concepts["objective"].trains_decoder,
     )
-    settings = settings.resolved(len(settings.split(len(data)).train))
+    settings = settings.for_data(data)
+    parts = settings.deal(data)
+    settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    words = choices(given, blueprint, routed["likelihood"], is_unit_interval=data.is_unit_interval)
+    promises = {"is_unit_interval": data.is_unit_interval, "is_counts": data.is_counts}
+    words = choices(given, blueprint, routed["likelihood"], **promises)
+    words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
 
@@ -155,9 +168,8 @@ def choose(
     likelihood: object = "auto",
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
-    is_conv = len(data.shape) == 3 and data.shape[1] % 16 == data.shape[2] % 16 == 0
     usual = {
-        "net": "conv" if is_conv else for_table(len(data)),
+        "net": "conv" if conv.takes(data.shape) else for_table(len(data)),
         "posterior": "diagonal",
         "prior": "isotropic",
         "likelihood": "bernoulli" if data.is_unit_interval else "gaussian",
@@ -221,6 +233,9 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
                 "n_latents",
                 "net",
                 "initialisation",
+                "variants",
+                "standardise",
+                "scale",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
             raise unknown("option", key, every, f"(The parts chosen are {parts}.)")

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Lt
+import numpy as np
+from annotated_types import Ge, Gt, Le
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice, checked
-from polariscope.data.splits import Split, split
+from polariscope.data.splits import (
+    PARTS,
+    Split,
+    parts_of_column,
+    split,
+    split_everything,
+    split_groups,
+    split_parts,
+)
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
 
 VALIDATE_EVERY = 1000
+SPLITTING = {"split": "auto", "split_column": None, "group_column": None}
+"""Options of the split where nothing is said."""
+NOTHING = object()
 
 
 @checked
@@ -36,8 +51,16 @@ class TrainSettings:
     """Steps over which the learning rate first rises linearly from 0."""
     clip_gradient: Annotated[float, Gt(0)] | None = None
     """Longest gradient (Euclidean norm); longer ones are shortened to it."""
-    train_fraction: Annotated[float, Gt(0), Lt(1), Advice("0.9 is usual")] = 0.9
-    """Share of the data that is trained on; the rest is halved into validation and test."""
+    train_fraction: Annotated[float, Gt(0), Le(1), Advice("0.9 is usual")] = 0.9
+    """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything, and
+    validates on some of the training samples. Of a split that is given without validation, the share of its training
+    part."""
+    split: Literal["auto", "official", "random"] = "auto"
+    """Train, validation and test: the dataset's own split (official) or a random one; auto: its own if it has one."""
+    split_column: str | None = None
+    """Factor or column of the data that says train, validation or test (or 0, 1, 2) for each observation."""
+    group_column: str | None = None
+    """Factor or column whose values stay together: all observations of a value are in the same part."""
     seed: int = 0
     """Seed of the weights, the split, the order of the data and the noise."""
     log_every: Annotated[int, Ge(1)] = 100
@@ -59,6 +82,11 @@ class TrainSettings:
                 ("be a multiple of ", Argument("log_every")),
                 got=f"{self.validate_every} and {self.log_every}",
             )
+        if self.split_column is not None and self.split != "auto":
+            raise InputError(
+                problem=(Argument("split_column"), " and ", Argument("split"), " both say how to split"),
+                remedy="give one of them",
+            )
 
     def resolved(self, n_train: int) -> TrainSettings:
         """The same with ``epochs`` turned into steps, given the size of the training split, and nothing left open."""
@@ -68,10 +96,55 @@ class TrainSettings:
         every = self.validate_every or self.log_every * math.ceil(VALIDATE_EVERY / self.log_every)
         return dataclasses.replace(self, steps=steps, epochs=None, validate_every=every)
 
-    def split(self, n_samples: int) -> Split:
-        """Training, validation and test indices of data of so many samples."""
+    def for_data(self, data: AbstractDataset) -> TrainSettings:
+        """The same, with the dataset's own split chosen where it has one and nothing else was said."""
+        parts = data.parts() if self.split != "random" and self.split_column is None else None
+        if self.split == "official" and parts is None:
+            raise InputError(
+                problem=f"{data.name} has no official split",
+                remedy=("use ", Argument("split", "random"), " or ", Argument("split_column")),
+            )
+        return self if parts is None else dataclasses.replace(self, split="official")
+
+    def deal(self, data: AbstractDataset) -> Split:
+        """Training, validation and test indices of data: given by a column or by the dataset, or at random."""
+        n, rest = len(data), (1 - self.train_fraction) / 2
+        everything = np.arange(n)
+        groups = data.groups(everything) if self.group_column is None else data.column(self.group_column)
+        parts = None
+        if self.split_column is not None:
+            parts = parts_of_column(data.column(self.split_column), self.split_column)
+        elif self.split != "random":
+            parts = data.parts()
+        if parts is not None:
+            return split_parts(parts, n, self.train_fraction, self.seed, groups)
+        if groups is not None and self.train_fraction < 1:
+            return split_groups(groups, (rest, rest), self.seed)
+        return self.deal_at_random(n)
+
+    def deal_at_random(self, n_samples: int) -> Split:
+        """The same of so many samples, of which nothing else is known."""
         rest = (1 - self.train_fraction) / 2
+        if not rest:
+            return split_everything(n_samples, self.seed)
         return split(n_samples, (self.train_fraction, rest, rest), self.seed)
+
+    def split_in_words(self, data: AbstractDataset, parts: Split) -> dict[str, str | int]:
+        """How the data were split, for the record: by what, how many are in each part, and what validation is."""
+        way = "random"
+        if self.split_column is not None:
+            way = f"column {self.split_column}"
+        elif self.split == "official":
+            way = "official"
+        elif self.train_fraction < 1 and (
+            self.group_column is not None or data.groups(np.arange(len(data))) is not None
+        ):
+            way = "groups"
+        return {
+            "by": way,
+            "held_out": parts.is_held_out,
+            **{name: len(getattr(parts, name)) for name in PARTS},
+        }
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of the step after ``step`` finished ones."""
@@ -84,13 +157,18 @@ class TrainSettings:
         }[self.schedule]
         return self.learning_rate * warmup * decay
 
+    def describe(self) -> dict[str, Any]:
+        """All settings by name; how to split only where it was said, so hashes are those of before it could be."""
+        record = dataclasses.asdict(self)
+        return {name: value for name, value in record.items() if SPLITTING.get(name, NOTHING) != value}
+
     def identity(self) -> dict[str, object]:
         """What must be the same for a run to be continued: all that decides the weights and the log.
 
         The number of steps may grow, unless the schedule depends on it; how often checkpoints are written and
         which are kept changes nothing.
         """
-        record = dataclasses.asdict(self)
+        record = self.describe()
         for name in ("checkpoint_every", "keep_checkpoints", "epochs"):
             del record[name]
         if self.schedule == "constant":

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError, not_installed
+from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
@@ -37,6 +39,9 @@ def train(
     net: str | Mapping[str, object] | AbstractNet = "auto",
     n_latents: object = 10,
     *,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -50,9 +55,10 @@ def train(
     ``objective`` and ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings
     ``{"name": …, option: …}`` or objects. Their options and those of :class:`TrainSettings` are given by name:
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
-    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images divisible by 16,
+    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``.
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``. Counts are modelled as such only
+    when asked for, with ``poisson`` or ``negative-binomial``: whole numbers need not be counts.
     ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
     (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
     changes the last bits. ``progress`` shows a live line, or is a function called after every step.
@@ -64,6 +70,11 @@ def train(
     :param objective: (default "vae") what is minimised, a member of ``polariscope.objectives``.
     :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
     :param n_latents: (default 10) number of latent variables.
+    :param variants: (default none) variants of the data, the first one innermost: ``["colour", {"name": "subset",
+        "n": 50_000}]``; members of ``polariscope.variants``. They are recorded with the run.
+    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
+        statistics are those of all the data given. Data that the model is shown later are put into the same units.
+    :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -72,7 +83,16 @@ def train(
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
-    job = plan(data, objective, net, n_latents, **options)
+    job = plan(
+        data,
+        objective,
+        net,
+        n_latents,
+        variants=variants,
+        standardise=standardise,
+        scale=scale,
+        **options,
+    )
     place = choose_device(device)
     threads = check_threads(threads)
     listeners: list[Listener] = [progress] if callable(progress) else []
@@ -129,7 +149,10 @@ def build(job: RunPlan, device: torch.device) -> Model:
     if device.type == "cpu":
         keep_freed_memory()
     with using_threads(1):
-        return job.blueprint.build(job.settings.seed, job.data).to_device(device)
+        model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
+    if isinstance(job.data, AbstractVariant):
+        model.units = tuple(changes_of_units(job.data.variants()))
+    return model
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
@@ -209,8 +232,5 @@ def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise InputError(
-            problem="tensorboard is not installed",
-            remedy="install it with pip install 'polariscope[tensorboard]' or leave the option out",
-        ) from None
+        raise not_installed("writing events", "tensorboard", "tensorboard", "leave the option out") from None
     return SummaryWriter

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
+import polars
 import pytest
+import scipy.sparse
+import torch
 
 from polariscope.core.errors import InputError
-from polariscope.data.own.arrays import ArraysDataset, from_arrays
+from polariscope.data.own.arrays import ArraysDataset, from_arrays, from_dataset
 from polariscope.data.sources import load_recorded
 
 BYTES = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
@@ -63,7 +67,7 @@ def test_images_of_every_layout_have_their_channels_first(array, channels_first)
 
 
 def test_bytes_stay_bytes_and_are_not_copied():
-    assert np.shares_memory(from_arrays(BYTES)._array, BYTES)
+    assert np.shares_memory(from_arrays(BYTES)._rows.array, BYTES)
 
 
 BINARY = (np.arange(3 * 4 * 5) % 7 == 0).reshape(3, 4, 5).astype(np.uint8)
@@ -125,7 +129,6 @@ def test_ambiguous_channels_are_settled_by_layout():
 
 
 def test_tensors_and_frames_are_accepted():
-    torch = pytest.importorskip("torch")
     np.testing.assert_array_equal(from_arrays(torch.ones(2, 3, requires_grad=True)).values([0]), [[1, 1, 1]])
 
     class Frame:
@@ -294,11 +297,190 @@ def test_columns_that_float32_holds_are_taken_however_large():
         np.testing.assert_allclose(from_arrays(X).values(range(5)), X[:5], rtol=1e-7)
 
 
-def test_sparse_matrices_and_datasets_of_torch_are_refused_with_their_own_remedy():
-    import scipy.sparse
-    import torch
+COUNTS = np.array([[0, 3, 0, 1], [0, 0, 0, 0], [7, 0, 0, 0], [0, 3, 2, 0]])
 
-    with pytest.raises(InputError, match=r"got a sparse csr_matrix; use its toarray\(\)"):
-        from_arrays(scipy.sparse.csr_matrix(np.eye(3)))
-    with pytest.raises(InputError, match=r"got a TensorDataset, which holds 2; use .* tensors\[0\]"):
-        from_arrays(torch.utils.data.TensorDataset(torch.rand(5, 3), torch.arange(5)))
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_array", "coo_array", "lil_array"])
+def test_sparse_matrices_give_the_same_rows_as_dense_ones(form):
+    data = from_arrays(getattr(scipy.sparse, form)(COUNTS), [0, 1, 1, 0])
+    for indices in ([3, 0, 0, 2], [1], []):
+        values = data.values(indices)
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(values, COUNTS[np.array(indices, dtype=int)])
+    assert data.shape == (4,)
+    assert data.fingerprint == from_arrays(scipy.sparse.csr_matrix(COUNTS), [0, 1, 1, 0]).fingerprint
+    assert data.fingerprint != from_arrays(scipy.sparse.csr_matrix(COUNTS + 1), [0, 1, 1, 0]).fingerprint
+
+
+def test_a_sparse_matrix_is_never_made_dense_as_a_whole_and_stays_as_it_was():
+    """A dense copy would take 80 GB; duplicates are added up in a copy of our own."""
+    rows, columns = np.array([0, 0, 99_999]), np.array([5, 5, 99_999])
+    big = scipy.sparse.coo_array((np.array([1.0, 2.0, 4.0]), (rows, columns)), shape=(100_000, 100_000))
+    data = from_arrays(big)
+    assert data.values([0])[0, 5] == 3
+    assert data.values([99_999]).sum() == 4
+    unsorted = scipy.sparse.csr_array(
+        (np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2)
+    )
+    from_arrays(unsorted)
+    assert unsorted.indices.tolist() == [1, 0]
+
+
+def test_what_is_wrong_in_a_sparse_matrix_is_refused():
+    bad = scipy.sparse.csr_array(np.array([[0.0, np.nan], [1.0, 0.0]]))
+    with pytest.raises(InputError, match="X must be finite, got 1 NaN or infinite of 4 values"):
+        from_arrays(bad)
+    with pytest.raises(InputError, match=r"unit_interval=True needs values in \[0, 1\], got 0.0 … 7.0"):
+        from_arrays(scipy.sparse.csr_array(COUNTS), unit_interval=True)
+    with pytest.raises(InputError, match=r"column 1 lies between 100000000 and 100000001.5"):
+        from_arrays(scipy.sparse.csr_array(np.array([[0, 1e8], [1, 1e8 + 1], [0, 1e8 + 1.5]])))
+
+
+def test_a_memory_map_stays_in_its_file_and_is_read_in_pieces(tmp_path, monkeypatch):
+    rows = np.random.default_rng(0).random((1000, 50))
+    np.save(tmp_path / "rows.npy", rows)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    monkeypatch.setattr("polariscope.data.own.support.rows.CHUNK_BYTES", 4000)
+    data = from_arrays(mapped)
+    assert isinstance(data._rows.array.base, np.memmap)
+    assert max(len(chunk) for _, chunk in data._rows.chunks()) == 10
+    np.testing.assert_array_equal(data.values([999, 3]), rows[[999, 3]].astype(np.float32))
+    assert type(data.values([0])) is np.ndarray
+    assert data.fingerprint == from_arrays(rows).fingerprint
+
+
+def test_a_large_npy_file_is_mapped_and_announced(tmp_path, monkeypatch):
+    monkeypatch.setattr("polariscope.data.own.support.archive.MAPPED_BYTES", 100)
+    np.save(tmp_path / "images.npy", BYTES)
+    data = ArraysDataset(str(tmp_path / "images.npy"))
+    assert isinstance(data._rows.array.base, np.memmap)
+    assert data.choices[0] == "read from the file as needed"
+    np.testing.assert_array_equal(data.images([1]), BYTES.transpose(0, 3, 1, 2)[[1]])
+    assert data.fingerprint == from_arrays(BYTES).fingerprint
+    np.save(tmp_path / "objects.npy", np.array([{"a": 1}] * 100, dtype=object))
+    whole = (tmp_path / "images.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(whole[:-5])
+    for name in ("objects.npy", "cut.npy"):
+        with pytest.raises(InputError, match="must be an npy file of a plain array"):
+            ArraysDataset(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("key", ["y", "labels", "targets"])
+def test_labels_beside_the_observations_are_factors_and_the_rest_is_named(tmp_path, key):
+    np.savez(
+        tmp_path / "data.npz", X=np.eye(3), **{key: np.array([2, 0, 2])}, weights=np.ones(3), notes=np.ones(1)
+    )
+    data = ArraysDataset(str(tmp_path / "data.npz"))
+    assert data.factors([0, 1, 2]).tolist() == [[2], [0], [2]]
+    assert data.factor_names == (key,)
+    assert data.choices == (f"factors are {key!r}", "not used: 'weights', 'notes'")
+    np.savez(tmp_path / "two.npz", X=np.eye(3), y=np.arange(3), labels=np.arange(3))
+    with pytest.raises(InputError, match="must hold its factors once, got y, labels"):
+        ArraysDataset(str(tmp_path / "two.npz"))
+
+
+def test_names_of_features_and_rows_are_read_from_a_file(tmp_path):
+    names = {"feature_names": np.array(["height", "weight"]), "ids": np.array(["ann", "bob", "eve"])}
+    np.savez(tmp_path / "people.npz", X=np.ones((3, 2)), y=np.array(["f", "m", "f"]), **names)
+    data = ArraysDataset(str(tmp_path / "people.npz"))
+    assert data.feature_names == ("height", "weight")
+    assert data.ids([2, 0]).tolist() == ["eve", "ann"]
+    assert data.factors([0, 1]).tolist() == [[0], [1]]
+    assert data.factor_classes == {"y": ("f", "m")}
+
+
+def test_names_that_do_not_fit_are_refused():
+    with pytest.raises(
+        InputError, match=r"feature_names must name each column .* got 1 names for X of shape \(2, 3\)"
+    ):
+        from_arrays(np.ones((2, 3)), feature_names=["a"])
+    with pytest.raises(InputError, match="feature_names must name each column of flat rows"):
+        from_arrays(np.zeros((2, 4, 4)), feature_names=["a", "b", "c", "d"])
+    with pytest.raises(InputError, match="feature_names must differ from one another"):
+        from_arrays(np.ones((2, 2)), feature_names=["a", "a"])
+    with pytest.raises(InputError, match="ids must identify each of the 2 samples"):
+        from_arrays(np.ones((2, 2)), ids=["a"])
+
+
+def test_the_place_of_a_value_that_is_not_finite_is_named():
+    rows = np.ones((4, 2))
+    rows[2, 1] = np.inf
+    with pytest.raises(InputError, match="first in row 2, column 'b'; drop"):
+        from_arrays(rows, feature_names=["a", "b"])
+
+
+def frame_of(library, columns):
+    return {"pandas": pandas, "polars": polars}[library].DataFrame(columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_bring_the_names_of_their_columns(library):
+    frame = frame_of(library, {"height": [1.5, 2.0, 2.5], "count": [1, 2, 3], "adult": [True, False, True]})
+    labels = frame_of(
+        library, {"species": ["owl", "cat", "owl"], "age": [3, 4, 3], "weight": [0.5, 0.1, 0.2]}
+    )
+    data = from_arrays(frame, labels)
+    assert data.feature_names == ("height", "count", "adult")
+    np.testing.assert_array_equal(data.values([2, 0]), [[2.5, 3, 1], [1.5, 1, 1]])
+    assert data.factor_names == ("species", "age", "weight")
+    assert data.factor_kinds == ("categorical", "categorical", "continuous")
+    assert data.factors([0, 1]).tolist() == [[1, 3, 0.5], [0, 4, 0.1]]
+    assert data.factor_classes == {"species": ("cat", "owl")}
+    assert data.ids([1]).tolist() == [1]
+    assert from_arrays(frame, labels["species"]).factor_names == ("species",)
+
+
+def test_the_index_of_a_pandas_frame_names_the_rows():
+    frame = pandas.DataFrame({"a": [1.0, 2.0]}, index=["first", "second"])
+    assert from_arrays(frame).ids([1, 0]).tolist() == ["second", "first"]
+    numbered = pandas.DataFrame({0: [1.0, 2.0], 1: [3.0, 4.0]}, index=[10, 20])
+    assert from_arrays(numbered).feature_names == ()
+    assert from_arrays(numbered).ids([1]).tolist() == [20]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_text_and_missing_values_of_frames_are_named(library):
+    with pytest.raises(InputError, match=r"column 'b' holds 'x' in row 0, which is no number; .*as factors"):
+        from_arrays(frame_of(library, {"a": [1.0, 2.0], "b": ["x", "y"]}))
+    with pytest.raises(
+        InputError, match=r"column 'a' lacks 2 values, first in row 1; column 'b' lacks 1 value"
+    ):
+        from_arrays(frame_of(library, {"a": [1.0, None, None], "b": [None, 2, 3]}))
+    with pytest.raises(InputError, match=r"factors: column 'c' lacks 1 value, first in row 1"):
+        from_arrays(np.ones((2, 1)), frame_of(library, {"c": ["x", None]}))
+
+
+def test_text_factors_are_numbered_and_objects_are_refused():
+    data = from_arrays(np.ones((3, 1)), ["b", "a", "b"], factor_names=["letter"])
+    assert data.factors([0, 1, 2]).tolist() == [[1], [0], [1]]
+    assert data.factor_classes == {"letter": ("a", "b")}
+    with pytest.raises(InputError, match="column 'factor-1' lacks 1 value, first in row 1"):
+        from_arrays(np.ones((2, 1)), np.array(["a", None], dtype=object))
+    with pytest.raises(InputError, match="factor 'factor-1' must hold numbers or text, got dict"):
+        from_arrays(np.ones((1, 1)), np.array([{}], dtype=object))
+
+
+def test_a_tensor_dataset_is_used_with_its_labels():
+    X, y = torch.rand(5, 3), torch.arange(5)
+    for data in (
+        from_arrays(torch.utils.data.TensorDataset(X, y)),
+        from_dataset(torch.utils.data.TensorDataset(X, y)),
+    ):
+        np.testing.assert_array_equal(data.values([4, 1]), X[[4, 1]].numpy())
+        assert data.factors([4]).tolist() == [[4]]
+    assert from_arrays(torch.utils.data.TensorDataset(X)).factor_names == ()
+    with pytest.raises(
+        InputError, match=r"holds more than observations and labels, got shapes \(5, 3\), \(5, 2, 2\)"
+    ):
+        from_arrays(torch.utils.data.TensorDataset(X, torch.zeros(5, 2, 2)))
+
+
+def test_a_lazy_frame_is_refused_with_its_remedy():
+    with pytest.raises(InputError, match=r"X must be in memory, got a LazyFrame; collect it first"):
+        from_arrays(polars.LazyFrame({"a": [1.0]}))
+
+
+def test_dates_are_no_numbers():
+    frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"]), "a": [1.0]})
+    with pytest.raises(InputError, match=r"column 'day' holds '2020-01-01.*' in row 0, which is no number"):
+        from_arrays(frame)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError
 from polariscope.data.own.images import FolderDataset, from_folder
+from polariscope.data.sources import load_recorded
 
 
 def write(path, array) -> None:
@@ -46,11 +51,11 @@ def test_unequal_sides_are_padded_with_black_or_cropped(tmp_path):
     wide = np.zeros((8, 16, 3))
     wide[:, 4:12] = 200
     write(tmp_path / "wide.png", wide)
-    padded = from_folder(tmp_path, image_size=8, mode="pad", grey=True).images([0])[0, 0]
+    padded = from_folder(tmp_path, image_size=8, mode="pad", channels=1).images([0])[0, 0]
     assert (padded[:2] == 0).all()
     assert (padded[6:] == 0).all()
     assert (padded[2:6, 3:5] >= 195).all()
-    cropped = from_folder(tmp_path, image_size=8, mode="crop", grey=True).images([0])[0, 0]
+    cropped = from_folder(tmp_path, image_size=8, mode="crop", channels=1).images([0])[0, 0]
     assert (cropped == 200).all()
 
 
@@ -70,7 +75,7 @@ def test_transparent_and_palette_and_turned_images_are_drawn_as_seen(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 3  # upside down
     turned.save(tmp_path / "c.jpg", exif=exif, quality=95)
-    images = from_folder(tmp_path, image_size=4).images(range(3))
+    images = from_folder(tmp_path, image_size=4, channels=3).images(range(3))
     assert (images[0, :, :, 0] == 0).all()
     assert (images[0, :, :, 3] == 255).all()
     assert (images[1] == np.array([0, 0, 255])[:, None, None]).all()
@@ -106,7 +111,7 @@ def test_fingerprint_follows_contents_names_and_options_not_the_place_or_the_cac
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_bytes((folder / name).read_bytes())
     assert from_folder(copy, cache_megabytes=0).fingerprint == first.fingerprint
-    assert from_folder(copy, grey=True).fingerprint != first.fingerprint
+    assert from_folder(copy, channels=1).fingerprint != first.fingerprint
     assert from_folder(copy, image_size=32).fingerprint != first.fingerprint
     (copy / "b.png").rename(copy / "d.png")
     assert from_folder(copy).fingerprint != first.fingerprint
@@ -114,26 +119,178 @@ def test_fingerprint_follows_contents_names_and_options_not_the_place_or_the_cac
     assert from_folder(folder).fingerprint != first.fingerprint
 
 
-def test_unreadable_files_are_named(folder):
+def test_damaged_files_are_named_before_anything_is_read_of_the_others(folder):
     (folder / "broken.png").write_bytes(b"not an image")
-    whole = (folder / "c.jpeg").read_bytes()
-    (folder / "cut.jpg").write_bytes(whole[: len(whole) // 2])
-    Image.fromarray(np.zeros((4, 4), dtype=np.uint16)).save(folder / "deep.png")
-    data = from_folder(folder)
-    for name, words in (
-        ("broken.png", "cannot be read"),
-        ("cut.jpg", "cannot be read"),
-        ("deep.png", "8 bits"),
-    ):
-        with pytest.raises(PolariscopeError, match=f"{name}.*{words}"):
-            data.images([data.file_names.index(name)])
+    with pytest.raises(InputError, match=r"broken\.png cannot be read as an image .*; replace or remove it"):
+        from_folder(folder)
+    (folder / "broken.png").unlink()
+    for name in ("c.jpeg", "b.png"):
+        whole = (folder / name).read_bytes()
+        for left in (len(whole) // 2, len(whole) - 12):
+            cut = folder / f"cut{Path(name).suffix}"
+            cut.write_bytes(whole[:left])
+            with pytest.raises(InputError, match=rf"{cut.name} cannot be read as an image"):
+                from_folder(folder)
+            cut.unlink()
+
+
+def test_bytes_after_the_end_of_a_picture_do_no_harm(folder):
+    with (folder / "b.png").open("ab") as file:
+        file.write(b"comment" * 100)
+    assert len(from_folder(folder)) == 3
 
 
 def test_decompression_bombs_are_refused(folder, monkeypatch):
     for limit in (40, 10):  # a file of 64 pixels: pillow's warning, and its error beyond twice the limit
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(PolariscopeError, match=r"b\.png cannot be read.*decompression bomb"):
-            from_folder(folder).images([1])
+        with pytest.raises(InputError, match=r"z\.PNG cannot be read.*decompression bomb"):
+            from_folder(folder)
+
+
+def test_images_keep_their_size_and_channels(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 28, 20), dtype=np.uint8)
+    for number, image in enumerate(pixels):
+        write(tmp_path / f"{number}.png", image)
+    data = from_folder(tmp_path)
+    assert data.shape == (1, 28, 20)
+    np.testing.assert_array_equal(data.images([2, 0])[:, 0], pixels[[2, 0]])
+    assert data.choices == ("images as they are, 28×20 pixels", "1 channel")
+    assert data.ids([2, 0]).tolist() == ["2.png", "0.png"]
+    colour = from_folder(tmp_path, channels=3)
+    np.testing.assert_array_equal(colour.images([1])[0], np.repeat(pixels[1:2], 3, axis=0))
+
+
+def test_mixed_sizes_and_channels_are_refused_with_the_remedy(tmp_path):
+    write(tmp_path / "a.png", plain((1, 2, 3)))
+    write(tmp_path / "b.png", plain((1, 2, 3), 8, 9))
+    with pytest.raises(
+        InputError,
+        match=r"have 2 sizes: 8×8 \(1 file, as a\.png\), 8×9 .*; bring them to one with image_size=64",
+    ):
+        from_folder(tmp_path)
+    write(tmp_path / "b.png", plain((1, 2, 3))[:, :, 0])
+    with pytest.raises(InputError, match=r"2 numbers of channels: 3 \(1 file, as a.png\), 1 .* channels=3"):
+        from_folder(tmp_path)
+    assert from_folder(tmp_path, channels=3).shape == (3, 8, 8)
+
+
+def test_sixteen_bits_are_divided_by_257_and_that_is_announced(tmp_path):
+    deep = np.array([[0, 257, 65535], [1000, 30000, 128]], dtype=np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    Image.fromarray(deep).save(tmp_path / "deep.tif")
+    data = from_folder(tmp_path)
+    assert data.choices[2:] == ("16 bits reduced to 8",)
+    for image in data.images([0, 1])[:, 0]:
+        np.testing.assert_array_equal(image, np.rint(deep / 257))
+
+
+def test_sixteen_bits_of_colour_are_announced_too(tmp_path):
+    """Pillow writes none, so the file is made by hand: one row of two pixels, 16 bits a channel."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        )
+
+    values = struct.pack(">6H", 65535, 0, 32896, 257, 514, 0)
+    header = struct.pack(">IIBBBBB", 2, 1, 16, 2, 0, 0, 0)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" + values)) + chunk(b"IEND", b"")
+    (tmp_path / "deep.png").write_bytes(b"\x89PNG\r\n\x1a\n" + body)
+    data = from_folder(tmp_path)
+    assert "16 bits reduced to 8" in data.choices
+    assert data.images([0])[0, :, 0].T.tolist() == [[255, 0, 128], [1, 2, 0]]
+
+
+def test_more_than_sixteen_bits_are_refused(tmp_path):
+    Image.fromarray(np.zeros((4, 4), dtype=np.float32)).save(tmp_path / "float.tif")
+    with pytest.raises(InputError, match=r"float\.tif has more than 16 bits a channel \(mode F\); convert"):
+        from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["png", "gif", "tif"])
+def test_animations_are_refused_or_their_first_frame_is_taken(tmp_path, ending):
+    first, second = Image.new("L", (4, 4), 255), Image.new("L", (4, 4), 9)
+    first.save(tmp_path / f"moving.{ending}", save_all=True, append_images=[second])
+    with pytest.raises(InputError, match=rf"moving\.{ending} is animated, .* with frame='first'"):
+        from_folder(tmp_path)
+    data = from_folder(tmp_path, frame="first")
+    assert "first frame of animated files" in data.choices
+    assert (data.images([0]) == 255).all()
+
+
+def test_cmyk_and_palettes_become_colours_and_transparent_parts_black(tmp_path):
+    Image.new("CMYK", (4, 4), (0, 255, 255, 0)).save(tmp_path / "print.jpg", quality=95)
+    data = from_folder(tmp_path)
+    assert data.choices[2:] == ("CMYK converted to RGB",)
+    assert np.abs(data.images([0])[0].astype(int) - np.array([255, 0, 0])[:, None, None]).max() <= 4
+    (tmp_path / "print.jpg").unlink()
+    Image.fromarray(plain((10, 20, 30), 4, 4)).quantize(4).save(tmp_path / "palette.png")
+    assert from_folder(tmp_path).images([0])[0, :, 0, 0].tolist() == [10, 20, 30]
+    (tmp_path / "palette.png").unlink()
+    grey = np.dstack([np.full((4, 4), 200, np.uint8), np.tile(np.array([0, 255, 255, 0], np.uint8), (4, 1))])
+    Image.fromarray(grey, mode=None).save(tmp_path / "clear.png")
+    data = from_folder(tmp_path)
+    assert data.shape == (1, 4, 4)
+    assert data.choices[2:] == ("transparent parts black",)
+    assert data.images([0])[0, 0, 0].tolist() == [0, 200, 200, 0]
+
+
+def test_masks_of_bytes_0_and_1_are_black_and_white(tmp_path):
+    masks = np.zeros((2, 8, 8), np.uint8)
+    masks[1, 2:5] = 1
+    for number, mask in enumerate(masks):
+        write(tmp_path / f"{number}.png", mask)
+    data = from_folder(tmp_path)
+    assert data.white == 1
+    assert "bytes 0 and 1 are black and white" in data.choices
+    np.testing.assert_array_equal(data.values([0, 1])[:, 0], masks)
+    half = from_folder(tmp_path, image_size=4).images([1])[0, 0]
+    assert set(half.ravel().tolist()) - {0, 255}  # scaled before it is made smaller, so edges are grey
+    dark = from_folder(tmp_path, white=255)
+    assert dark.images([1]).max() == 1
+    assert dark.fingerprint != data.fingerprint
+    record = data.describe()
+    assert load_recorded(record).fingerprint == data.fingerprint
+    write(tmp_path / "2.png", np.full((8, 8), 3, np.uint8))
+    assert from_folder(tmp_path).white == 255
+
+
+def test_labels_come_from_a_table(tmp_path):
+    for name in ("one.png", "sub/two.png", "sub/three.png"):
+        write(tmp_path / "pictures" / name, plain((9, 9, 9)))
+    table = tmp_path / "labels.csv"
+    table.write_text("age,file,kind\n3,one.png,owl\n4.5,sub/three.png,cat\n1,two.png,owl\n")
+    data = from_folder(tmp_path / "pictures", labels=table)
+    assert data.file_names == ("one.png", "sub/three.png", "sub/two.png")
+    assert data.factor_names == ("age", "kind")
+    assert data.factor_kinds == ("continuous", "categorical")
+    assert data.factors([0, 1, 2]).tolist() == [[3, 1], [4.5, 0], [1, 1]]
+    assert data.factor_classes == {"kind": ("cat", "owl")}
+    assert load_recorded(data.describe()).fingerprint == data.fingerprint
+    assert from_folder(tmp_path / "pictures").fingerprint != data.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "file,kind\none.png,a\n",
+            "does not match the pictures: no row is of 'two.png'; give one row for each",
+        ),
+        ("file,kind\none.png,a\ntwo.png,b\nsix.png,c\n", "no picture is called 'six.png'"),
+        ("file,kind\none.png,a\ntwo.png,b\none.png,c\n", "more than one row is of 'one.png'"),
+        ("name,kind\none.png,a\ntwo.png,b\n", "must have a column 'file' and .* got name, kind"),
+        ("file\none.png\ntwo.png\n", "a column for each factor, got file"),
+        ("file,kind\none.png,\ntwo.png,b\n", "column 'kind' lacks 1 value, first in row 0"),
+        ("file,kind\n", "has no rows"),
+    ],
+)
+def test_a_table_that_does_not_match_is_refused(tmp_path, text, words):
+    for name in ("one.png", "two.png"):
+        write(tmp_path / name, plain((9, 9, 9)))
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(InputError, match=words):
+        from_folder(tmp_path, labels=tmp_path / "labels.csv")
 
 
 def test_links_that_leave_the_folder_are_refused(folder, tmp_path_factory):
@@ -160,7 +317,7 @@ def test_impossible_options_are_refused(folder, options, words):
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"files ending in .png, .jpg, .jpeg; .* has none"):
+    with pytest.raises(InputError, match=r"files ending in .png, .jpg, .jpeg, .* has none"):
         from_folder(tmp_path)
     with pytest.raises(InputError, match=r"but there is none at .*nowhere"):
         from_folder(tmp_path / "nowhere")

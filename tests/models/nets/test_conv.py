@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -10,7 +13,7 @@ from polariscope.core.errors import InputError
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
-from polariscope.models.model import Blueprint, Model
+from polariscope.models.model import Blueprint, Model, read_model
 from polariscope.models.nets.conv import ConvNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
@@ -50,9 +53,9 @@ def test_parameter_counts_are_the_published_ones(
 
 
 @pytest.mark.parametrize("channels", [1, 3, 5])
-@pytest.mark.parametrize("size", [(16, 16), (32, 32), (48, 48), (64, 64), (64, 128), (16, 80)])
+@pytest.mark.parametrize("size", [(16, 16), (48, 48), (64, 128), (16, 80), (28, 28), (17, 31), (63, 64)])
 @pytest.mark.parametrize("kernel34", [2, 4])
-def test_any_channel_count_and_any_size_divisible_by_16(
+def test_any_channel_count_and_any_size_from_16_pixels(
     channels: int, size: tuple[int, int], kernel34: int
 ) -> None:
     shape = (channels, *size)
@@ -74,9 +77,8 @@ def test_two_numbers_per_value_double_the_channels_of_the_output() -> None:
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ((1, 28, 28), r"got 28 × 28; resize the images to 32 × 32 or use net='mlp'"),
-        ((3, 64, 63), r"got 64 × 63; resize the images to 64 × 64 or use net='mlp'"),
-        ((1, 4, 4), r"got 4 × 4; resize the images to 16 × 16 or use net='mlp'"),
+        ((3, 64, 15), r"at least 16 × 16 pixels, got 64 × 15; resize the images or use net='mlp'"),
+        ((1, 4, 4), r"at least 16 × 16 pixels, got 4 × 4; resize the images or use net='mlp'"),
         ((100,), r"net 'conv' needs images, got flat rows of 100 features; use net='mlp'"),
     ],
 )
@@ -127,3 +129,61 @@ def test_logits_may_be_negative() -> None:
     # The printed ReLU on the last layer would forbid a probability below ½.
     raw = conv_model().decoder.trunk(torch.randn(8, 10, generator=torch.Generator().manual_seed(0)))
     assert raw.min() < 0 < raw.max()
+
+
+def same_weights(framed: Model, whole: Model) -> None:
+    """Copy the weights of one model to another with the same layers, whatever they are called."""
+    with torch.no_grad():
+        for ours, theirs in zip(framed.parameters(), whole.parameters(), strict=True):
+            theirs.copy_(ours)
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 19, 46)])
+def test_a_framed_image_is_the_larger_image_with_its_border_repeated(shape: tuple[int, int, int]) -> None:
+    framed = conv_model(shape).double()
+    height, width = (16 * -(-side // 16) for side in shape[1:])
+    whole = conv_model((shape[0], height, width)).double()
+    same_weights(framed, whole)
+    x = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    top, left = (height - shape[1]) // 2, (width - shape[2]) // 2
+    rows = (torch.arange(height) - top).clamp(0, shape[1] - 1)
+    columns = (torch.arange(width) - left).clamp(0, shape[2] - 1)
+    larger = x[:, :, rows][:, :, :, columns]
+    torch.testing.assert_close(framed.encode(x).mean, whole.encode(larger).mean)
+    z = framed.encode(x).mean
+    inner = whole.decode(z).mean[:, :, top : top + shape[1], left : left + shape[2]]
+    torch.testing.assert_close(framed.decode(z).mean, inner)
+
+
+def test_the_likelihood_sees_the_real_pixels_only() -> None:
+    # A last convolution of weight 0 makes every pixel's logit its bias 0: log ½ for each of 28 · 28, no more.
+    model = conv_model((1, 28, 28))
+    with torch.no_grad():
+        model.decoder.trunk.layers[-1][0].weight.zero_()
+    x = torch.zeros(2, 1, 28, 28)
+    log_density = model.decode(torch.zeros(2, 10)).log_density(x)
+    torch.testing.assert_close(log_density, torch.full((2,), 28 * 28 * math.log(0.5)))
+
+
+def test_cropped_pixels_have_no_gradient() -> None:
+    model = conv_model((1, 28, 28))
+    kept: list[torch.Tensor] = []
+    model.decoder.trunk.layers[-1][0].register_forward_hook(lambda *given: kept.append(given[2]))
+    likelihood = model.decode(torch.ones(2, 10))
+    (raw,) = kept
+    (gradient,) = torch.autograd.grad(-likelihood.log_density(torch.zeros(2, 1, 28, 28)).sum(), raw)
+    assert gradient.shape == (2, 1, 32, 32)
+    assert (gradient[:, :, 2:30, 2:30] != 0).all()
+    assert torch.count_nonzero(gradient) == 2 * 28 * 28
+
+
+def test_sizes_divisible_by_16_have_the_layers_and_names_of_before() -> None:
+    names = list(conv_model((1, 32, 48)).state_dict())
+    assert names[:2] == ["encoder.trunk.layers.0.0.weight", "encoder.trunk.layers.0.0.bias"]
+    assert "decoder.trunk.layers.5.weight" in names
+
+
+def test_a_framed_model_is_read_again_as_it_was(tmp_path: Path) -> None:
+    model = conv_model((2, 20, 33))
+    model.save(tmp_path / "model.safetensors")
+    assert read_model(tmp_path / "model.safetensors").digest == model.digest

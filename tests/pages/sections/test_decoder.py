@@ -8,15 +8,23 @@ import numpy as np
 import pytest
 import torch
 
+from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.geometry.latents import prior_moments
 from polariscope.models.inference import auxiliary_values
 from polariscope.models.model import Model
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.sections.decoder import Reconstructions, sample_prior, traverse
+from polariscope.pages.sections.decoder import (
+    Reconstructions,
+    draw_deviations,
+    draw_r_squared,
+    sample_prior,
+    traverse,
+)
 from polariscope.runs.encode import encode
 from polariscope.runs.run import load_model
 from polariscope.storage.documents import read_settings
+from polariscope.training.train import train
 
 
 def weights_of(model: Model) -> np.ndarray:
@@ -156,3 +164,20 @@ def test_a_deterministic_encoder_is_moved_over_the_range_of_its_codes(point_run:
     ]
     assert shown.scale == "codes"
     np.testing.assert_allclose(shown.effects, expected, rtol=1e-4)
+
+
+def test_charts_of_features_carry_their_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(80, 3)) * [1, 2, 0]
+    names = ("petal-length", "petal-width", "never-varies")
+    data = from_arrays(table, feature_names=names)
+    train(data, net="linear", n_latents=1, steps=3, out=tmp_path / "run")
+    seen = make_record(tmp_path / "run", data).views.reconstructions
+    assert seen.feature_names == names
+    assert seen.varying_names == names[:2]
+    best_first = [names[place] for place in np.argsort(-seen.r_squared_by_value, kind="stable")]
+    chart = str(draw_r_squared(seen))
+    shown = [name for _, name in sorted((chart.index(name), name) for name in names[:2])]
+    assert shown == best_first
+    assert "never-varies" not in chart
+    assert "petal-width" in str(draw_deviations(seen, np.array([1.0, 5.0, 0.0])))

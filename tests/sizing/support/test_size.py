@@ -24,7 +24,7 @@ from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import BOUNDS, used_by
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size
-from polariscope.storage.search import SeedFolder
+from polariscope.storage.search import SearchFolder, SeedFolder
 
 LINEAR: dict[str, Any] = {
     **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},
@@ -314,9 +314,19 @@ def test_units_in_which_networks_diverge_are_refused(data: np.ndarray) -> None:
         InputError, match="in units in which values are near 1, got a column whose values are about"
     ):
         ps.size(data)
-    with pytest.raises(InputError, match=r"as polariscope\.VAE does"):
+    with pytest.raises(InputError, match="to mean 0 and deviation 1 with standardise=True"):
         ps.compare_sizes(data, ["id", "fondue"])
     assert ps.size(data, "id").value in (2, 3, 4, 5)  # where nothing is trained, units do not matter
+
+
+def test_a_table_is_standardised_or_scaled_before_it_is_sized(tmp_path: Path) -> None:
+    data = 30 * rows()
+    found = ps.size(data, "id", standardise=True, out=tmp_path / "size")
+    assert found.value == ps.size(ps.apply_variants(data, "standardised"), "id").value
+    settings = SearchFolder(tmp_path / "size").read_answer()[1]
+    assert [each["name"] for each in settings["data"]["variants"]] == ["standardised"]
+    both = ps.compare_sizes(data, ["id"], variants=["subset:n=200"], scale=True)
+    assert both[0].value == ps.size(data, "id", variants=["subset:n=200"], scale=True).value
 
 
 def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:

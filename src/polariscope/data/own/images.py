@@ -1,71 +1,102 @@
-"""A folder of PNG and JPEG files as a dataset, resized to squares."""
+"""A folder of picture files as a dataset."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import os
-import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge
-from jaxtyping import Bool, Int, UInt8
+from jaxtyping import Bool, Shaped, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice
 from polariscope.data.dataset import AbstractDataset, dataset
+from polariscope.data.own.support.columns import listed
+from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.delimited import read_texts
+from polariscope.data.own.support.factors import Factors, known_factors
+from polariscope.data.own.support.pictures import (
+    FORMATS,
+    Channels,
+    Facts,
+    check_end,
+    facts_of,
+    has_end,
+    opened,
+    pixels,
+)
 
-_ENDINGS = (".png", ".jpg", ".jpeg")
+FILE = "file"
+"""The column of a table of labels that names the picture."""
 
 
-@dataset("images")
+@dataset("images", endings=("/",))
 @dataclasses.dataclass(frozen=True, eq=False)
 class FolderDataset(AbstractDataset):
-    """Square images from the PNG and JPEG files of a folder and its subfolders, in the order of their names.
+    """Images from the picture files of a folder and its subfolders, in the order of their names.
 
-    Names that begin with a dot are left out, linked folders are not entered, and a linked file outside the
-    folder is refused. Images are turned upright (EXIF), set on black where they are transparent, and resized
-    with an antialiasing filter. A file is decoded when it is first asked for and then kept, as long as all
-    images together fit ``cache_megabytes``; otherwise it is decoded each time.
+    PNG, JPEG, BMP, GIF, TIFF and WebP are read. Names that begin with a dot are left out, linked folders are not
+    entered, and a linked file outside the folder is refused. Images keep their size and channels, which must be
+    the same for all, unless ``image_size`` (they are resized with an antialiasing filter) or ``channels`` is given.
+    They are turned upright (EXIF) and set on black where they are transparent; palettes and CMYK become RGB; 16 bits
+    become 8. Where the bytes of all files are 0 or 1, as in masks, 1 is white. Every header is looked at
+    before anything else, so a folder that cannot be used is refused at once.
 
-    When every file lies in a subfolder, and there are at least two of these, the name of the first subfolder
-    is the factor ``class``, in alphabetical order (``class_names``). The fingerprint is a hash of the
-    options, the names and the bytes of all files, so it survives copying; each file is read once for it.
+    A file is decoded when it is first asked for and then kept, as long as all images together fit
+    ``cache_megabytes``; otherwise it is decoded each time.
+
+    ``labels`` is a table (.csv, .tsv) with a column ``file`` and a column for each factor. Without it, when every
+    file lies in a subfolder and there are at least two of these, the name of the first subfolder is the factor
+    ``class``, in alphabetical order. The fingerprint is a hash of the options, the names and the bytes of all
+    files, so it survives copying; each file is read once for it.
     """
 
     path: str
     """The folder."""
-    image_size: Annotated[int, Ge(1)] = 64
-    """Height and width in pixels."""
+    image_size: Annotated[int, Ge(1)] | None = None
+    """Height and width in pixels that images are brought to; none: as they are, all of one size."""
     mode: Literal["pad", "crop"] = "pad"
-    """What makes an oblong image square: black bars, or cutting its ends off."""
-    grey: bool = False
-    """One channel instead of three."""
+    """What makes an oblong image square where image_size is given: black bars, or cutting its ends off."""
+    channels: Channels | None = None
+    """1 for grey, 3 for colour; none: as they are, all alike."""
+    labels: str | None = None
+    """A table with a column 'file' and a column for each factor; none: classes are subfolders."""
+    frame: Literal["first"] | None = None
+    """Take the first frame of animated files; none: they are refused."""
+    white: Literal[1, 255] | None = None
+    """Which byte is white; none: 1 where the bytes of all files are 0 or 1, else 255."""
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024
     """Keep the decoded images in memory up to this size."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
-        if len(self.class_names) > 1:
-            object.__setattr__(self, "factor_names", ("class",))
-            object.__setattr__(self, "factor_sizes", (len(self.class_names),))
-            object.__setattr__(self, "factor_kinds", ("categorical",))
+        if self.labels is not None:
+            object.__setattr__(self, "labels", str(Path(self.labels).expanduser().resolve()))
+        factors = self._known
+        object.__setattr__(self, "factor_names", factors.names)
+        object.__setattr__(self, "factor_sizes", factors.sizes)
+        object.__setattr__(self, "factor_kinds", factors.kinds)
+        object.__setattr__(self, "factor_classes", factors.classes)
+        object.__setattr__(self, "white", self._white())
 
     @functools.cached_property
     def file_names(self) -> tuple[str, ...]:
         """The files relative to the folder, sorted; at least one."""
         root = Path(self.path)
         if not root.is_dir():
-            raise InputError("path", f"be a folder of PNG or JPEG files, but there is none at {root}")
+            raise InputError("path", f"be a folder of pictures, but there is none at {root}")
         found = []
         for folder, subfolders, names in os.walk(root, followlinks=False):
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]
             for name in names:
-                if name.startswith(".") or not name.lower().endswith(_ENDINGS):
+                if name.startswith(".") or Path(name).suffix.lower() not in FORMATS:
                     continue
                 file = Path(folder, name)
                 if file.is_symlink() and not file.resolve().is_relative_to(root):
@@ -76,7 +107,7 @@ class FolderDataset(AbstractDataset):
                 found.append(file.relative_to(root).as_posix())
         if not found:
             raise InputError(
-                "path", f"be a folder with files ending in {', '.join(_ENDINGS)}", remedy=f"{root} has none"
+                "path", f"be a folder with files ending in {', '.join(FORMATS)}", remedy=f"{root} has none"
             )
         return tuple(sorted(found))
 
@@ -87,24 +118,120 @@ class FolderDataset(AbstractDataset):
             return ()
         return tuple(sorted({name.split("/", 1)[0] for name in self.file_names}))
 
-    @property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        square = "with black bars" if self.mode == "pad" else "cut to squares"
-        size = f"{self.image_size}×{self.image_size}"
-        return (f"images resized to {size} pixels, {square}", "1 channel" if self.grey else "3 channels")
+    @functools.cached_property
+    def _known(self) -> Factors:
+        """Factors from the table of labels, or from the subfolders."""
+        if self.labels is not None:
+            return known_factors(Contents(None, read_labels(Path(self.labels), self.file_names)), len(self))
+        if len(self.class_names) < 2:
+            return Factors()
+        folders = np.array([name.split("/", 1)[0] for name in self.file_names])
+        return known_factors(Contents(None, {"class": folders}), len(self))
+
+    @functools.cached_property
+    def _headers(self) -> tuple[Facts, ...]:
+        """What the header of each file says; damaged and animated ones are refused."""
+        found = []
+        for name in self.file_names:
+            file = Path(self.path, name)
+            with opened(file) as image:
+                found.append(facts_of(image))
+                # Decoding everything would be slow; where the end is not in its place, the file is decoded.
+                if (found[-1].is_animated and self.frame is None) or not has_end(file):
+                    pixels(image, self.channels, self.frame)
+                    check_end(file)
+        return tuple(found)
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, ...]:
+        if self.image_size is not None:
+            size = (self.image_size, self.image_size)
+        else:
+            size = self._only(
+                {name: (header.height, header.width) for name, header in self._by_name.items()},
+                "sizes",
+                lambda size: f"{size[0]}×{size[1]}",
+                Argument("image_size", 64),
+            )
+        channels = self.channels or self._only(
+            {name: header.channels for name, header in self._by_name.items()},
+            "numbers of channels",
+            str,
+            Argument("channels", 3),
+        )
+        return (channels, *size)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (1 if self.grey else 3, self.image_size, self.image_size)
+    def _by_name(self) -> dict[str, Facts]:
+        return dict(zip(self.file_names, self._headers, strict=True))
+
+    def _only(self, found: dict[str, Any], noun: str, words: Any, remedy: Argument) -> Any:
+        """What all files have in common; refused where they differ, with an example of each."""
+        counts = collections.Counter(found.values())
+        if len(counts) > 1:
+            example = {value: name for name, value in reversed(found.items())}
+            said = [
+                f"{words(value)} ({count} file{'s' * (count > 1)}, as {example[value]})"
+                for value, count in counts.most_common(3)
+            ]
+            more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
+            raise InputError(
+                problem=f"the images of {self.path} have {len(counts)} {noun}: {', '.join(said)}{more}",
+                remedy=("bring them to one with ", remedy),
+            )
+        return next(iter(counts))
+
+    def _white(self) -> int:
+        """Which byte is white: the files are decoded until one has a byte above 1."""
+        self.shape  # noqa: B018 (refuses mixed sizes)
+        if self.white is not None:
+            return self.white
+        highest = 0
+        for name, header in zip(self.file_names, self._headers, strict=True):
+            if FORMATS[Path(name).suffix.lower()] == "JPEG" or header.is_deep:
+                return 255
+            with opened(Path(self.path, name)) as image:
+                highest = max(highest, int(pixels(image, header.channels, self.frame).max()))
+            if highest > 1:
+                return 255
+        return 1 if highest == 1 else 255
+
+    @functools.cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        channels, height, width = self.shape
+        made = "as they are," if self.image_size is None else "resized to"
+        square = (
+            ""
+            if self.image_size is None
+            else ", with black bars"
+            if self.mode == "pad"
+            else ", cut to squares"
+        )
+        said = [
+            f"images {made} {height}×{width} pixels{square}",
+            f"{channels} channel{'s' * (channels > 1)}",
+        ]
+        headers = self._headers
+        for is_so, words in (
+            (any(header.is_deep for header in headers), "16 bits reduced to 8"),
+            (any(header.is_transparent for header in headers), "transparent parts black"),
+            (any(header.is_cmyk for header in headers), "CMYK converted to RGB"),
+            (any(header.is_animated for header in headers), "first frame of animated files"),
+            (self.white == 1, "bytes 0 and 1 are black and white"),
+        ):
+            said += [words] if is_so else []
+        return tuple(said)
 
     def __len__(self) -> int:
         return len(self.file_names)
 
-    def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
-        if not self.factor_names:
-            return super().factors(indices)
-        chosen = [self.file_names[index].split("/", 1)[0] for index in self.check_indices(indices)]
-        return np.array([self.class_names.index(name) for name in chosen], dtype=np.int64).reshape(-1, 1)
+    def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
+        """The names of the files."""
+        return np.array([self.file_names[index] for index in self.check_indices(indices).tolist()], dtype=str)
+
+    def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
+        known = self._known.values
+        return super().factors(indices) if known is None else known[self.check_indices(indices)]
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         indices = self.check_indices(indices)
@@ -126,60 +253,110 @@ class FolderDataset(AbstractDataset):
     def _decode(self, index: int) -> UInt8[np.ndarray, "channel height width"]:
         from PIL import Image, ImageOps
 
+        channels, height, width = self.shape
         file = Path(self.path, self.file_names[index])
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                with Image.open(file, formats=("PNG", "JPEG")) as opened:
-                    image = ImageOps.exif_transpose(opened)
-        except (
-            OSError,
-            ValueError,
-            SyntaxError,
-            Image.DecompressionBombError,
-            Image.DecompressionBombWarning,
-        ) as error:
-            raise PolariscopeError(
-                f"{file} cannot be read as an image ({error}); replace or remove it."
-            ) from None
-        if image.mode.startswith(("I", "F")):
-            raise PolariscopeError(
-                f"{file} has more than 8 bits a channel (mode {image.mode}); convert it to 8 bits."
+        with opened(file) as image:
+            array = pixels(image, channels, self.frame)  # type: ignore[arg-type]
+        if self.white == 1:
+            if array.max() > 1:
+                raise InputError(
+                    problem=f"{file} has bytes above 1, and {self.path} was read with 1 as white",
+                    remedy=("use ", Argument("white", 255)),
+                )
+            array = array * np.uint8(255)
+        if self.image_size is not None:
+            square = ImageOps.pad if self.mode == "pad" else ImageOps.fit
+            picture = Image.fromarray(array[:, :, 0] if channels == 1 else array)
+            picture = square(picture, (width, height), method=Image.Resampling.LANCZOS)
+            array = np.asarray(picture).reshape(height, width, -1)
+        elif array.shape[:2] != (height, width):
+            raise InputError(
+                problem=f"{file} is now of {array.shape[0]}×{array.shape[1]} pixels and was of {height}×{width}",
+                remedy="do not change the folder while it is used",
             )
-        if image.has_transparency_data:
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
-        image = image.convert("L" if self.grey else "RGB")
-        square = ImageOps.pad if self.mode == "pad" else ImageOps.fit
-        image = square(image, (self.image_size, self.image_size), method=Image.Resampling.LANCZOS)
-        return np.asarray(image).reshape(self.image_size, self.image_size, -1).transpose(2, 0, 1)
+        return array.transpose(2, 0, 1)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of the options, the names and the bytes of all files."""
+        """Hash of the options, the factors, the names and the bytes of all files."""
         contents = [[name, files.digest_file(Path(self.path, name))] for name in self.file_names]
-        return files.digest([self.image_size, self.mode, self.grey, contents])
+        known = self._known.values
+        factors = None if known is None else [self.factor_names, self.factor_kinds, files.digest_array(known)]
+        options = [self.image_size, self.mode, self.channels, self.frame, self.white]
+        return files.digest([*options, factors, contents])
 
     def describe(self) -> dict[str, Any]:
         """The options, and the fingerprint, by which a folder that has changed is noticed."""
         return {**super().describe(), "fingerprint": self.fingerprint}
 
 
+def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np.ndarray, " file"]]:
+    """The factors of each picture, in the order of the pictures; a table that does not match is refused.
+
+    :param table: a .csv or .tsv file with a column ``file``: paths inside the folder, or names that occur once.
+    :param file_names: the pictures, relative to their folder.
+    """
+    columns = read_texts(table)
+    if FILE not in columns or len(columns) < 2:
+        raise InputError(
+            str(table),
+            f"have a column {FILE!r} and a column for each factor",
+            got=", ".join(columns) or "no columns",
+        )
+    named = [Path(str(name)).as_posix() for name in columns.pop(FILE).tolist()]
+    short = collections.Counter(name.rsplit("/", 1)[-1] for name in file_names)
+    rows: dict[str, int] = {}
+    full = {name.rsplit("/", 1)[-1]: name for name in file_names if short[name.rsplit("/", 1)[-1]] == 1}
+    there = set(file_names)
+    strange, twice = [], []
+    for row, name in enumerate(named):
+        target = name if name in there else full.get(name)
+        if target is None:
+            strange.append(name)
+        elif target in rows:
+            twice.append(name)
+        else:
+            rows[target] = row
+    lacking = [name for name in file_names if name not in rows]
+    said = [
+        f"{words} {listed(names)}"
+        for words, names in (
+            ("no picture is called", strange),
+            ("more than one row is of", twice),
+            ("no row is of", lacking),
+        )
+        if names
+    ]
+    if said:
+        raise InputError(
+            problem=f"{table} does not match the pictures: {'; '.join(said)}", remedy="give one row for each"
+        )
+    order = np.array([rows[name] for name in file_names])
+    return {name: column[order] for name, column in columns.items()}
+
+
 def from_folder(
     path: str | os.PathLike[str],
     *,
-    image_size: Annotated[int, Ge(1)] = 64,
+    image_size: Annotated[int, Ge(1)] | None = None,
     mode: Literal["pad", "crop"] = "pad",
-    grey: bool = False,
+    channels: Channels | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    frame: Literal["first"] | None = None,
+    white: Literal[1, 255] | None = None,
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024,
 ) -> FolderDataset:
-    """Make a dataset of the PNG and JPEG files in a folder; see :class:`FolderDataset`.
+    """Make a dataset of the picture files in a folder; see :class:`FolderDataset`.
 
     :param path: the folder; its subfolders are searched too.
-    :param image_size: (default 64) height and width in pixels that every image is brought to.
-    :param mode: (default "pad") what happens to images that are not square: "pad" adds black bars, "crop" cuts the ends
-        off.
-    :param grey: (default False) one channel instead of three.
+    :param image_size: (default: as they are, all of one size) height and width in pixels that images are brought to.
+    :param mode: (default "pad") what happens to images that are not square where ``image_size`` is given: "pad" adds
+        black bars, "crop" cuts the ends off.
+    :param channels: (default: as they are, all alike) 1 for grey, 3 for colour.
+    :param labels: (default: classes are subfolders) a table with a column ``file`` and a column for each factor.
+    :param frame: (default: animated files are refused) "first" to take their first frame.
+    :param white: (default: recognised) the byte that is white, 1 or 255.
     :param cache_megabytes: (default 1024) decoded images are kept in memory if all of them fit this size.
     """
-    return FolderDataset(os.fspath(path), image_size, mode, grey, cache_megabytes)
+    table = None if labels is None else os.fspath(labels)
+    return FolderDataset(os.fspath(path), image_size, mode, channels, table, frame, white, cache_megabytes)

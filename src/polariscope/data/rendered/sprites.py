@@ -71,6 +71,7 @@ class SpritesDataset(AbstractGridDataset):
     factor_names = ("shape", "scale", "orientation", "x", "y")
     factor_sizes = (3, 6, 40, 32, 32)
     factor_kinds = ("categorical", "ordinal", "cyclic", "ordinal", "ordinal")
+    scratch_bytes = 32 * 2**20  # most of it once, for the heart's table
 
     def __post_init__(self) -> None:
         if self.image_size < 8:

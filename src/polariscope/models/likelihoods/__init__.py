@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import abc
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.registry import open_family
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
 
 
 class AbstractLikelihoodDistribution(abc.ABC):
@@ -25,11 +29,22 @@ class AbstractLikelihoodDistribution(abc.ABC):
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         """Draws x ~ p(x|z)."""
 
+    def like(self, x: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
+        """The same, given what observations bring along beside their latents: the size of a sample of counts.
+
+        ``log_density`` takes it from its argument. Without it, mean and draws have the usual size.
+
+        :param x: observations, one for each latent.
+        """
+        return self
+
 
 class AbstractLikelihood(abc.ABC):
     """A recipe for the head that turns the decoder's raw output into p(x|z)."""
 
     needs_unit_interval: bool = False
+    needs_counts: bool = False
+    """Whether every value must be a whole number from 0."""
 
     @property
     def scale_in_words(self) -> str:
@@ -42,8 +57,19 @@ class AbstractLikelihood(abc.ABC):
         """How many raw outputs per value of the observation."""
 
     @abc.abstractmethod
-    def head(self) -> nn.Module:
-        """Module from raw outputs ``(sample, n_parameters · channel, …)`` to a likelihood distribution."""
+    def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> nn.Module:
+        """Module from raw outputs ``(sample, n_parameters · channel, …)`` to a likelihood distribution.
+
+        :param shape: (default: any) shape of one observation, for heads with a weight for each value.
+        :param data: (default None: weights will be read) what is trained on, for heads that start from it.
+        """
+
+    def encoder_input(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
+        """What the encoder sees of observations: mostly they themselves.
+
+        :param x: a batch of observations.
+        """
+        return x
 
 
 likelihood = family = open_family(__name__, "likelihood")

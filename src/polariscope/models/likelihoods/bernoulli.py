@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,5 +57,5 @@ class BernoulliLikelihood(AbstractLikelihood):
     def n_parameters(self) -> int:
         return 1
 
-    def head(self) -> BernoulliHead:
+    def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> BernoulliHead:
         return BernoulliHead()

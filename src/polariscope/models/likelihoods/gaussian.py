@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from annotated_types import Gt
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from polariscope.core.errors import InputError
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +112,7 @@ class GaussianLikelihood(AbstractLikelihood):
     def n_parameters(self) -> int:
         return 2 if self.learned == "per-value" else 1
 
-    def head(self) -> nn.Module:
+    def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> nn.Module:
         if self.learned == "per-value":
             return ValueVarianceHead(self.variance)
         return SharedVarianceHead(self.variance, learned=self.learned == "shared")

@@ -21,7 +21,7 @@ def pair_of(batch: Batch) -> Float[Tensor, "sample *shape"]:
     if batch.pair is None:
         raise InputError(
             problem="the objective compares pairs, and this batch has none",
-            remedy="train on a dataset whose factors form a grid",
+            remedy="train on a dataset with discrete factors",
         )
     return batch.pair
 

@@ -41,6 +41,9 @@ N_SAMPLES = 30
 N_JUDGED = 1000
 N_STEPS = 9
 MOST_FEATURES = 256
+MOST_NAMED = 24  # names under a chart
+N_LABELLED = 3
+MOST_MOVES = 3
 UNMATCHED = (
     " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
     "what it learned."
@@ -54,6 +57,8 @@ class Reconstructions:
     indices: Int[np.ndarray, " sample"]
     inputs: Float[np.ndarray, "sample *shape"]
     outputs: Float[np.ndarray, "sample *shape"]
+    feature_names: tuple[str, ...] = ()
+    """Names of the features of flat data, where they have some."""
 
     @property
     def r_squared(self) -> float | None:
@@ -66,6 +71,12 @@ class Reconstructions:
         """The same for each value of an observation, leaving out those that do not vary."""
         errors, spread = self._sums()
         return 1 - errors[spread > 0] / spread[spread > 0]
+
+    @property
+    def varying_names(self) -> tuple[str, ...]:
+        """Names of the features that vary, where features have names."""
+        _, spread = self._sums()
+        return tuple(name for name, varies in zip(self.feature_names, spread > 0, strict=False) if varies)
 
     def _sums(self) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
         inputs, outputs = (array.reshape(len(array), -1) for array in (self.inputs, self.outputs))
@@ -83,6 +94,17 @@ class PriorSamples:
     """Standard deviation of each feature over draws x ~ p(x|z), as data from this model have; flat data only."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """What a latent does to one feature, in the units of the data."""
+
+    feature: str
+    first: float
+    """Where the latent is lowest."""
+    last: float
+    """Where it is highest."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Views:
     """All that is shown of a model's decoder."""
@@ -96,6 +118,10 @@ class Views:
     """Two latents that say most, moved over a grid; None for flat data and with fewer than two latents in use."""
     scale: Scale
     """In whose standard deviations the plane is measured."""
+    moves: tuple[tuple[Move, ...], ...] = ()
+    """Of each traversal of flat data, the features that move most; none for images."""
+    is_rescaled: bool = False
+    """Whether the network sees other units than those of the data."""
 
 
 def views(
@@ -113,13 +139,30 @@ def views(
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
     plane, scale = move_two(model, dataset, representation, regime, seed)
+    traversals = traverse(model, representation, regime, reconstructions.inputs, seed)
     return Views(
-        traversals=traverse(model, representation, regime, reconstructions.inputs, seed),
+        traversals=traversals,
         reconstructions=reconstructions,
         prior_samples=sample_prior(model, dataset, seed),
         display_range=(0.0, 1.0) if dataset.is_unit_interval else (low, high),
         plane=plane,
         scale=scale,
+        moves=moves_of(traversals, dataset) if len(dataset.shape) == 1 else (),
+        is_rescaled=not np.array_equal(dataset.inverse(traversals.original), traversals.original),
+    )
+
+
+def moves_of(traversals: Traversals, dataset: AbstractDataset) -> tuple[tuple[Move, ...], ...]:
+    """The features that move most along each traversal, as the network sees them, in the units of the data."""
+    names = dataset.feature_names or [f"feature {number}" for number in range(dataset.n_features)]
+    ends = dataset.inverse(traversals.outputs[:, [0, -1]])
+    reach = np.ptp(traversals.outputs, axis=1)
+    return tuple(
+        tuple(
+            Move(str(names[feature]), float(first[feature]), float(last[feature]))
+            for feature in np.argsort(-row, kind="stable")[:MOST_MOVES]
+        )
+        for row, (first, last) in zip(reach, ends, strict=True)
     )
 
 
@@ -143,10 +186,10 @@ def reconstruct(
     """Observations and the decoder's mean at their posterior means."""
 
     def compute(seen: Seen) -> dict[str, Tensor]:
-        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).mean}
+        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
 
     found = collect(model, dataset, indices, compute)
-    return Reconstructions(indices, found["inputs"], found["outputs"])
+    return Reconstructions(indices, found["inputs"], found["outputs"], dataset.feature_names)
 
 
 def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
@@ -204,6 +247,10 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
             "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
             "effect": None if shown.effects is None else float(shown.effects[place]),
             "uri": data_uri(picture),
+            "moves": [
+                f"{move.feature} {move.first:.4g} → {move.last:.4g}".replace(" -", " −")
+                for move in (views.moves[place] if views.moves else ())
+            ],
         }
         for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
     ]
@@ -222,6 +269,7 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
         "n_features": n_features,
         "features_shown": min(n_features, MOST_FEATURES),
         "scale": float(np.abs(shown.outputs - shown.original).max()),
+        "is_rescaled": views.is_rescaled,
     }
 
 
@@ -256,13 +304,20 @@ def _features(views: Views) -> dict[str, Any]:
 
 def draw_r_squared(reconstructions: Reconstructions) -> Markup:
     """Share of each feature's variance that is reconstructed, best first."""
-    values = np.sort(reconstructions.r_squared_by_value)[::-1]
+    found, names = reconstructions.r_squared_by_value, reconstructions.varying_names
+    order = np.argsort(-found, kind="stable")
+    values = found[order]
     with rc_context(STYLE):
         figure, axes = panel((5.2, 2.6), "Reconstruction of each feature")
         places = np.arange(1, len(values) + 1)
         axes.bar(places, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
         axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if names and len(names) <= MOST_NAMED:
+            axes.set_xticks(
+                places, [names[place] for place in order], rotation=50, ha="right", fontsize="small"
+            )
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("features, best first")
         axes.set_ylabel("R²")
         middle = f"the median is {np.median(values):.2f}" if len(values) else "no feature varies"
@@ -279,9 +334,16 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
         top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
         axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=(0, (4, 3)))
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
+        # Named are those that the model gets most wrong.
+        worst = np.argsort(-np.abs(data - drawn), kind="stable")[
+            : N_LABELLED if reconstructions.feature_names else 0
+        ]
+        for place in worst.tolist():
+            name, at = reconstructions.feature_names[place], (float(data[place]), float(drawn[place]))
+            axes.annotate(name, at, (4, 3), textcoords="offset points", fontsize="small")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)
-        axes.set_xlabel("standard deviation in held-out data")
+        axes.set_xlabel("standard deviation in the observations shown")
         axes.set_ylabel("in draws x ~ p(x)")
         return to_svg(
             figure,

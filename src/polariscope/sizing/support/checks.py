@@ -116,7 +116,7 @@ def check_scale(data: AbstractDataset, method: str) -> None:
             "data",
             "be in units in which values are near 1",
             got=f"a column whose values are about {size:.3g}, on which networks diverge",
-            remedy="standardise them, as polariscope.VAE does: subtract each column's mean, divide by its deviation",
+            remedy=("bring each column to mean 0 and deviation 1 with ", Argument("standardise", True)),
         )
 
 

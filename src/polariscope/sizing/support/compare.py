@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.data.sources import as_dataset
+from polariscope.data.chain import Given, apply_variants
 from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import (
     BOUNDS,
@@ -32,6 +32,9 @@ def compare_sizes(
     *,
     out: str | Path | None = None,
     begin: Callable[[str], None] | None = None,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     **options: object,
 ) -> tuple[Size, ...]:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
@@ -44,9 +47,12 @@ def compare_sizes(
     :param methods: (default: one of each idea) names of ``polariscope.sizing``.
     :param out: (default None: nothing is written) folder for the models and all answers.
     :param begin: (default None) called with the name of each method when its turn comes.
+    :param variants: (default none) variants of the data, as in :func:`polariscope.train`.
+    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
+    :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param options: further arguments of :func:`size`, each for the methods that use it.
     """
-    dataset = as_dataset(data)
+    dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
     keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}

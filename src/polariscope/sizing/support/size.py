@@ -12,7 +12,7 @@ from typing import Any
 
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
-from polariscope.data.sources import as_dataset
+from polariscope.data.chain import Given, apply_variants
 from polariscope.sizing import Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
@@ -46,6 +46,9 @@ def size(
     device: object = "auto",
     threads: int | None = None,
     progress: bool | Callable[[int, int, int, float], None] = False,
+    variants: Given = (),
+    standardise: bool = False,
+    scale: bool = False,
     **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
@@ -64,6 +67,9 @@ def size(
     :param device: (default auto) as in :func:`polariscope.train`
     :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`
     :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
+    :param variants: (default none) variants of the data, as in :func:`polariscope.train`
+    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first
+    :param scale: (default False) bring every feature of a table to [0, 1] first
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
     :param cap: (default 512) most latents that are tried
@@ -73,7 +79,7 @@ def size(
     :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
         :func:`polariscope.train`
     """
-    dataset = as_dataset(data)
+    dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     sought = check_call(method, target, n_latents, seeds, options)
     bounds, own, recipe = split_options(method, options)
     threshold = bounds.get("threshold", Goal.threshold)

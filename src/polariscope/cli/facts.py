@@ -1,0 +1,32 @@
+"""What ``polariscope data info`` says beyond numbers and factors: room, terms, what to cite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polariscope.cli.console import say
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+
+def say_facts(data: AbstractDataset) -> None:
+    """Print memory, disk, licence, citation and notes of a dataset, and what was decided when it was read.
+
+    :param data: the dataset.
+    """
+    from polariscope.core.references import references
+    from polariscope.data.cache import in_bytes
+
+    footprint = data.footprint()
+    disk = f"disk {in_bytes(footprint.disk_bytes)}" if footprint.disk_bytes else "no disk"
+    say(f"Memory {in_bytes(footprint.memory_bytes)}, {disk}. {footprint.words}")
+    if data.note:
+        say(f"Note: {data.note.rstrip('.')}.")
+    if data.choices:
+        say(f"As read: {', '.join(data.choices)}.")
+    if data.licence:
+        say(f"Licence: {data.licence}.")
+    if data.citation:
+        known = references().get(data.citation)
+        say(f"Cite: {known.short if known else data.citation} (polariscope cite {data.citation})")

@@ -1,0 +1,180 @@
+"""Variants by name, one after the other, over a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import check_options, options_of, show
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import as_dataset
+from polariscope.data.variants import AbstractVariant, family
+
+Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
+"""One variant or several: a name, NAME:OPTION=VALUE,… or a mapping with a ``name`` and its options."""
+SHORTHANDS = {"standardise": "standardised", "scale": "scaled"}
+"""Arguments that stand for a variant."""
+
+
+def apply_variants(
+    data: object, variants: Given = (), *, standardise: bool = False, scale: bool = False
+) -> AbstractDataset:
+    """A dataset with variants over it, the first one innermost.
+
+    :param data: a dataset, or an array of observations.
+    :param variants: (default none) names, texts as ``"subset:n=50000,seed=1"``, or mappings as
+        ``{"name": "subset", "n": 50_000}``; members of ``polariscope.variants``.
+    :param standardise: (default False) also bring every feature of a table to mean 0 and standard deviation 1: the
+        variant ``standardised``, after the others.
+    :param scale: (default False) also bring every feature of a table to [0, 1]: the variant ``scaled``, after the
+        others.
+
+    >>> from polariscope.data.rendered.sprites import SpritesDataset
+    >>> data = apply_variants(SpritesDataset(), ["subset:n=100", {"name": "colour", "seed": 1}])
+    >>> len(data), data.shape
+    (100, (3, 64, 64))
+    """
+    made = as_dataset(data)
+    for each in _listed(variants):
+        made = _apply(made, each)
+    for name in shorthands(standardise=standardise, scale=scale):
+        made = _apply(made, name)
+    return made
+
+
+def shorthands(*, standardise: object, scale: object) -> list[str]:
+    """The variants that the two arguments stand for."""
+    given = {"standardise": standardise, "scale": scale}
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            remedy = "put the part in front for the scale of a prior" if name == "scale" else None
+            raise InputError(name, "be True or False", got=f"{value!r}", remedy=remedy)
+    if standardise and scale:
+        raise InputError(
+            problem=(
+                Argument("standardise"),
+                " and ",
+                Argument("scale"),
+                " both say how to rescale features",
+            ),
+            remedy="give one of them",
+        )
+    return [SHORTHANDS[name] for name, value in given.items() if value]
+
+
+def parse_variant(text: str) -> dict[str, Any]:
+    """A variant as the command line writes it.
+
+    >>> parse_variant("subset:n=50000,seed=1")
+    {'name': 'subset', 'n': '50000', 'seed': '1'}
+    """
+    name, _, rest = text.partition(":")
+    record: dict[str, Any] = {"name": name.strip()}
+    for part in rest.split(",") if rest.strip() else ():
+        option, equals, value = part.partition("=")
+        option = option.strip()
+        if not equals or not option or option == "name":
+            raise InputError(
+                "variant", "be NAME or NAME:OPTION=VALUE, with commas between options", got=f"{text!r}"
+            )
+        # A factor may have hyphens in its name, an option has underscores.
+        option = option if option in record or not _is_option(name, option) else option.replace("-", "_")
+        if option in record:
+            raise InputError("variant", f"give {option!r} once", got=f"{text!r}")
+        record[option] = value.strip()
+    return record
+
+
+def _is_option(name: str, option: str) -> bool:
+    return option.replace("-", "_") in options_of(family[name.strip()])
+
+
+def _listed(variants: object) -> list[Any]:
+    if isinstance(variants, str | Mapping):
+        return [variants]
+    if isinstance(variants, AbstractDataset) or not isinstance(variants, Sequence):
+        raise InputError(
+            "variants", "be names, or mappings with a 'name' and options, in a list", got=f"{variants!r}"
+        )
+    return list(variants)
+
+
+def _apply(base: AbstractDataset, given: object) -> AbstractVariant:
+    """One variant by name."""
+    if isinstance(given, str):
+        given = parse_variant(given)
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        raise InputError("variants", "be names, or mappings with a 'name' and options", got=f"{given!r}")
+    name = given["name"]
+    concept = family[name]
+    options = concept.read_options(base, {key: value for key, value in given.items() if key != "name"})
+    return concept(base, **check_options(f"variant {name!r}", concept, options))
+
+
+def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractDataset:
+    """Data that are given for a run or a model, as it was trained: with the variants that its record says they need.
+
+    Data with variants of their own, and those that are the recorded ones already, stay as they are. A change of units
+    is needed by all others, with the numbers measured in training. The other variants are applied only where the
+    recorded data cannot be loaded again (arrays in memory) and these are the same arrays; to other data, put them
+    yourself.
+
+    :param record: what ``describe()`` of the training data returned.
+    :param data: what is given now.
+    """
+    variants = variants_of(record)
+    if not variants or isinstance(data, AbstractVariant) or data.fingerprint == record.get("fingerprint"):
+        return data
+    is_from_memory = "path" in record and record["path"] is None
+    if is_from_memory and data.fingerprint == record.get("root_fingerprint"):
+        return apply_variants(data, variants)
+    return in_units(data, changes_of_units(variants))
+
+
+def variants_of(record: Mapping[str, object]) -> list[dict[str, object]]:
+    """Records of the variants that a dataset's record has, the innermost first.
+
+    :param record: what ``describe()`` returned.
+    """
+    found = record.get("variants", [])
+    assert isinstance(found, list)
+    return found
+
+
+def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Those of some records of variants that only change units.
+
+    :param variants: records, the innermost first.
+    """
+    return [dict(each) for each in variants if family[str(each["name"])].is_change_of_units]
+
+
+def in_units(data: AbstractDataset, units: Sequence[Mapping[str, object]]) -> AbstractDataset:
+    """Data in the units that a model was trained in; data with variants of their own stay as they are.
+
+    :param data: what a model is shown.
+    :param units: records of the variants that changed units in training.
+    """
+    return data if isinstance(data, AbstractVariant) else apply_variants(data, units)
+
+
+def in_words(variants: Sequence[Mapping[str, object]]) -> str:
+    """Records of variants in a few words.
+
+    :param variants: records, the innermost first.
+
+    >>> in_words([{"name": "subset", "n": 5, "seed": 0, "where": ["x=3"]}, {"name": "scaled", "low": [0.0] * 9}])
+    'subset (n = 5, seed = 0, where = x=3), scaled (low = 9 numbers)'
+    """
+    return ", ".join(_one_in_words(each) for each in variants)
+
+
+def _one_in_words(record: Mapping[str, object]) -> str:
+    options = []
+    for name, value in record.items():
+        if name == "name" or value is None or value == []:
+            continue
+        shown = f"{len(value)} numbers" if isinstance(value, list) and len(value) > 3 else show(value)
+        options.append(f"{name} = {shown}")
+    return f"{record['name']} ({', '.join(options)})" if options else str(record["name"])

@@ -1,0 +1,282 @@
+"""Downloading the original files of a dataset: resumed where it broke off, checked before it is used.
+
+A file grows under its name with ``.part`` at the end and gets its name once it has been checked. Beside it is noted
+which edition of the file it is (as the server calls it), so parts of two editions are never joined.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import http.client
+import os
+import shutil
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from polariscope import __version__
+from polariscope.core import archives, files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.options import check_options
+from polariscope.core.progress import Progress, shown_progress
+from polariscope.data.cache import in_bytes, originals_folder
+from polariscope.data.dataset import family
+from polariscope.data.published.support.original import AbstractPublishedDataset, OriginalFile
+from polariscope.data.sources import original_of
+
+BLOCK = 2**18
+TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as broken."""
+TRIES = 5
+"""Connections in a row that may bring nothing before a download is given up."""
+PAUSE = 1.0
+"""Seconds before the second of them; each next one waits twice as long."""
+BROKEN = (OSError, http.client.HTTPException)
+"""What a connection that breaks off raises; an unknown host too."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """One file of a dataset that is there."""
+
+    path: Path
+    """Where it is."""
+    check: str
+    """How it was checked, in words."""
+    was_there: bool
+    """Whether nothing had to be downloaded."""
+
+
+def fetch(
+    name: str,
+    options: Mapping[str, object] | None = None,
+    folder: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Fetched]:
+    """Download the files of a published dataset that are not there yet, and check them.
+
+    A published checksum is compared where there is one. Elsewhere the size that the server says, the header and the
+    shapes are checked, by opening the dataset.
+
+    :param name: of the dataset, "dsprites", or of a look-alike that says whose it is.
+    :param options: (default none) options of the dataset that decide which files are needed.
+    :param folder: (default: in the cache folder, where the dataset is found by its name) where to put them.
+    :param say: (default nothing) is told what is being done.
+    """
+    name = original_of(name)
+    kind = family[name]
+    if not _is_published(kind):
+        fetchable = [each for each in family if _is_published(family[each])]
+        raise InputError(
+            problem=f"dataset {name!r} has no files to fetch", remedy=f"these have: {', '.join(fetchable)}"
+        )
+    given: dict[str, Any] = check_options(f"dataset {name!r}", kind, options or {})
+    target = (originals_folder(name) if folder is None else folder.expanduser()).resolve()
+    wanted = kind.files_for(**given)
+    by_hand = [file.name for file in wanted if file.url is None and not (target / file.name).exists()]
+    if by_hand:
+        raise InputError(
+            problem=f"{', '.join(by_hand)} of {name} can only be downloaded with a browser, from {kind.homepage}",
+            remedy=f"put it into {target}",
+        )
+    fetched, new = [], []
+    for file in wanted:
+        there = next((path for path in _spellings(target / file.name) if path.is_file()), None)
+        if there is None:
+            say(f"{file.name} from {file.url}")
+            new.append(download(file, target))
+        path = there or new[-1]
+        fetched.append(Fetched(path, checked_by(file, path), there is not None))
+    if any(file.md5 is None for file in wanted):
+        try:
+            kind(**{**given, "path": str(target)})  # looks at headers and shapes
+        except InputError as error:
+            if not new:
+                raise
+            for path in new:
+                path.unlink(missing_ok=True)
+            raise PolariscopeError(
+                f"What was downloaded for {name} is not what it should be, and was removed: {error}"
+            ) from None
+    return fetched
+
+
+def _is_published(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, AbstractPublishedDataset)
+
+
+def _spellings(path: Path) -> tuple[Path, ...]:
+    """A file, and the same unpacked by hand."""
+    return (path, path.with_name(path.name.removesuffix(".gz")))
+
+
+def checked_by(file: OriginalFile, path: Path) -> str:
+    """What checking a file showed, in words.
+
+    :param file: what is published of it.
+    :param path: where it is.
+    """
+    if file.md5 is None:
+        return "no checksum is published; its size, header and shapes are right"
+    if _md5(path) in (file.md5, file.md5_unpacked):
+        return "its MD5 is the published one"
+    if file.md5_unpacked is not None and unpacked_md5(path) == file.md5_unpacked:
+        return "the MD5 of its contents is the published one"
+    return "its MD5 is not the published one, so it is another file or another edition"
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "md5").hexdigest()
+
+
+def download(file: OriginalFile, folder: Path) -> Path:
+    """Download one file into a folder, going on where an earlier attempt broke off; it appears once it is whole.
+
+    :param file: the file.
+    :param folder: where to put it.
+    """
+    if file.url is None or not file.url.startswith(("http://", "https://")):
+        raise InputError("url", "begin with http:// or https://", got=f"{file.url!r}")
+    target = folder / file.name
+    part, note = target.with_name(f"{file.name}.part"), target.with_name(f"{file.name}.part.json")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (
+            filelock.FileLock(folder / f".{file.name}.lock", timeout=0),
+            shown_progress(f"{file.name}: downloading", patience=0.5) as progress,
+        ):
+            _complete(file, part, note, progress)
+            _verify(file, part, note)
+            with part.open("rb+") as opened:
+                os.fsync(opened.fileno())
+            part.replace(target)
+            note.unlink(missing_ok=True)
+            files.fsync_folder(folder)
+    except filelock.Timeout:
+        raise PolariscopeError(f"{file.name} is being downloaded into {folder} by another process.") from None
+    except OSError as error:
+        if error.errno in files.NOT_WRITABLE:
+            raise files.WriteError.of(part, error) from None
+        raise
+    return target
+
+
+def _complete(file: OriginalFile, part: Path, note: Path, progress: Progress) -> None:
+    """Connect until the part holds the whole file; each connection goes on where the last one ended."""
+    failures = 0
+    while True:
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            if _receive(file, part, note, progress):
+                return
+            reason = "the connection ended early"
+        except urllib.error.HTTPError as error:
+            reason = f"the server says {error.code} {error.reason}"
+            if error.code < 500 and error.code not in (408, 429):
+                raise _unreachable(file, part, reason) from None
+        except BROKEN as error:
+            if isinstance(error, OSError) and error.errno in files.NOT_WRITABLE:
+                raise
+            cause = getattr(error, "reason", error)
+            reason = str(cause) or type(error).__name__
+            if isinstance(
+                cause, socket.gaierror
+            ):  # no network, or no such host: waiting a few seconds does not help
+                raise _unreachable(file, part, reason) from None
+        after = part.stat().st_size if part.exists() else 0
+        failures = 0 if after > before else failures + 1
+        if failures == TRIES:
+            raise _unreachable(file, part, reason)
+        time.sleep(PAUSE * 2.0 ** (failures - 1) if failures else 0)
+
+
+def _receive(file: OriginalFile, part: Path, note: Path, progress: Progress) -> bool:
+    """Receive what one connection brings; true if the file is then whole."""
+    assert file.url is not None
+    have = part.stat().st_size if part.exists() else 0
+    edition = files.read_json(note) if have and note.exists() else None
+    headers = {"User-Agent": f"polariscope/{__version__}", "Accept-Encoding": "identity"}
+    if edition is not None:
+        headers |= {"Range": f"bytes={have}-", "If-Range": edition}
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(file.url, headers=headers), timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:  # nothing is left to send, or the part is not of this file
+            raise
+        with error:
+            whole = error.headers.get("Content-Range", "") == f"bytes */{have}"
+        if not whole:
+            part.unlink()
+        return whole
+    with response:
+        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
+            f"bytes {have}-"
+        )
+        if not resumed:
+            have = 0
+            mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
+            if mark and not mark.startswith("W/"):
+                files.write_json(note, mark)
+            else:
+                note.unlink(missing_ok=True)  # no edition is known, so nothing can be joined to this later
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length is not None else None
+        _check_room(part, (total or 0) - have)
+        with part.open("ab" if resumed else "wb") as out:
+            while block := response.read(BLOCK):
+                out.write(block)
+                have += len(block)
+                progress(have, total or have + 1)
+    return total is None or have == total
+
+
+def _check_room(part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise InputError(
+            problem=f"{part.parent} needs {in_bytes(needed)} more, and its disk has {in_bytes(free)} free",
+            remedy="free some, or choose another folder",
+        )
+
+
+def _verify(file: OriginalFile, part: Path, note: Path) -> None:
+    """Compare the published checksum, where there is one; a file that has another is removed."""
+    if file.md5 is None:
+        return
+    found = _md5(part)
+    if found != file.md5 and found != file.md5_unpacked:
+        part.unlink()
+        note.unlink(missing_ok=True)
+        raise PolariscopeError(
+            f"{file.name} from {file.url} is not the published file: its MD5 is {found}, not {file.md5}. It was "
+            "removed; give the same command again, or get the file elsewhere."
+        )
+
+
+def _unreachable(file: OriginalFile, part: Path, reason: str) -> PolariscopeError:
+    have = part.stat().st_size if part.exists() else 0
+    kept = f" {in_bytes(have)} of it are here; the same command again goes on from there." if have else ""
+    return PolariscopeError(
+        f"{file.url} could not be downloaded ({reason.rstrip('.')}).{kept} Without a network, download it elsewhere "
+        f"and put it at {part.with_name(file.name)}."
+    )
+
+
+def unpacked_md5(path: Path) -> str:
+    """MD5 of the bytes in a file, unpacked where it is gzipped.
+
+    :param path: the file.
+    """
+    md5 = hashlib.md5(usedforsecurity=False)
+    with archives.open_stream(path) as stream:
+        while block := stream.read(BLOCK):
+            md5.update(block)
+    return md5.hexdigest()

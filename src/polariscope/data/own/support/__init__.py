@@ -1,0 +1,1 @@
+"""What datasets of the user's own share."""

@@ -1,0 +1,85 @@
+"""Arrays of ``.npz`` and ``.npy`` files as contents of a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.data.own.support.columns import listed
+from polariscope.data.own.support.contents import Contents
+
+OBSERVATIONS = ("X", "images", "values")
+FACTORS = ("factors", "y", "labels", "targets")
+"""What factors may be called; the first that is there is taken, and one is enough."""
+WORDS = ("factor_names", "factor_kinds", "feature_names", "ids")
+MAPPED_BYTES = 2**26
+"""A larger .npy file is not read but mapped into memory."""
+
+
+def read_archive(path: Path, max_unpacked: float | None = None) -> Contents:
+    """What an .npz or .npy file holds: observations, factors and names; the rest is named among the choices.
+
+    :param path: the file.
+    :param max_unpacked: (default: as :mod:`polariscope.core.archives` has it) gigabytes to which it may unpack.
+    """
+    arrays = _arrays(path, max_unpacked)
+    if "" in arrays:
+        mapped = isinstance(arrays[""], np.memmap)
+        return Contents(arrays[""], choices=("read from the file as needed",) if mapped else ())
+    named = [name for name in OBSERVATIONS if name in arrays]
+    others = [name for name in arrays if name not in (*FACTORS, *WORDS)]
+    if len(named or others) != 1:
+        raise InputError(
+            str(path),
+            f"name its observations X (or images, or values), or hold one array beside {', '.join(FACTORS + WORDS)}",
+            got=", ".join(arrays) or "no arrays",
+        )
+    observations = (named or others)[0]
+    labels = [name for name in FACTORS if name in arrays]
+    if len(labels) > 1:
+        raise InputError(
+            str(path), "hold its factors once", got=", ".join(labels), remedy="keep one of these arrays"
+        )
+    words = {
+        name: tuple(str(word) for word in np.atleast_1d(arrays[name])) for name in WORDS[:3] if name in arrays
+    }
+    factors = arrays[labels[0]] if labels else None
+    is_one = factors is not None and (factors.ndim == 1 or factors.shape[1:] == (1,))
+    if is_one and labels != ["factors"] and "factor_names" not in words:
+        words["factor_names"] = (labels[0],)
+    choices = [f"observations are {observations!r}"] if observations not in OBSERVATIONS else []
+    if labels and labels != ["factors"]:
+        choices.append(f"factors are {labels[0]!r}")
+    ignored = [name for name in others if name != observations]
+    if ignored:
+        choices.append(f"not used: {listed(ignored)}")
+    return Contents(
+        arrays[observations],
+        factors,
+        words.get("factor_names"),
+        words.get("factor_kinds"),
+        words.get("feature_names", ()),
+        arrays.get("ids"),
+        tuple(choices),
+    )
+
+
+def _arrays(path: Path, max_unpacked: float | None) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The arrays by name; a large .npy file is mapped into memory."""
+    if path.is_file() and path.stat().st_size > MAPPED_BYTES:
+        with path.open("rb") as file:
+            is_array = file.read(6) == b"\x93NUMPY"
+        if is_array:
+            try:
+                return {"": np.lib.format.open_memmap(path, mode="r")}
+            except (ValueError, OSError, EOFError):
+                raise InputError(
+                    str(path),
+                    "be an npy file of a plain array",
+                    remedy="write it with numpy.save and no object arrays",
+                ) from None
+    return files.read_arrays(path, max_unpacked)

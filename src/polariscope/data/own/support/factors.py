@@ -1,0 +1,151 @@
+"""Factors and labels of the user's own: their names, kinds and classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import numpy as np
+from jaxtyping import Shaped
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.data.dataset import FactorKind
+from polariscope.data.own.support.columns import Troubles, is_missing, number_classes
+from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.frames import frame_columns, is_frame, is_series
+from polariscope.data.own.support.rows import as_rows, check_finite
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Factors:
+    """Factors of every observation, checked."""
+
+    values: Shaped[np.ndarray, "sample factor"] | None = None
+    names: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    kinds: tuple[FactorKind, ...] = ()
+    classes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    """The text of each class, of factors that were text."""
+
+
+def known_factors(contents: Contents, n_samples: int) -> Factors:
+    """Factors, their names, their numbers of values, their kinds and the names of their classes.
+
+    Columns of whole numbers are categorical, others continuous, unless the user says otherwise. Text is numbered in
+    alphabetical order.
+
+    :param contents: what the user gave.
+    :param n_samples: the number of observations.
+    """
+    if contents.factors is None:
+        if contents.factor_names is not None or contents.factor_kinds is not None:
+            raise InputError(
+                problem=(
+                    Argument("factor_names"),
+                    " and ",
+                    Argument("factor_kinds"),
+                    " describe factors, but none were given",
+                ),
+                remedy=("pass ", Argument("factors")),
+            )
+        return Factors()
+    factors, found, texts = _numbers(contents.factors)
+    if factors.ndim != 2 or len(factors) != n_samples:
+        raise InputError(
+            "factors",
+            f"have shape (sample, factor) with a row for each of the {n_samples} samples",
+            got=factors.shape,
+        )
+    count = factors.shape[1]
+    whole = factors.dtype.kind in "biu"
+    names, kinds = contents.factor_names, contents.factor_kinds
+    if names is None:
+        names = found or tuple(f"factor-{place + 1}" for place in range(count))
+    names = tuple(map(str, names))
+    if kinds is None:
+        # column by column, since one array holds them all: a measured one makes every column floats
+        integral = (factors == np.rint(factors)).all(axis=0)
+        kinds = tuple("categorical" if each else "continuous" for each in integral)
+    kinds = tuple(map(str, kinds))
+    for argument, given in (("factor_names", names), ("factor_kinds", kinds)):
+        if len(given) != count:
+            raise InputError(argument, f"have one entry for each of the {count} factors", got=len(given))
+    if len(set(names)) != count:
+        raise InputError("factor_names", "differ from one another", got=", ".join(names))
+    for name, kind, column in zip(names, kinds, factors.T, strict=True):
+        if kind not in get_args(FactorKind):
+            raise InputError("factor_kinds", f"be among {', '.join(get_args(FactorKind))}", got=f"{kind!r}")
+        if kind != "continuous" and not whole and (column != np.rint(column)).any():
+            raise InputError(
+                f"factor {name!r}", f"hold whole numbers, since it is {kind}", remedy="number its values"
+            )
+    factors = factors.astype(np.float64 if "continuous" in kinds else np.int64)
+    sizes = tuple(
+        0 if kind == "continuous" else len(np.unique(column))
+        for kind, column in zip(kinds, factors.T, strict=True)
+    )
+    classes = {names[place]: texts[place] for place in texts}
+    return Factors(factors, names, sizes, kinds, classes)  # type: ignore[arg-type]
+
+
+def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[str, ...]]]:
+    """Factors as numbers, the names of their columns where there are any, and the classes of those that were text."""
+    columns: dict[str, np.ndarray] | None = None
+    if isinstance(given, Mapping):
+        columns = {str(name): np.asarray(column) for name, column in given.items()}
+    elif is_frame(given) or is_series(given):
+        columns = dict(frame_columns(given, "factors"))
+    if columns is None:
+        array = _as_array(given)
+        if array.dtype.kind not in "OUS":
+            rows = as_rows(array, "factors")
+            check_finite(rows, "factors")
+            return array[:, np.newaxis] if array.ndim == 1 else array, (), {}
+        array = array[:, np.newaxis] if array.ndim == 1 else array
+        if array.ndim != 2:
+            raise InputError("factors", "have shape (sample, factor)", got=f"shape {array.shape}")
+        names: tuple[str, ...] = ()
+        listed = list(array.T)
+    else:
+        names, listed = tuple(columns), list(columns.values())
+    texts: dict[int, tuple[str, ...]] = {}
+    numbers = []
+    for place, column in enumerate(listed):
+        name = names[place] if names else f"factor-{place + 1}"
+        if column.dtype.kind in "OUS":
+            _check_text(name, column)
+            column, texts[place] = number_classes(column)
+        rows = as_rows(column, f"factor {name!r}")
+        check_finite(rows, f"factor {name!r}")
+        numbers.append(column)
+    if len({len(column) for column in numbers}) != 1:
+        raise InputError("factors", "be columns of the same length", got=[len(column) for column in numbers])
+    return np.column_stack(numbers), names, texts
+
+
+def _as_array(given: Any) -> np.ndarray:
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise InputError("factors", "be one array", got=f"rows that do not fit together ({error})") from None
+
+
+def _check_text(name: str, column: np.ndarray) -> None:
+    """Refuse a column of objects that are no text, or that lacks values."""
+    values = column.tolist()
+    troubles = Troubles()
+    lacking = [row for row, value in enumerate(values) if is_missing(value)]
+    if lacking:
+        troubles.missing(name, lacking)
+    troubles.refuse("factors", "drop these samples, or give them a class of their own")
+    strange = next((value for value in values if not isinstance(value, str | bytes)), None)
+    if strange is not None:
+        raise InputError(
+            f"factor {name!r}",
+            "hold numbers or text",
+            got=type(strange).__name__,
+            remedy="convert its values",
+        )

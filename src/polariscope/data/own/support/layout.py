@@ -1,0 +1,152 @@
+"""Which axis of an array holds what, and which byte is white."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Shaped
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.data.own.support.rows import AbstractRows, exceeds, extent
+
+Layout = Literal["channels-first", "channels-last"]
+Axes = Literal["rows", "grey", "channels-first", "channels-last"]
+"""What the axes of an array after the first are: features; height and width; or these with channels."""
+CHANNELS = (1, 3)
+
+
+def axes_of(rows: AbstractRows, layout: Layout | None) -> Axes:
+    """What the axes are, for images checked to be bytes or floats in [0, 1].
+
+    :param rows: the observations.
+    :param layout: where the user says that the channels are; None where they did not.
+    """
+    shape = rows.shape
+    if len(shape) == 2:
+        return "rows"
+    if len(shape) not in (3, 4):
+        raise InputError(
+            "X",
+            (
+                "be (sample, feature), (sample, height, width), (sample, channel, height, width) or "
+                "(sample, height, width, channel)"
+            ),
+            got=f"shape {shape}",
+            remedy="reshape it, e.g. X.reshape(len(X), -1)",
+        )
+    if rows.dtype.kind in "iu" and rows.dtype != np.uint8:
+        raise InputError(
+            "images",
+            "be uint8 or floats in [0, 1]",
+            got=rows.dtype,
+            remedy="convert values 0 … 255 with X.astype(np.uint8)",
+        )
+    if rows.dtype.kind == "f":
+        low, high = extent(rows)
+        if low < 0 or high > 1:
+            raise InputError(
+                "images of floats",
+                "lie in [0, 1]",
+                got=f"{low} … {high}",
+                remedy="divide by 255 or rescale them, or pass flat rows: X.reshape(len(X), -1)",
+            )
+    return "grey" if len(shape) == 3 else _channels(shape, layout)
+
+
+def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
+    """Where the channels are: where the size is 1 or 3, unless the user says so."""
+    if layout is not None:
+        if layout not in ("channels-first", "channels-last"):
+            raise InputError("layout", "be 'channels-first' or 'channels-last'", got=f"{layout!r}")
+        return layout
+    first, last = shape[1] in CHANNELS, shape[3] in CHANNELS
+    if first and last:
+        raise InputError(
+            problem=f"X of shape {shape} may have its channels first or last",
+            remedy=(
+                "say which with ",
+                Argument("layout", "channels-first"),
+                " or ",
+                Argument("layout", "channels-last"),
+            ),
+        )
+    if not (first or last):
+        raise InputError(
+            problem=f"X of shape {shape} has neither 1 nor 3 channels first or last",
+            remedy=(
+                "if it is meant so, say where they are with ",
+                Argument("layout", "channels-first"),
+                " or ",
+                Argument("layout", "channels-last"),
+            ),
+        )
+    return "channels-first" if first else "channels-last"
+
+
+def arranged(array: Shaped[np.ndarray, "sample ..."], axes: Axes) -> Shaped[np.ndarray, "sample ..."]:
+    """Observations with their channels first, a view.
+
+    :param array: some observations as they are kept.
+    :param axes: what its axes are.
+    """
+    if axes == "grey":
+        return array[:, np.newaxis]
+    return np.moveaxis(array, 3, 1) if axes == "channels-last" else array
+
+
+def shape_of(rows: AbstractRows, axes: Axes) -> tuple[int, ...]:
+    """Shape of one observation with its channels first.
+
+    :param rows: the observations.
+    :param axes: what their axes are.
+    """
+    one = rows.shape[1:]
+    return {"grey": (1, *one), "channels-last": (*one[2:], *one[:2])}.get(axes, one)
+
+
+def white_of(rows: AbstractRows, asked: int | None) -> int | None:
+    """Which byte is white: None where there are no images of bytes.
+
+    :param rows: the observations.
+    :param asked: what the user says; None where they did not.
+    """
+    if asked is not None and (isinstance(asked, bool) or asked not in (1, 255)):
+        raise InputError(
+            "white", "be 1 or 255", got=f"{asked!r}", remedy="leave it out to have it recognised"
+        )
+    if len(rows.shape) == 2 or rows.dtype != np.uint8:
+        if asked is not None:
+            raise InputError(
+                problem=(Argument("white"), " is for images of bytes"),
+                got=f"{rows.dtype} of shape {rows.shape}",
+                remedy="leave it out",
+            )
+        return None
+    if asked == 255:
+        return asked
+    if not exceeds(rows, 1):
+        return asked or (1 if exceeds(rows, 0) else 255)
+    if asked == 1:
+        raise InputError(
+            problem=(Argument("white", 1), " needs bytes that are 0 or 1"),
+            got=f"bytes up to {extent(rows)[1]:g}",
+            remedy=("use ", Argument("white", 255), ", or rescale the images"),
+        )
+    return 255
+
+
+def choices_of(rows: AbstractRows, axes: Axes, layout: Layout | None, white: int | None) -> tuple[str, ...]:
+    """How images are read where the user did not say, in a few words each.
+
+    :param rows: the observations.
+    :param axes: what their axes are.
+    :param layout: what the user said of the channels.
+    :param white: which byte was recognised as white; None where the user said it, or there are no bytes.
+    """
+    found = []
+    if len(rows.shape) == 4 and layout is None:
+        found.append(f"channels {axes.removeprefix('channels-')} ({shape_of(rows, axes)[0]})")
+    if white is not None:
+        found.append("bytes 0 and 1 are black and white" if white == 1 else "bytes divided by 255")
+    return tuple(found)

@@ -1,0 +1,343 @@
+"""Datasets of other libraries, known by what they offer: items by number, arrays with a shape, AnnData."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.data.own.support.columns import listed
+from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.frames import frame_columns, is_frame
+from polariscope.data.own.support.layout import Layout
+from polariscope.data.own.support.rows import AbstractRows, DenseRows, IndexedRows, chunk_length, in_memory
+
+OBSERVATIONS = (
+    *("X", "x", "image", "images", "img", "pixel_values", "pixels"),
+    *("values", "features", "input", "inputs", "data"),
+)
+"""What the observation of an item may be called."""
+LABELS = ("factors", "labels", "label", "targets", "target", "y", "class", "fine_label")
+"""What the labels of an item may be called."""
+
+
+def tensors_of(data: object) -> tuple[object, object] | None:
+    """The observations and labels of a TensorDataset of PyTorch; None for anything else.
+
+    :param data: what the user has.
+    """
+    tensors: Any = getattr(data, "tensors", None)
+    if not isinstance(tensors, tuple | list) or not tensors:
+        return None
+    labels = [np.asarray(tensor.detach().cpu()) for tensor in tensors[1:]]
+    columns = [label[:, np.newaxis] if label.ndim == 1 else label for label in labels]
+    if any(column.ndim != 2 for column in columns):
+        raise InputError(
+            problem=f"a {type(data).__name__} of {len(tensors)} tensors holds more than observations and labels",
+            got=f"shapes {', '.join(str(tuple(tensor.shape)) for tensor in tensors)}",
+            remedy="pass the tensor with the observations, tensors[0]",
+        )
+    return tensors[0], np.concatenate(columns, axis=1) if columns else None
+
+
+def read_object(
+    data: object,
+    key: str | None,
+    labels: tuple[str, ...],
+    layer: str | None,
+    layout: Layout | None,
+    cache_megabytes: int,
+) -> tuple[Contents, Layout | None]:
+    """The contents of whatever :func:`polariscope.from_dataset` takes, and where the channels are.
+
+    :param data: the object.
+    :param key: what the observation is called in dictionaries; None to recognise it.
+    :param labels: names of factors.
+    :param layer: of an AnnData.
+    :param layout: where the user says that the channels are.
+    :param cache_megabytes: the largest array that is kept in memory.
+    """
+    if all(hasattr(data, name) for name in ("X", "obs", "layers")):
+        return read_anndata(data, labels, layer, cache_megabytes), layout
+    if layer is not None:
+        raise InputError(
+            problem=(Argument("layer"), " is for AnnData"), got=type(data).__name__, remedy="leave it out"
+        )
+    if (tensors := tensors_of(data)) is not None:
+        return Contents(*tensors), layout
+    if is_frame(data) or hasattr(data, "tocsr") or hasattr(data, "detach") or _is_nested(data):
+        return Contents(data), layout
+    _refuse_streams(data)
+    if hasattr(data, "shape") and hasattr(data, "dtype"):
+        return Contents(in_memory(IndexedRows(data), cache_megabytes)), layout
+    return _read_items(Items(data, key, labels), layout, cache_megabytes)
+
+
+def _is_nested(data: object) -> bool:
+    """Whether something is an array already, or a list of rows, of which NumPy makes one."""
+    if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
+        return True
+    if not isinstance(data, list | tuple):
+        return False
+    first = data[0] if data else None
+    return not (isinstance(first, Mapping | tuple) or hasattr(first, "convert"))
+
+
+def _refuse_streams(data: object) -> None:
+    """Refuse what gives no item by its number."""
+    name = type(data).__name__
+    remedy = "collect its items in an array, or give a dataset with data[i] and len(data)"
+    if hasattr(data, "dataset") and hasattr(data, "batch_size"):
+        remedy = "pass the dataset that it loads, loader.dataset"
+    is_stream = any(kind.__name__ == "IterableDataset" for kind in type(data).__mro__)
+    if is_stream or not hasattr(data, "__getitem__"):
+        if isinstance(data, Iterable):
+            raise InputError(
+                "data",
+                "give each observation by its number",
+                got=f"{name}, which gives one after the other",
+                remedy=remedy,
+            )
+        raise InputError(
+            "data", "be a dataset or an array", got=name, remedy="give an object with data[i] and len(data)"
+        )
+    if not hasattr(data, "__len__"):
+        raise InputError("data", "have a length", got=f"{name} without one", remedy=remedy)
+
+
+class Items:
+    """Items of a map-style dataset, each taken apart into an observation and its labels.
+
+    :param source: what gives items by number.
+    :param key: what the observation is called in dictionaries; None to recognise it.
+    :param labels: what the labels are called in dictionaries; none to recognise them.
+    """
+
+    def __init__(self, source: object, key: str | None, labels: tuple[str, ...]) -> None:
+        self.source = cast(Any, source)
+        if not len(self.source):
+            raise InputError(problem=f"the {type(source).__name__} is empty", remedy="give one with items")
+        first = self.source[0]
+        self.key, self.labels = key, labels
+        if isinstance(first, Mapping):
+            self._choose_keys(first)
+        elif key is not None or labels:
+            raise InputError(
+                problem=(
+                    Argument("key"),
+                    " and ",
+                    Argument("labels"),
+                    " are for items that are dictionaries",
+                ),
+                got=f"items that are {type(first).__name__}",
+                remedy="leave them out",
+            )
+        self.first, self.first_labels = self.split(first, 0)
+        again, _ = self.split(self.source[0], 0)
+        if self.first.tobytes() != again.tobytes():
+            raise InputError(
+                problem=f"item 0 of the {type(source).__name__} is another one every time it is asked for",
+                remedy="leave random augmentation out, so item i is always the same",
+            )
+        value = self._observation(first)
+        self.has_pictures = hasattr(value, "convert") and hasattr(value, "mode")
+
+    def _choose_keys(self, first: Mapping[str, object]) -> None:
+        names = list(map(str, first))
+        if self.key is None:
+            known = [name for name in OBSERVATIONS if name in names] or [
+                name for name in names if name not in (*LABELS, *self.labels)
+            ]
+            if len(known) != 1:
+                raise InputError(
+                    problem=f"items are dictionaries of {listed(names)}, and it is not clear which is the observation",
+                    remedy=("say which with ", Argument("key", names[0])),
+                )
+            self.key = known[0]
+        for name in (self.key, *self.labels):
+            if name not in names:
+                raise unknown("entry of the items", name, names)
+        self.labels = self.labels or tuple(name for name in LABELS if name in names and name != self.key)
+
+    @property
+    def not_used(self) -> list[str]:
+        """Entries of dictionaries that are neither the observation nor labels."""
+        first = self.source[0]
+        return (
+            [name for name in first if name not in (self.key, *self.labels)]
+            if isinstance(first, Mapping)
+            else []
+        )
+
+    def _observation(self, item: Any) -> Any:
+        if isinstance(item, Mapping):
+            return item[self.key]
+        return item[0] if isinstance(item, tuple) else item
+
+    def split(self, item: Any, index: int) -> tuple[Shaped[np.ndarray, "..."], dict[str, object]]:
+        """The observation of an item, and its labels by name.
+
+        :param item: what the dataset gave.
+        :param index: its number, for messages.
+        """
+        labels: dict[str, object] = {}
+        if isinstance(item, Mapping):
+            labels = {name: item[name] for name in self.labels}
+        elif isinstance(item, tuple):
+            rest = item[1:]
+            labels = {
+                "label" if len(rest) == 1 else f"label-{place + 1}": label for place, label in enumerate(rest)
+            }
+        flat: dict[str, object] = {}
+        for name, label in labels.items():
+            flat |= _scalars(name, label, index)
+        return _array(self._observation(item), index), flat
+
+    def take(self, indices: Sequence[int]) -> tuple[list[Shaped[np.ndarray, "..."]], list[dict[str, object]]]:
+        """Observations and labels of some items, all shaped like the first.
+
+        :param indices: their numbers.
+        """
+        together = getattr(self.source, "__getitems__", None)
+        items = together(list(indices)) if together else [self.source[index] for index in indices]
+        observations, labels = [], []
+        for index, item in zip(indices, items, strict=True):
+            observation, label = self.split(item, index)
+            if observation.shape != self.first.shape or label.keys() != self.first_labels.keys():
+                raise InputError(
+                    problem=(
+                        f"item {index} is of shape {observation.shape} with labels {listed(label) or 'none'}, "
+                        f"and item 0 of shape {self.first.shape} with {listed(self.first_labels) or 'none'}"
+                    ),
+                    remedy="bring all items to one shape",
+                )
+            observations.append(observation)
+            labels.append(label)
+        return observations, labels
+
+
+class ItemRows(AbstractRows):
+    """Observations of a map-style dataset, asked for item by item.
+
+    :param items: the items.
+    :param dtype: of their numbers.
+    """
+
+    def __init__(self, items: Items, dtype: np.dtype) -> None:
+        self.items, self.dtype = items, dtype
+        self.shape = (len(items.source), *items.first.shape)
+
+    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+        rows = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
+        for place, observation in enumerate(self.items.take(indices.tolist())[0]):
+            rows[place] = observation
+        return rows
+
+
+def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tuple[Contents, Layout | None]:
+    """Read every item once: check it, gather the labels, and keep the observations where they fit."""
+    rows = ItemRows(items, items.first.dtype)
+    fits = int(np.prod(rows.shape)) * rows.dtype.itemsize <= cache_megabytes * 2**20
+    kept = np.empty(rows.shape, dtype=rows.dtype) if fits else None
+    labels: dict[str, list[object]] = {name: [] for name in items.first_labels}
+    step = chunk_length(rows.shape, rows.dtype)
+    for start in range(0, len(rows), step):
+        indices = range(start, min(start + step, len(rows)))
+        observations, some = items.take(indices)
+        for index, observation in zip(indices, observations, strict=True):
+            if not np.can_cast(observation.dtype, rows.dtype, "same_kind"):
+                raise InputError(
+                    problem=f"item {index} holds {observation.dtype} numbers, and item 0 {rows.dtype}",
+                    remedy="give all items the same type",
+                )
+            if kept is not None:
+                kept[index] = observation
+        for label in some:
+            for name, value in label.items():
+                labels[name].append(value)
+    factors = {name: np.array(values) for name, values in labels.items()} or None
+    not_used = items.not_used
+    choices = (f"not used: {listed(not_used)}",) if not_used else ()
+    if items.has_pictures and layout is None:
+        layout = "channels-last"
+    return Contents(rows if kept is None else DenseRows(kept), factors, choices=choices), layout
+
+
+def _array(value: Any, index: int) -> np.ndarray:
+    """An observation as an array: of a tensor, a picture, or numbers."""
+    if hasattr(value, "convert") and hasattr(value, "mode"):
+        from polariscope.data.own.support.pictures import pixels
+
+        return pixels(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(problem=f"item {index} is no array ({error})") from None
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise InputError(
+            problem=f"item {index} holds no array of numbers",
+            got=f"{type(value).__name__} of dtype {array.dtype}",
+            remedy="give items that are arrays, or pairs of an array and its label",
+        )
+    return array
+
+
+def _scalars(name: str, label: Any, index: int) -> dict[str, object]:
+    """The labels of an item one by one: a number, a text, or several in an array or a dictionary."""
+    if isinstance(label, Mapping):
+        return {
+            str(key): value
+            for part, given in label.items()
+            for key, value in _scalars(str(part), given, index).items()
+        }
+    if isinstance(label, str):
+        return {name: label}
+    values = np.asarray(label.detach().cpu() if hasattr(label, "detach") else label)
+    if values.dtype.kind not in "biufU" or values.ndim > 1:
+        raise InputError(
+            problem=f"label {name!r} of item {index} is neither a number nor a text nor a list of these",
+            got=f"{type(label).__name__} of shape {values.shape}",
+            remedy="leave it out of the items",
+        )
+    if values.ndim == 0:
+        return {name: values.item()}
+    return {f"{name}-{place + 1}": value for place, value in enumerate(values.tolist())}
+
+
+def read_anndata(data: object, labels: Sequence[str], layer: str | None, cache_megabytes: int) -> Contents:
+    """Cells of an AnnData, by what it offers: X or a layer, the names of both axes, and columns of ``obs``.
+
+    :param data: the AnnData.
+    :param labels: columns of ``obs`` that are factors.
+    :param layer: the layer with the observations; None: X.
+    :param cache_megabytes: the largest array that is kept in memory, of one that is backed by a file.
+    """
+    cells: Any = data
+    if layer is not None and layer not in cells.layers:
+        raise unknown("layer", layer, map(str, cells.layers.keys()))
+    matrix = cells.X if layer is None else cells.layers[layer]
+    if matrix is None:
+        raise InputError(
+            problem="the AnnData has no X", remedy=("name a layer with ", Argument("layer"), ", or set its X")
+        )
+    columns = list(map(str, cells.obs.columns))
+    for name in labels:
+        if name not in columns:
+            raise unknown("column of obs", name, columns)
+    if not (isinstance(matrix, np.ndarray) or hasattr(matrix, "tocsr")):
+        matrix = in_memory(IndexedRows(matrix), cache_megabytes)
+    return Contents(
+        matrix,
+        dict(frame_columns(cells.obs[list(labels)], "obs")) if labels else None,
+        feature_names=_names(cells, "var_names"),
+        ids=_names(cells, "obs_names") or None,
+    )
+
+
+def _names(cells: Any, axis: str) -> tuple[str, ...]:
+    return tuple(str(name) for name in getattr(cells, axis, ()))

@@ -1,0 +1,179 @@
+"""What every dataset made of rows does, wherever they were read from."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped, UInt8
+from numpy.typing import ArrayLike
+
+from polariscope.core import files
+from polariscope.core.errors import Argument, InputError
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.factors import known_factors
+from polariscope.data.own.support.frames import is_frame, read_frame
+from polariscope.data.own.support.layout import (
+    Axes,
+    Layout,
+    arranged,
+    axes_of,
+    choices_of,
+    shape_of,
+    white_of,
+)
+from polariscope.data.own.support.rows import AbstractRows, as_rows, check_finite, check_precision, extent
+
+if TYPE_CHECKING:
+    from polariscope.data.grid import FactorGrid
+
+
+class AbstractRowsDataset(AbstractDataset):
+    """Observations that are rows or images in an array, with factors, names of features and names of rows.
+
+    A member is a frozen dataclass that reads its file in ``__post_init__`` and calls :meth:`_fill`. Its options
+    ``layout``, ``unit_interval`` and ``white`` are heard where it has them.
+    """
+
+    layout: Layout | None = None
+    unit_interval: bool = False
+    white: int | None = None
+    _rows: AbstractRows
+    _axes: Axes
+    _factors: Shaped[np.ndarray, "sample factor"] | None
+    _ids: Shaped[np.ndarray, " sample"] | None
+
+    def _fill(self, contents: Contents) -> None:
+        """Check what was read, and keep it."""
+        if is_frame(contents.array):
+            framed = read_frame(contents.array, "X")
+            names, ids = contents.feature_names or framed.feature_names, contents.ids
+            array, ids = framed.array, framed.ids if ids is None else ids
+        else:
+            names, array, ids = contents.feature_names, contents.array, contents.ids
+        rows = as_rows(array, "X")
+        names = tuple(map(str, names))
+        _check_feature_names(names, rows)
+        check_finite(rows, "X", names)
+        axes = axes_of(rows, self.layout)
+        if axes == "rows":
+            check_precision(rows, names)
+            if self.unit_interval:
+                _check_unit_interval(rows)
+        factors = known_factors(contents, len(rows))
+        white = white_of(rows, self.white)
+        asked = None if self.white is not None else white
+        for name, value in (
+            ("white", white),
+            ("_rows", rows),
+            ("_axes", axes),
+            ("_ids", _checked_ids(ids, len(rows))),
+            ("_factors", factors.values),
+            ("factor_names", factors.names),
+            ("factor_sizes", factors.sizes),
+            ("factor_kinds", factors.kinds),
+            ("factor_classes", factors.classes),
+            ("feature_names", names),
+            ("choices", (*contents.choices, *choices_of(rows, axes, self.layout, asked))),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self._rows, self._axes)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def is_unit_interval(self) -> bool:
+        return self.unit_interval or len(self.shape) == 3
+
+    @functools.cached_property
+    def is_counts(self) -> bool:
+        return len(self.shape) == 1 and self._rows.dtype.kind in "iu" and extent(self._rows)[0] >= 0
+
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
+        if self.white == 255:
+            return np.ascontiguousarray(self._take(indices))
+        return super().images(indices)
+
+    def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample ..."]:
+        chosen = self._take(indices).astype(np.float32, order="C")
+        return chosen / np.float32(255) if self.white == 255 else chosen
+
+    def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
+        return (
+            super().factors(indices) if self._factors is None else self._factors[self.check_indices(indices)]
+        )
+
+    def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
+        has_grid = bool(self.factor_sizes) and 0 not in self.factor_sizes
+        return self._grid.index_of(factors) if has_grid else super().index_of(factors)
+
+    @functools.cached_property
+    def _grid(self) -> FactorGrid:
+        from polariscope.data.grid import FactorGrid
+
+        return FactorGrid.of(self)
+
+    def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
+        chosen = self.check_indices(indices)
+        return chosen if self._ids is None else self._ids[chosen]
+
+    def _take(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample ..."]:
+        return arranged(self._rows.take(self.check_indices(indices)), self._axes)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hash of the observations and factors."""
+        factors = None if self._factors is None else files.digest_array(self._factors)
+        record: list[object] = [
+            self._rows.digest(lambda chunk: arranged(chunk, self._axes)),
+            factors,
+            self.factor_names,
+            self.factor_kinds,
+            self.unit_interval,
+        ]
+        # The same bytes are other observations where 1 is white.
+        return files.digest([*record, "white is 1"] if self.white == 1 else record)
+
+    def describe(self) -> dict[str, Any]:
+        """The options, the shape and the hash of the contents, by which data that have changed are noticed."""
+        return {**super().describe(), "shape": [len(self), *self.shape], "fingerprint": self.fingerprint}
+
+
+def _check_feature_names(names: tuple[str, ...], rows: AbstractRows) -> None:
+    if names and (len(rows.shape) != 2 or len(names) != rows.shape[1]):
+        raise InputError(
+            "feature_names",
+            "name each column of flat rows",
+            got=f"{len(names)} names for X of shape {rows.shape}",
+        )
+    if len(set(names)) != len(names):
+        raise InputError("feature_names", "differ from one another")
+
+
+def _check_unit_interval(rows: AbstractRows) -> None:
+    low, high = extent(rows)
+    if low < 0 or high > 1:
+        raise InputError(
+            problem=(Argument("unit_interval", True), " needs values in [0, 1]"),
+            got=f"{low} … {high}",
+            remedy="rescale X",
+        )
+
+
+def _checked_ids(ids: object, n_samples: int) -> Shaped[np.ndarray, " sample"] | None:
+    if ids is None:
+        return None
+    array = np.asarray(ids)
+    if array.shape != (n_samples,):
+        raise InputError(
+            "ids", f"identify each of the {n_samples} samples", got=f"an array of shape {array.shape}"
+        )
+    if array.dtype.kind in "iu":
+        return array
+    return np.array([str(name) for name in array.tolist()])

@@ -1,0 +1,68 @@
+"""A table in a file as a dataset: CSV, TSV or Parquet."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Gt
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.data.dataset import dataset
+from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.delimited import read_delimited
+from polariscope.data.own.support.observed import AbstractRowsDataset
+from polariscope.data.own.support.parquet import read_parquet
+
+PARQUET = (".parquet", ".pq")
+
+
+@dataset("table", endings=(".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET))
+@dataclasses.dataclass(frozen=True, eq=False)
+class TableDataset(AbstractRowsDataset):
+    """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
+
+    Every column is a feature, unless it is named as a label or as the names of rows. Nothing is guessed: a column that
+    holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is numbered in
+    alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0. The
+    fingerprint is a hash of what is used.
+    """
+
+    path: str
+    """The file."""
+    columns: tuple[str, ...] = ()
+    """The columns that are features; none: all that are not used otherwise."""
+    labels: tuple[str, ...] = ()
+    """Columns that are factors or classes; they may hold text."""
+    row_names: str | None = None
+    """The column that identifies each row; none: row numbers."""
+    delimiter: str | None = None
+    """What stands between values; none: a tab in .tsv files, else a comma."""
+    header: bool | None = None
+    """Whether the first line names the columns; none: yes, unless it holds only numbers."""
+    unit_interval: bool = False
+    """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
+    max_unpacked: Annotated[float, Gt(0)] | None = None
+    """Gigabytes to which a gzipped file may unpack; none: 4, or 200 times the file where that is more."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+        self._fill(self._read(Path(self.path)))
+
+    def _read(self, path: Path) -> Contents:
+        chosen = {"columns": self.columns, "labels": self.labels, "row_names": self.row_names}
+        if not path.name.lower().endswith(PARQUET):
+            return read_delimited(
+                path,
+                **chosen,  # type: ignore[arg-type]
+                delimiter=self.delimiter,
+                header=self.header,
+                max_unpacked=self.max_unpacked,
+            )
+        for name in ("delimiter", "header"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    problem=(Argument(name), " is for text files"), got=path.name, remedy="leave it out"
+                )
+        return read_parquet(path, **chosen)  # type: ignore[arg-type]

@@ -1,0 +1,185 @@
+"""The original CelebA."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge
+from jaxtyping import Bool, Int, UInt8
+from numpy.typing import ArrayLike
+
+from polariscope.core.errors import InputError
+from polariscope.data.cache import content_digest
+from polariscope.data.dataset import dataset
+from polariscope.data.published.support.original import Gigabytes, OriginalFile
+from polariscope.data.published.support.pictures import AbstractPicturesDataset
+
+_PICTURES = "img_align_celeba"
+_ATTRIBUTES = "list_attr_celeba.txt"
+_PARTITION = "list_eval_partition.txt"
+_CROP = 148  # pixels of the original's 178 × 218 that the centre crop keeps
+
+
+@dataset("celeba")
+@dataclasses.dataclass(frozen=True)
+class CelebADataset(AbstractPicturesDataset):
+    """CelebA from its JPEG files: faces of celebrities with 40 attributes that are there or not.
+
+    202,599 images in colour, of 178 × 218 pixels in the files. ``mode`` says how they become square: ``pad`` scales
+    the whole image and puts black bars at its sides, as bonheme2023 does; ``centre-crop`` cuts out the 148 × 148 pixels
+    in the middle first, as is usual elsewhere. Both resize with antialiasing. The attributes (−1 and 1 in the file,
+    0 and 1 here) are labels, not factors that generate the images.
+
+    Needed in one folder: ``img_align_celeba`` (the folder, or the ``.zip``) and ``list_attr_celeba.txt``, in it or in
+    ``Anno``. With ``list_eval_partition.txt`` beside it the official split is known. The images are decoded once into
+    the cache folder: 2.5 GB at 64 pixels. Files in a folder are told apart by their names and sizes, not by their
+    bytes.
+
+    Reference: liu2015.
+    """
+
+    path: str | None = None
+    """The folder of the images and the list of attributes; none: the cache folder."""
+    image_size: Annotated[int, Ge(8)] = 64
+    """Height and width in pixels."""
+    mode: Literal["pad", "centre-crop"] = "pad"
+    """What makes the images square: black bars, or cutting out the middle."""
+    max_unpacked: Gigabytes = None
+    """Gigabytes to which the archive may unpack; none: 4, or 200 times the file where that is more."""
+
+    originals = (OriginalFile(f"{_PICTURES}.zip"), OriginalFile(_ATTRIBUTES))
+    homepage = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+    licence = "for non-commercial research only"
+    citation = "liu2015"
+    ending = ".jpg"
+    formats = ("JPEG",)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (3, self.image_size, self.image_size)
+
+    @property
+    def _place(self) -> Path:
+        assert self.path is not None
+        for folder in (Path(self.path), Path(self.path, "Img")):
+            if (folder / _PICTURES).is_dir():
+                return folder / _PICTURES
+            if (folder / f"{_PICTURES}.zip").is_file():
+                return folder / f"{_PICTURES}.zip"
+        raise self._missing(self.originals[:1], Path(self.path))
+
+    def _list(self, name: str) -> Path | None:
+        """A text file in the folder or in its folder of annotations."""
+        assert self.path is not None
+        candidates = (Path(self.path, name), Path(self.path, "Anno", name), Path(self.path, "Eval", name))
+        return next((file for file in candidates if file.is_file()), None)
+
+    @property
+    def original_files(self) -> tuple[Path, ...]:
+        """The archive or the pictures, and the list of attributes."""
+        place = self._place
+        pictures = (place,) if place.is_file() else tuple(place / name for name in self.names)
+        return (*pictures, self._attributes_file)
+
+    @property
+    def _attributes_file(self) -> Path:
+        assert self.path is not None
+        found = self._list(_ATTRIBUTES)
+        if found is None:
+            raise self._missing(self.originals[1:], Path(self.path))
+        return found
+
+    def _look(self) -> None:
+        count, names = _head(self._attributes_file)
+        if count != len(self.names):
+            raise InputError(
+                str(self._attributes_file),
+                f"have a row for each of the {len(self.names):,} images",
+                got=f"{count:,}",
+            )
+        object.__setattr__(self, "factor_names", names)
+        object.__setattr__(self, "factor_sizes", (2,) * len(names))
+        object.__setattr__(self, "factor_kinds", ("categorical",) * len(names))
+
+    @functools.cached_property
+    def _labels(self) -> Bool[np.ndarray, "sample attribute"]:
+        """False or true for each attribute of each image, in the order of the images."""
+        rows = _rows(self._attributes_file, skip=2)
+        order = [name.rpartition("/")[2] for name in self.names]
+        lost = set(order) ^ set(rows)
+        if lost:
+            raise InputError(
+                str(self._attributes_file),
+                "name the same files as there are",
+                got=f"{len(lost)} without a partner, such as {min(lost)}",
+            )
+        values = np.zeros((len(order), len(self.factor_names)), dtype=np.int8)
+        for number, name in enumerate(order):
+            words = rows[name].split()
+            if len(words) == len(self.factor_names) and set(words) <= {"-1", "1"}:
+                values[number] = [int(word) for word in words]
+        if not values.all():
+            raise InputError(
+                str(self._attributes_file), f"have {len(self.factor_names)} numbers −1 or 1 for each file"
+            )
+        return values > 0
+
+    def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
+        """Which attributes a face has: 1, or 0.
+
+        :param indices: numbers of the observations, from 0.
+        """
+        return self._labels[self.check_indices(indices)].astype(np.int64)
+
+    def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
+        """The official split, where its file is there."""
+        file = self._list(_PARTITION)
+        if file is None:
+            return None
+        rows = _rows(file, skip=0)
+        order = [name.rpartition("/")[2] for name in self.names]
+        if set(order) - set(rows):
+            raise InputError(str(file), "name every image", got=f"none for {min(set(order) - set(rows))}")
+        numbers = np.array([rows[name].split()[0] for name in order])
+        names = {"train": "0", "validation": "1", "test": "2"}
+        return {part: np.flatnonzero(numbers == number) for part, number in names.items()}
+
+    def _contents(self) -> list[object]:
+        return [self._picture_digests(), content_digest(self._attributes_file), self.image_size, self.mode]
+
+    def _shaped(self, picture: np.ndarray) -> UInt8[np.ndarray, "height width 3"]:
+        from PIL import Image, ImageOps
+
+        image = Image.fromarray(picture)
+        if self.mode == "centre-crop":
+            left, top = (image.width - _CROP) // 2, (image.height - _CROP) // 2
+            image = image.crop((left, top, left + _CROP, top + _CROP))
+        size = (self.image_size, self.image_size)
+        return np.asarray(ImageOps.pad(image, size, method=Image.Resampling.LANCZOS))
+
+
+def _head(file: Path) -> tuple[int, tuple[str, ...]]:
+    """Number of images and names of the attributes, by the first two lines."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        first, second = next(lines, "").strip(), next(lines, "").split()
+    if not first.isdigit() or not second or len(set(second)) != len(second):
+        raise InputError(str(file), "begin with the number of images and a line of names of attributes")
+    return int(first), tuple(second)
+
+
+def _rows(file: Path, skip: int) -> dict[str, str]:
+    """What follows the name in each line, by name."""
+    rows = {}
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines):
+            name, _, rest = line.strip().partition(" ")
+            if number < skip or not name:
+                continue
+            if not rest or name in rows:
+                raise InputError(str(file), "have one line for each file: its name and numbers")
+            rows[name] = rest
+    return rows

@@ -1,0 +1,44 @@
+"""The original MNIST."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from polariscope.data.dataset import dataset
+from polariscope.data.published.support.idx import AbstractIdxDataset, idx_files
+from polariscope.data.published.support.original import Gigabytes
+
+
+@dataset("mnist")
+@dataclasses.dataclass(frozen=True)
+class MNISTDataset(AbstractIdxDataset):
+    """MNIST from its IDX files: handwritten digits.
+
+    70,000 grey images of 28 × 28 pixels, the 60,000 for training before the 10,000 for testing. The factor is the
+    digit. The four files may be gzipped or not; they are unpacked once into the cache folder: 55 MB.
+
+    Reference: lecun1998.
+    """
+
+    path: str | None = None
+    """The folder of the four files; none: the cache folder."""
+    max_unpacked: Gigabytes = None
+    """Gigabytes to which a file may unpack; none: 4, or 200 times the file where that is more."""
+
+    factor_names = ("digit",)
+    factor_sizes = (10,)
+    factor_kinds = ("categorical",)
+    originals = idx_files(
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        (
+            *("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"),
+            *("9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
+        ),
+        (
+            *("6bbc9ace898e44ae57da46a324031adb", "a25bea736e30d166cdddb491f175f624"),
+            *("2646ac647ad5339dbf082846283269ea", "27ae3e4e09519cfbb04c329615203637"),
+        ),
+    )
+    homepage = "http://yann.lecun.com/exdb/mnist/"
+    licence = "CC BY-SA 3.0"
+    citation = "lecun1998"

@@ -1,0 +1,139 @@
+"""The original MPI3D."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import UInt8
+from numpy.typing import ArrayLike
+
+from polariscope.core import archives
+from polariscope.core.errors import InputError
+from polariscope.core.progress import Progress
+from polariscope.data.cache import content_digest, in_bytes
+from polariscope.data.dataset import dataset
+from polariscope.data.footprint import Footprint, batch_bytes
+from polariscope.data.published.support.original import AbstractPublishedGrid, Gigabytes, OriginalFile
+
+Edition = Literal["toy", "realistic", "real", "complex"]
+_FOLDER = "https://storage.googleapis.com/mpi3d_disentanglement_dataset/data/"
+_FILES: dict[Edition, OriginalFile] = {
+    "toy": OriginalFile("mpi3d_toy.npz", f"{_FOLDER}mpi3d_toy.npz"),
+    "realistic": OriginalFile("mpi3d_realistic.npz", f"{_FOLDER}mpi3d_realistic.npz"),
+    "real": OriginalFile("mpi3d_real.npz", f"{_FOLDER}mpi3d_real.npz"),
+    "complex": OriginalFile("real3d_complicated_shapes_ordered.npz"),
+}
+_PIXELS = (64, 64, 3)
+_CHUNK = 1024  # images, 12 MB
+
+
+@dataset("mpi3d")
+@dataclasses.dataclass(frozen=True)
+class MPI3DDataset(AbstractPublishedGrid):
+    """MPI3D from its ``.npz`` files: a robot arm that holds an object, every combination of seven factors once.
+
+    1,036,800 images of 64 × 64 pixels in colour (toy, realistic, real): object colour 6, object shape 6, object size 2,
+    camera height 3, background colour 3, horizontal axis 40, vertical axis 40; the vertical axis varies fastest. The
+    complex edition has 4 colours and 4 shapes: 460,800 images. Which it is follows from the number of images.
+
+    A file that is not compressed is mapped as it is. A compressed one is unpacked once into the cache folder: 12.7 GB.
+
+    Reference: gondal2019.
+    """
+
+    path: str | None = None
+    """A file, or the folder it is in; none: the cache folder."""
+    edition: Edition = "toy"
+    """Which file of a folder: simple renderings, realistic ones, photographs, or photographs of everyday objects."""
+    max_unpacked: Gigabytes = None
+    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+
+    factor_names = (
+        *("object colour", "object shape", "object size", "camera height", "background colour"),
+        *("horizontal axis", "vertical axis"),
+    )
+    factor_kinds = (
+        *("categorical", "categorical", "ordinal", "ordinal", "categorical"),
+        *("ordinal", "ordinal"),
+    )
+    original_sizes = (6, 6, 2, 3, 3, 40, 40)
+    factor_sizes = original_sizes
+    grids: ClassVar[tuple[tuple[int, ...], ...]] = ((6, 6, 2, 3, 3, 40, 40), (4, 4, 2, 3, 3, 40, 40))
+    """The grids of the published files."""
+    originals = tuple(_FILES.values())
+    homepage = "https://github.com/rr-learning/disentanglement_dataset"
+    licence = "CC BY 4.0"
+    citation = "gondal2019"
+
+    @classmethod
+    def files_for(cls, **options: object) -> tuple[OriginalFile, ...]:
+        """The file of the edition.
+
+        :param options: of the dataset.
+        """
+        return tuple(file for edition, file in _FILES.items() if edition == options.get("edition", "toy"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (3, 64, 64)
+
+    @property
+    def _file(self) -> Path:
+        return self.locate(_FILES[self.edition].name)
+
+    def _look(self) -> None:
+        path = self._file
+        archive = archives.open_archive(path, self.max_unpacked)
+        with archive.open("images.npy") as stream:
+            header = archives.read_array_header(stream, path, "images")
+        counts = {math.prod(sizes): sizes for sizes in self.grids}
+        count = math.prod(header.shape[:-3])
+        if (
+            header.dtype != np.uint8
+            or header.shape[-3:] != _PIXELS
+            or header.fortran_order
+            or count not in counts
+        ):
+            raise InputError(
+                str(path),
+                f"hold 'images', bytes of shape {' or '.join(str((number, *_PIXELS)) for number in counts)}",
+                got=f"{header.dtype} of shape {header.shape}",
+            )
+        object.__setattr__(self, "factor_sizes", counts[count])
+
+    def _contents(self) -> list[object]:
+        return [content_digest(self._file)]
+
+    @functools.cached_property
+    def _mapped(self) -> UInt8[np.ndarray, "sample 64 64 3"] | None:
+        """The images in the file itself, where it is not compressed."""
+        mapped = archives.map_stored_array(self._file, "images")
+        return None if mapped is None else mapped.reshape(-1, *_PIXELS)
+
+    def _write(self, array: np.ndarray, progress: Progress) -> None:
+        archive = archives.open_archive(self._file, self.max_unpacked)
+        with archive.open("images.npy") as stream:
+            archives.read_array_header(stream, self._file, "images")
+            for begin in range(0, len(array), _CHUNK):
+                count = min(_CHUNK, len(array) - begin)
+                pixels = np.frombuffer(stream.read(count * math.prod(_PIXELS)), np.uint8)
+                array[begin : begin + count] = pixels.reshape(count, *_PIXELS).transpose(0, 3, 1, 2)
+                progress(begin + count, len(array))
+
+    def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
+        if self._mapped is None:
+            return super().images(indices)
+        return np.ascontiguousarray(self._mapped[self.check_indices(indices)].transpose(0, 3, 1, 2))
+
+    def footprint(self) -> Footprint:
+        """As of others; a file that is mapped as it is takes no more room than it has."""
+        if self._mapped is None:
+            return super().footprint()
+        size = self._file.stat().st_size
+        words = f"{in_bytes(size)} of original files, which are not compressed and are mapped as they are."
+        return Footprint(batch_bytes(self.n_features), size, words)

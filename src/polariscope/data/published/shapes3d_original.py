@@ -1,0 +1,128 @@
+"""The original Shapes3D."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polariscope.core import archives
+from polariscope.core.errors import InputError, not_installed
+from polariscope.core.progress import Progress
+from polariscope.data.cache import content_digest
+from polariscope.data.dataset import dataset
+from polariscope.data.published.support.original import (
+    AbstractPublishedGrid,
+    Gigabytes,
+    OriginalFile,
+    grid_sizes,
+)
+
+_CHUNK = 1024  # images, 12 MB
+_FILTERS = (None, "gzip", "lzf")
+
+
+@dataset("shapes3d-original")
+@dataclasses.dataclass(frozen=True)
+class Shapes3DOriginalDataset(AbstractPublishedGrid):
+    """Shapes3D from its ``.h5`` file: an object in a coloured room, every combination of six factors once.
+
+    480,000 images of 64 × 64 pixels in colour: floor hue 10, wall hue 10, object hue 10, scale 8, shape 4,
+    orientation 15; orientation varies fastest. Hues go round the colour circle. The orientation is the camera's, from
+    −30° to 30°, so it does not go round.
+
+    The file is compressed, so its images are unpacked once into the cache folder: 5.9 GB. Reading it needs the package
+    h5py. ``shapes3d`` draws a look-alike without a file.
+
+    Reference: kim2018.
+    """
+
+    path: str | None = None
+    """The file, or the folder it is in; none: the cache folder."""
+    max_unpacked: Gigabytes = None
+    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+
+    factor_names = ("floor hue", "wall hue", "object hue", "scale", "shape", "orientation")
+    factor_kinds = ("cyclic", "cyclic", "cyclic", "ordinal", "categorical", "ordinal")
+    original_sizes = (10, 10, 10, 8, 4, 15)
+    factor_sizes = original_sizes
+    originals = (
+        OriginalFile(
+            "3dshapes.h5",
+            "https://storage.googleapis.com/3d-shapes/3dshapes.h5",
+            md5="099a2078d58cec4daad0702c55d06868",
+        ),
+    )
+    homepage = "https://github.com/google-deepmind/3d-shapes"
+    licence = "Apache 2.0"
+    citation = "kim2018"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (3, 64, 64)
+
+    @property
+    def _file(self) -> Path:
+        return self.locate(self.originals[0].name)
+
+    def _look(self) -> None:
+        with self._open() as file:
+            shape = self._member(file, "images", np.dtype(np.uint8).str, (64, 64, 3)).shape
+        self._remember_sizes(self._file, self._find_sizes)
+        if shape[0] != len(self):
+            raise InputError(
+                str(self._file), f"have {len(self):,} images, one for each row of 'labels'", got=shape[0]
+            )
+
+    def _find_sizes(self) -> Sequence[int]:
+        with self._open() as file:
+            labels = self._member(file, "labels", "", (6,))[:]
+        return grid_sizes(self._file, labels, "labels")
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        try:
+            h5py = importlib.import_module("h5py")
+        except ImportError:
+            raise not_installed(f"reading {self._file.name}", "h5py", "hdf5") from None
+        try:
+            with h5py.File(self._file, "r") as file:
+                yield file
+        except OSError as error:
+            raise archives.damaged(self._file, error) from None
+
+    def _member(self, file: Any, name: str, dtype: str, row: tuple[int, ...]) -> Any:
+        """An array of the file that is plain: nothing in it leads to another file or needs a filter from elsewhere."""
+        found = file.get(name) if name in file else None
+        link = type(file.get(name, getlink=True)).__name__ if found is not None else "HardLink"
+        if found is None or not hasattr(found, "dtype") or link != "HardLink":
+            raise InputError(str(self._file), f"hold an array {name!r}", got=", ".join(file) or "nothing")
+        if found.external or found.is_virtual or found.compression not in _FILTERS:
+            raise InputError(str(self._file), f"hold the numbers of {name!r} itself, plain or packed by gzip")
+        kind = found.dtype.str == dtype if dtype else found.dtype.kind in "fiu"
+        if not kind or found.shape[1:] != row:
+            raise InputError(
+                str(self._file),
+                f"hold {name!r} with rows of shape {row}",
+                got=f"{found.dtype} of shape {found.shape}",
+            )
+        limit = archives.unpacked_limit(self._file, self.max_unpacked)
+        if found.nbytes > limit:
+            raise archives.too_large(self._file, limit, found.nbytes)
+        return found
+
+    def _contents(self) -> list[object]:
+        return [content_digest(self._file)]
+
+    def _write(self, array: np.ndarray, progress: Progress) -> None:
+        with self._open() as file:
+            images = self._member(file, "images", np.dtype(np.uint8).str, (64, 64, 3))
+            for begin in range(0, len(array), _CHUNK):
+                chunk = images[begin : begin + _CHUNK]
+                array[begin : begin + len(chunk)] = chunk.transpose(0, 3, 1, 2)
+                progress(begin + len(chunk), len(array))

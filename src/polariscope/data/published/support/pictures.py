@@ -1,0 +1,107 @@
+"""Datasets of many small picture files, in a folder or in a zip archive."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from numpy.typing import ArrayLike
+
+from polariscope.core import archives
+from polariscope.core.errors import InputError
+from polariscope.core.progress import Progress
+from polariscope.data.cache import content_digest
+from polariscope.data.published.support.original import AbstractPublishedDataset
+from polariscope.data.published.support.pixels import Mode, decode
+
+LARGEST_PICTURE = 50 * 2**20
+"""Bytes that one picture file may have."""
+
+
+class AbstractPicturesDataset(AbstractPublishedDataset):
+    """Pictures in the order of their names; a member says where they are and how each is brought to its shape."""
+
+    ending: ClassVar[str] = ""
+    """How the names of the pictures end."""
+    formats: ClassVar[tuple[str, ...]] = ()
+    """What kind of files they are, as Pillow names it."""
+    colours: ClassVar[Mode] = "RGB"
+    """Grey or colour."""
+
+    @property
+    @abc.abstractmethod
+    def _place(self) -> Path:
+        """The folder or the archive of the pictures."""
+
+    @abc.abstractmethod
+    def _shaped(self, picture: np.ndarray) -> UInt8[np.ndarray, "height width *channel"]:
+        """A picture brought to the shape of all."""
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the pictures in their folder or archive, sorted; at least one."""
+        place = self._place
+        if place.is_dir():
+            found = [file.relative_to(place).as_posix() for file in place.rglob(f"*{self.ending}")]
+        else:
+            found = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
+        shown = [name for name in found if not any(part.startswith((".", "__")) for part in name.split("/"))]
+        if not shown:
+            raise InputError(str(place), f"hold pictures, files that end in {self.ending}")
+        return tuple(sorted(shown))
+
+    @functools.cached_property
+    def _archive(self) -> archives.Archive:
+        return archives.open_archive(self._place, self.max_unpacked)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
+        """Names of the files.
+
+        :param indices: numbers of the observations, from 0.
+        """
+        return np.array(
+            [self.names[index].rpartition("/")[2] for index in self.check_indices(indices)], dtype=str
+        )
+
+    def _files(self) -> Iterator[tuple[str, bytes]]:
+        """Name and bytes of every picture, in any order."""
+        place = self._place
+        if place.is_dir():
+            for name in self.names:
+                file = place / name
+                if not file.resolve().is_relative_to(place):
+                    raise InputError(
+                        problem=f"{file} is a link to a file outside {place}",
+                        remedy="copy that file into the folder",
+                    )
+                yield name, file.read_bytes()
+            return
+        wanted = set(self.names)
+        for entry, stream in self._archive.walk(lambda entry: entry.name in wanted):
+            if entry.size > LARGEST_PICTURE:
+                raise archives.damaged(
+                    place, f"{entry.name!r} has {entry.size:,} bytes, too many for a picture"
+                )
+            yield entry.name, stream.read(entry.size)
+
+    def _picture_digests(self) -> list[object]:
+        """What identifies the pictures: the archive's contents, or names and sizes of the files of a folder."""
+        if self._place.is_file():
+            return [content_digest(self._place)]
+        return [[name, (self._place / name).stat().st_size] for name in self.names]
+
+    def _write(self, array: np.ndarray, progress: Progress) -> None:
+        position = {name: index for index, name in enumerate(self.names)}
+        for done, (name, data) in enumerate(self._files()):
+            picture = np.asarray(decode(data, self._place, name, self.colours, self.formats))
+            shaped = self._shaped(picture)
+            array[position[name]] = shaped[np.newaxis] if shaped.ndim == 2 else shaped.transpose(2, 0, 1)
+            progress(done + 1, len(array))

@@ -1,0 +1,1 @@
+"""What rendered datasets share."""

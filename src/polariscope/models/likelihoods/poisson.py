@@ -1,0 +1,64 @@
+"""Poisson likelihood of counts."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from polariscope.models.likelihoods import likelihood
+from polariscope.models.likelihoods.support.counts import (
+    AbstractCountDistribution,
+    AbstractCountLikelihood,
+    CountHead,
+    SizeFactor,
+)
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PoissonDistribution(AbstractCountDistribution):
+    """Independent counts whose variance is their mean."""
+
+    def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
+        log_mean = self.of_observations(x)
+        return (x * log_mean - torch.exp(log_mean) - torch.lgamma(x + 1)).flatten(1).sum(1)
+
+    def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
+        return torch.poisson(self.mean.detach(), generator=generator)
+
+
+class PoissonHead(CountHead):
+    """Raw outputs are logits of proportions, or logarithms of rates."""
+
+    def forward(self, raw: Float[Tensor, "sample *shape"]) -> PoissonDistribution:
+        return PoissonDistribution(*self.shares(raw), has_sizes=self.has_sizes)
+
+
+@likelihood("poisson")
+@dataclasses.dataclass(frozen=True)
+class PoissonLikelihood(AbstractCountLikelihood):
+    r"""Counts that vary no more than chance: the mean of each is also its variance.
+
+    .. math:: x_p \sim \mathrm{Poisson}(\ell \rho_p), \quad \rho = \mathrm{softmax}(f(z)), \quad
+        \log p(x|z, \ell) = \sum_p x_p \log \ell\rho_p - \ell\rho_p - \log x_p!
+
+    with ℓ the size of the sample. By default it is its total, ℓ = Σₚ xₚ, so the latents describe proportions and
+    not how much was counted; the density is then that of x given its total. An empty sample has ℓ = 1. The mean
+    that is shown and draws have the usual size, the median total of the data; reconstructions have that of their
+    observation. The encoder sees log(1 + x). Real counts mostly vary more: see negative-binomial.
+
+    Reference: Lopez et al., Deep generative modeling for single-cell transcriptomics (lopez2018), for sizes,
+    softmax and log(1 + x).
+    """
+
+    size_factor: SizeFactor = "total"
+    """The size ℓ of a sample: its total; or none, where the decoder gives rates, exp f(z) times the usual mean."""
+
+    def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> PoissonHead:
+        return PoissonHead(self.size_factor, shape, data)

@@ -1,0 +1,1 @@
+"""What likelihoods have in common."""

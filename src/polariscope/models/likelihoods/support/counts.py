@@ -1,0 +1,97 @@
+"""What the likelihoods of counts share: proportions, sizes and the usual total."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from polariscope.data.counts import totals_of
+from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+SizeFactor = Literal["total", "none"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AbstractCountDistribution(AbstractLikelihoodDistribution):
+    """Independent counts of means ℓρ: a size ℓ for each sample, and what each value has of it."""
+
+    log_share: Float[Tensor, "sample *shape"]
+    """log ρ: logarithms of proportions that add up to 1, or of rates where samples have no sizes."""
+    usual_size: Float[Tensor, ""]
+    """ℓ where no observation gives one: for the mean that is shown and for draws."""
+    has_sizes: bool
+    """Whether ℓ is the total of the observation."""
+    size: Float[Tensor, " sample"] | None = None
+    """ℓ of each sample, where it is fixed."""
+
+    def like(self, x: Float[Tensor, "sample *shape"]) -> AbstractCountDistribution:
+        """The same with the sizes of these observations."""
+        return dataclasses.replace(self, size=sizes_of(x)) if self.has_sizes else self
+
+    @property
+    def log_mean(self) -> Float[Tensor, "sample *shape"]:
+        """log ℓρ."""
+        size = self.usual_size.expand(len(self.log_share)) if self.size is None else self.size
+        return self.log_share + torch.log(size).reshape(-1, *(1 for _ in self.log_share.shape[1:]))
+
+    @property
+    def mean(self) -> Float[Tensor, "sample *shape"]:  # type: ignore[override]
+        return torch.exp(self.log_mean)
+
+    def of_observations(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
+        """log ℓρ with the sizes that are fixed, or else those of the observations."""
+        return self.log_mean if self.size is not None else self.like(x).log_mean
+
+
+def sizes_of(x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
+    """The total of each observation; 1 for an empty one, which has no proportions to learn from.
+
+    :param x: counts.
+    """
+    return x.flatten(1).sum(1).clamp(min=1)
+
+
+class AbstractCountLikelihood(AbstractLikelihood):
+    """A likelihood of counts: one raw output for each value, and an encoder that sees log(1 + x)."""
+
+    needs_counts = True
+
+    @property
+    def n_parameters(self) -> int:
+        return 1
+
+    def encoder_input(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
+        return torch.log1p(x)
+
+
+class CountHead(nn.Module):
+    """From raw outputs to log ρ: a softmax over all values, or, without sizes, rates around the usual mean."""
+
+    usual_total: Tensor
+
+    def __init__(self, size_factor: SizeFactor, shape: tuple[int, ...], data: AbstractDataset | None) -> None:
+        super().__init__()
+        self.has_sizes = size_factor == "total"
+        usual = float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
+        self.register_buffer("usual_total", torch.tensor(usual))
+
+    def shares(
+        self, raw: Float[Tensor, "sample *shape"]
+    ) -> tuple[Float[Tensor, "sample *shape"], Float[Tensor, ""]]:
+        """log ρ and the usual size.
+
+        :param raw: outputs of the decoder.
+        """
+        flat = raw.flatten(1)
+        if self.has_sizes:
+            return torch.log_softmax(flat, dim=1).reshape(raw.shape), self.usual_total
+        return raw, self.usual_total / flat.shape[1]

@@ -1,0 +1,194 @@
+"""Arrays in the cache folder are whole or not there, made once, and mapped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polariscope.core.errors import InputError
+from polariscope.core.progress import Progress
+from polariscope.data import cache
+from polariscope.data.cache import VARIABLE, array_file, cache_folder, cached_array, is_cached
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def count(array: np.ndarray, progress: Progress) -> None:
+    array[:] = np.arange(array.size).reshape(array.shape)
+    progress(1, 1)
+
+
+def make(key: str = "toy/numbers", write=count, shape=(4, 3), dtype=np.int32) -> np.ndarray:
+    return cached_array(key, shape, dtype, write, "toy: counting")
+
+
+def refuse(array: np.ndarray, progress: Progress) -> None:
+    raise AssertionError("it is there already")
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_array_is_made_once_and_mapped_read_only() -> None:
+    assert not is_cached("toy/numbers")
+    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    assert is_cached("toy/numbers")
+    again = make(write=refuse)
+    np.testing.assert_array_equal(again, np.arange(12).reshape(4, 3))
+    assert isinstance(again, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        again[0] = 1
+
+
+def test_the_folder_is_the_variables_or_the_users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == folder
+    assert array_file("toy/a-1") == folder / "arrays" / "toy" / "a-1.npy"
+    monkeypatch.setenv(VARIABLE, "~/somewhere")
+    assert cache_folder() == Path.home().resolve() / "somewhere"
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_folder() == Path("/caches/polariscope")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "polariscope"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache_folder() == Path.home() / "Library" / "Caches" / "polariscope"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    assert cache_folder() == Path("/local/polariscope")
+
+
+def test_what_fails_half_way_leaves_no_array(folder: Path) -> None:
+    def break_off(array: np.ndarray, progress: Progress) -> None:
+        array[:2] = 1
+        raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        make(write=break_off)
+    assert not any(name.endswith((".npy", ".part")) for name in files_in(folder))
+    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+
+
+def test_a_process_killed_half_way_leaves_no_array(folder: Path) -> None:
+    program = (
+        "import os, numpy as np\n"
+        "from polariscope.data.cache import cached_array\n"
+        "def write(array, progress):\n"
+        "    array[:] = 9\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "cached_array('toy/numbers', (4, 3), np.int32, write, 'toy')\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], env=dict(os.environ))
+    assert killed.returncode == -9
+    assert not is_cached("toy/numbers")
+    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    assert not any(name.endswith(".part") for name in files_in(folder))
+
+
+def test_who_comes_second_waits_and_takes_what_the_first_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    make()
+    seen = iter([None])  # the first look finds nothing: the other process has not finished
+    mapped = cache._map
+    monkeypatch.setattr(cache, "_map", lambda *args: next(seen, mapped(*args)))
+    np.testing.assert_array_equal(make(write=refuse), np.arange(12).reshape(4, 3))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: np.save(path, np.zeros((4, 4), np.int32)),
+        lambda path: np.save(path, np.zeros((4, 3), np.int64)),
+        lambda path: np.save(path, np.array([{}] * 12, dtype=object).reshape(4, 3)),
+    ],
+)
+def test_a_file_that_is_not_this_array_is_made_again(damage) -> None:
+    make()
+    damage(array_file("toy/numbers"))
+    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+
+
+@pytest.mark.parametrize("key", ["../toy", "/toy", "toy/../../x", "Toy", "", "toy//x", ".toy", "toy/.x"])
+def test_a_key_stays_in_the_folder(key: str) -> None:
+    with pytest.raises(InputError, match="key must be lower-case words"):
+        make(key)
+
+
+def test_a_disk_without_room_is_named_before_anything_is_written(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"needs 18014398\.5 GB more, and its disk has .* free"):
+        make(shape=(2**50, 4))
+    assert not any(name.endswith(".npy") for name in files_in(folder))
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cache.files, "atomic", denied)
+    with pytest.raises(InputError, match=rf"cannot be written \(Permission denied\); set .* {VARIABLE}"):
+        make()
+
+
+def test_what_is_kept_is_listed_and_freed_by_dataset(folder: Path) -> None:
+    make("toy/a"), make("toy/deeper/b"), make("other/c")
+    originals = cache.originals_folder("toy")
+    originals.mkdir(parents=True)
+    (originals / "file.bin").write_bytes(b"12345")
+    (folder / "mine.txt").write_text("not of the cache")
+    kept = [file for file in cache.kept_files("toy") if file.path.suffix == ".npy"]
+    assert {(file.dataset, file.path.name, file.n_bytes) for file in kept} == {
+        ("toy", "a.npy", 128 + 48),
+        ("toy", "b.npy", 128 + 48),
+    }
+    assert {file.dataset for file in cache.kept_files()} == {"toy", "other"}
+    cache.remove_kept(cache.kept_files("toy"))
+    assert {name for name in files_in(folder) if not name.endswith(".lock")} == {
+        "arrays/other/c.npy",
+        "originals/toy/file.bin",
+        "mine.txt",
+    }
+    assert not (folder / "arrays" / "toy").exists()
+    cache.remove_kept(cache.kept_files(originals=True))
+    assert files_in(folder) == {"mine.txt"}
+
+
+def test_what_a_link_leads_to_is_not_deleted(folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.npz"
+    mine.write_bytes(b"1")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "x").write_bytes(b"1")
+    originals = cache.originals_folder("toy")
+    originals.mkdir(parents=True)
+    (originals / "file.npz").symlink_to(mine)
+    (originals.parent / "linked").symlink_to(tmp_path / "more")
+    cache.remove_kept(cache.kept_files(originals=True))
+    assert mine.exists()
+    assert (tmp_path / "more" / "x").exists()
+
+
+def test_the_digest_of_a_large_file_is_read_once_and_follows_its_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LARGE", 10)
+    path = tmp_path / "large.bin"
+    path.write_bytes(b"0123456789")
+    first = cache.content_digest(path)
+    assert first == cache.files.digest_file(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.files, "digest_file", lambda path: pytest.fail("it was read before"))
+        assert cache.content_digest(path) == first
+    path.write_bytes(b"01234567890")
+    assert cache.content_digest(path) != first
