@@ -25,7 +25,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
 from polariscope.studies.design import Study
-from polariscope.studies.runs import StudyRun
+from polariscope.studies.runs import StudyRun, once_settings
 
 logger = logging.getLogger("polariscope")
 
@@ -212,7 +212,7 @@ class Ledger:
         tasks: dict[str, OnceTask] = {}
         for name, analysis in self.study.analyses("once").items():
             for run in self.runs:
-                settings = {k: v for k, v in run.point.settings.items() if k not in ONCE_WITHOUT}
+                settings = once_settings(run.point)
                 key = files.digest([name, to_plain(analysis), run.point.data, settings])[:16]
                 if key not in tasks:
                     folder = self.folder / ONCE / f"{name}-{key}"
@@ -276,13 +276,6 @@ class Ledger:
         for folder in sorted(own.iterdir()):
             if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
                 yield folder
-
-
-ONCE_WITHOUT = (
-    *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
-    *("checkpoint_every", "keep_checkpoints", "train_fraction"),
-)
-"""Settings of a run that a search for the number of latents has its own of."""
 
 
 def saved_steps(run: StudyRun) -> int:
