@@ -156,6 +156,7 @@ def flip(file: Path) -> None:
         "log.jsonl",
         "settings.json",
         "regime-*",
+        "representation-*",
         "checkpoints/step-12/*",
         "**/*.safetensors",
     ],

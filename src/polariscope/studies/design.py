@@ -41,9 +41,9 @@ from polariscope.studies.analyses import family as analyses
 if TYPE_CHECKING:
     from polariscope.studies.runs import StudyRun
 
-Options: TypeAlias = "Mapping[str, object]"
+Options: TypeAlias = Mapping[str, object]
 """Values by name."""
-Entries: TypeAlias = "str | Options | Sequence[str | Options]"
+Entries: TypeAlias = str | Mapping[str, object] | Sequence[str | Mapping[str, object]]
 """One part or several: a name, or a table with a ``name`` and options."""
 Diverged = Literal["fail", "discard", "stop"]
 PARTS = ("data", "objective")

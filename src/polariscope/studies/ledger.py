@@ -24,6 +24,7 @@ from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
+from polariscope.studies.analyses.encode import EncodeAnalysis
 from polariscope.studies.design import Study
 from polariscope.studies.runs import StudyRun, once_settings
 
@@ -153,8 +154,16 @@ class Ledger:
         opened.log()
         opened.digest()
         for step in self.steps_of(opened):
-            for analysis in self.study.analyses("each").values():
+            for _, analysis in self.measurements():
                 analysis.measure(opened, step)
+
+    def measurements(self) -> list[tuple[str, Any]]:
+        """What is measured of each run, by name, each after the codes that it needs, which are checked too."""
+        found: list[tuple[str, Any]] = []
+        for name, analysis in self.study.analyses("each").items():
+            codes = EncodeAnalysis(**analysis.where)
+            found += [each for each in (("encode", codes), (name, analysis)) if each not in found]
+        return found
 
     def steps_of(self, opened: Run) -> list[int | None]:
         """Which models of a run are measured: the finished one, or each of its checkpoints.

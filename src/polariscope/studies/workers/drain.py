@@ -153,7 +153,7 @@ class Worker:
                 )
         opened = Run(run.folder, data, guard=lease.check)
         for step in self.ledger.steps_of(opened):
-            for name, analysis in self.study.analyses("each").items():
+            for name, analysis in self.ledger.measurements():
                 with times.part(name):
                     analysis.measure(opened, step)
 
