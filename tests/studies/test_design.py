@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,10 @@ def test_variants_of_the_data_are_settings_like_others(tmp_path: Path) -> None:
     assert study.run() == {"waiting": 0, "running": 0, "done": 3, "failed": 0}
     lengths = [ps.open_run(run.folder).n_observations for run in study.plan()]
     assert lengths == [60, 60, 50]
+
+
+def test_the_study_in_the_docs_can_be_run(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    study = Study.from_dict({**tomllib.loads(example), "out": str(tmp_path)})
+    assert len(study.plan()) == 4 * 2 * 3  # three strengths and the VAE, two sizes, three seeds
