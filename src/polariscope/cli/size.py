@@ -17,6 +17,7 @@ from polariscope.cli.data import SOURCE_HELP, Scale, Standardise, Variants, Wrap
 from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.files import check_target
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -124,8 +125,8 @@ def size(
     from polariscope.sizing.support.checks import check_recipe
     from polariscope.training.choices import announcement
 
-    if out is not None and out.is_file():
-        raise InputError("out", "be a folder", got=f"the file {out}")
+    if out is not None:
+        check_target(out, "out", folder=True)
     methods = check_methods(method, compare, target)
     chosen = objective or ("beta" if target == "beta" else "vae")
     concepts = {
