@@ -23,7 +23,10 @@ ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance"),
 )
-WORDS = ("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised")
+WORDS = (
+    *("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised"),
+    "variance_is_exact",
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,6 +62,10 @@ class Representation:
     """Whether the prior's latents are known to be independent; a Gaussian's always are."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
+    variance_is_exact: bool = False
+    """Whether ``variance`` is known to be σ², since a model of this package made it; others may have mixed it up."""
+    is_still_learning: bool = False
+    """Whether the loss of the model was still falling when its training ended, where there is a log of it."""
     notes: tuple[str, ...] = ()
     """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"

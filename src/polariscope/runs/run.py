@@ -8,6 +8,7 @@ and both are kept.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import html
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from jaxtyping import Int
 
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import Argument, Call, InputError, unknown
+from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
 from polariscope.core.seeds import generator
 from polariscope.data.chain import in_words, restore
 from polariscope.data.dataset import AbstractDataset
@@ -28,6 +29,7 @@ from polariscope.data.splits import Split
 from polariscope.models.inference import represent
 from polariscope.models.model import Model, read_model
 from polariscope.models.protocol import AbstractModel
+from polariscope.numerics.trend import is_still_falling
 from polariscope.storage import is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
@@ -57,6 +59,7 @@ class Run:
 
     def __init__(self, path: str | Path, data: object = None) -> None:
         self.folder = RunFolder(path)
+        self.folder.remove_leftovers()
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None
@@ -194,6 +197,13 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
+    def _is_still_learning(self, step: int | None) -> bool:
+        """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
+        with contextlib.suppress(PolariscopeError, OSError):
+            lines = [line for line in self.log() if step is None or line["step"] <= step]
+            return is_still_falling([line["loss"] for line in lines])
+        return False
+
     # What was measured of it.
 
     def representation(
@@ -206,7 +216,8 @@ class Run:
         :param part: (default "all") or "train", "validation", "test".
         :param step: (default None: the finished model) the checkpoint of this step.
         """
-        return self.representation_of(self._model(step), n_samples, seed, part)
+        found = self.representation_of(self._model(step), n_samples, seed, part)
+        return dataclasses.replace(found, is_still_learning=self._is_still_learning(step))
 
     def representation_of(
         self, model: AbstractModel, n_samples: object = 10_000, seed: int = 0, part: str = "all"
