@@ -252,7 +252,9 @@ class Run:
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         """
         from polariscope.analysis.regime.regime import Regime
+        from polariscope.analysis.regime.types import check_rule
 
+        check_rule(alpha, n_bootstrap)
         settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
 
         def compute() -> Regime:

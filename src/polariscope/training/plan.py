@@ -230,7 +230,7 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
                 "scale",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
-            raise unknown("option", key, every, f"(The parts chosen are {parts}.)")
+            raise unknown("option", key, every, f"The parts chosen are {parts}.")
         if len(matches) > 1:
             forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
             raise InputError(problem=f"option {key!r} belongs to more than one part", remedy=f"say {forms}")
