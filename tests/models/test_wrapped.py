@@ -286,7 +286,7 @@ def test_auto_goes_over_to_a_gaussian_when_an_output_is_no_probability():
 @pytest.mark.usefixtures("unannotated")
 @pytest.mark.parametrize("variance", [-1.0, 0.0, float("nan"), float("inf")])
 def test_a_variance_that_is_none_is_refused(variance):
-    with pytest.raises(InputError, match="variance must be (positive|finite)"):
+    with pytest.raises(InputError, match=r"variance must be (positive|finite)"):
         ps.wrap(KINDS["pair"], variance=variance)
 
 
