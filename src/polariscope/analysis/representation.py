@@ -16,6 +16,7 @@ from jaxtyping import Float, Shaped
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import generator
+from polariscope.core.text import summary_as_html
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Classes without order, classes in order, classes around a circle, and measured values."""
@@ -163,6 +164,30 @@ class Representation:
     @property
     def n_latents(self) -> int:
         return self.mean.shape[1]
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """What it holds, in words."""
+        span = f"{self.variance.min():.3g} to {self.variance.max():.3g}, mean {self.variance.mean():.3g}"
+        kinds = self.factor_kinds or ("",) * len(self.factor_names)
+        factors = ", ".join(
+            f"{name} ({kind})" if kind else name for name, kind in zip(self.factor_names, kinds, strict=True)
+        )
+        known = "not known" if self.factors is None else f"{self.factors.shape[1]} without names"
+        prior = "N(0, 1)" if self.prior_mean is None and self.prior_variance is None else "given"
+        return [
+            ("representation", f"{self.n_samples:,} samples, {self.n_latents} latents, {self.mean.dtype}"),
+            ("variance", span),
+            ("sampled", "drawn here" if self.sampled_was_drawn else "given"),
+            ("factors", factors or known),
+            ("prior", prior if np.ndim(self.prior_mean) < 2 else "conditional"),
+            *(("note", note) for note in self.notes),
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:<16}{words}" for label, words in self._summary())
+
+    def _repr_html_(self) -> str:
+        return summary_as_html(self._summary())
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Named arrays and words, for a file."""

@@ -392,9 +392,8 @@ class VAE(TransformerMixin, BaseEstimator):
                     "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
                 )
         chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
-        if _is_auto(self.likelihood) and LEARNED.keys() <= options_of(
-            concept_of("likelihood", chosen["likelihood"])
-        ):
+        known = options_of(concept_of("likelihood", chosen["likelihood"]))
+        if _is_auto(self.likelihood) and all(option in known for option in LEARNED):
             chosen["likelihood"] = {"name": chosen["likelihood"], **LEARNED}
         if (
             concept_of("objective", self.objective).needs

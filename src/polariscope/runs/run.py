@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
 from polariscope.core.seeds import generator
+from polariscope.core.text import summary_as_html
 from polariscope.data.chain import in_words, restore
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
@@ -512,12 +512,7 @@ class Run:
         return "\n".join(f"{label:<11}{words}" for label, words in self._summary())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
-            for label, words in self._summary()
-        )
-        return f"<table>{rows}</table>"
+        return summary_as_html(self._summary())
 
     def _summary(self) -> list[tuple[str, str]]:
         model, training, data = (self.settings[part] for part in ("model", "training", "data"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,12 @@ def plan(
         )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
         raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
-    concepts = {kind: build(FAMILIES[kind], choice, routed[kind]) for kind, choice in chosen.items()}
-    settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
+    concepts = {}
+    for kind, choice in chosen.items():
+        with _as_given(kind, options):
+            concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
+    with _as_given("training", options):
+        settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
             problem=(
@@ -237,6 +242,17 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
         owner, name = matches[0]
         routed[owner][name] = value
     return routed
+
+
+@contextlib.contextmanager
+def _as_given(part: str, options: Mapping[str, object]) -> Iterator[None]:
+    """Errors about an option that was given with its part in front (``prior_scale``) name it so."""
+    try:
+        yield
+    except InputError as error:
+        front = f"{part}_"
+        given = {key.removeprefix(front): Argument(key) for key in options if key.startswith(front)}
+        raise error.renamed(given) from None
 
 
 def concept_of(kind: str, choice: object) -> Any:

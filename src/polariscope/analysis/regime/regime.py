@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from polariscope.analysis.regime.types import (
     CONFIDENT,
@@ -18,6 +18,9 @@ from polariscope.analysis.regime.types import (
     select,
 )
 from polariscope.core.records import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
@@ -278,6 +281,17 @@ class Regime:
         from polariscope.analysis.regime import printing
 
         return printing.as_html(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw mean posterior variance and KL of every latent, by KL, in the colour of its type.
+
+        Bars are the variances, on the left axis; crosses the KLs in nats with their intervals, on the right one.
+
+        :param ax: (default: axes of a new figure) where to draw.
+        """
+        from polariscope.analysis.regime.plotting import draw
+
+        return draw(self, ax)
 
 
 def name_latents(indices: Sequence[int]) -> str:
