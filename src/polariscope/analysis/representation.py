@@ -173,13 +173,14 @@ class Representation:
             f"{name} ({kind})" if kind else name for name, kind in zip(self.factor_names, kinds, strict=True)
         )
         known = "not known" if self.factors is None else f"{self.factors.shape[1]} without names"
-        prior = "N(0, 1)" if self.prior_mean is None and self.prior_variance is None else "given"
+        moments = [array for array in (self.prior_mean, self.prior_variance) if array is not None]
+        prior = "conditional" if any(array.ndim == 2 for array in moments) else "one for all samples"
         return [
             ("representation", f"{self.n_samples:,} samples, {self.n_latents} latents, {self.mean.dtype}"),
             ("variance", span),
             ("sampled", "drawn here" if self.sampled_was_drawn else "given"),
             ("factors", factors or known),
-            ("prior", prior if np.ndim(self.prior_mean) < 2 else "conditional"),
+            ("prior", prior if moments else "N(0, 1)"),
             *(("note", note) for note in self.notes),
         ]
 

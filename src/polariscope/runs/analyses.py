@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from polariscope.analysis import decomposition
 from polariscope.analysis import score as scoring
@@ -28,14 +28,14 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     """
 
     @functools.wraps(analysis)
-    def take(*arguments: Any, data: Any = None, **options: Any) -> Result:
+    def take(*arguments: object, data: object = None, **options: object) -> Result:
         first, *rest = arguments or (None,)
         if callable(first) and not isinstance(first, Representation):
             if rest and data is None:
                 data, *rest = rest
             from polariscope.runs.encode import encode  # arrays need no torch
 
-            first = encode(first, data, seed=options.get("seed", 0))
+            first = encode(first, data, seed=cast(int, options.get("seed", 0)))
         elif data is not None:
             raise InputError(
                 problem=(Argument("data"), " is for a model, which encodes them first"),

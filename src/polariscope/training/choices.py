@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from polariscope.core.options import describe_concept
 from polariscope.models.likelihoods import family as likelihoods
@@ -17,9 +16,9 @@ USUAL = {"posterior": "diagonal", "prior": "isotropic"}
 
 
 def choices(
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     blueprint: Blueprint,
-    likelihood_options: Mapping[str, Any],
+    likelihood_options: Mapping[str, object],
     *,
     is_unit_interval: bool,
 ) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class RunPlan:
         """Training, validation and test indices of the run."""
         return self.settings.split(len(self.data))
 
-    def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def describe(self, device: str, threads: Mapping[str, object] | None = None) -> dict[str, Any]:
         """The contents of settings.json.
 
         :param device: Where it is trained.
@@ -82,7 +82,7 @@ class RunPlan:
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
-        used = {"threads": torch.get_num_threads()} if threads is None else threads
+        used: Mapping[str, object] = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
         record["chosen"] = [*self.chosen, f"{count} thread{'s' if count != 1 else ''}"]
         record["environment"] = {
