@@ -16,7 +16,6 @@ from jaxtyping import Float, Shaped
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import generator
-from polariscope.core.text import summary_as_html
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Classes without order, classes in order, classes around a circle, and measured values."""
@@ -188,6 +187,8 @@ class Representation:
         return "\n".join(f"{label:<16}{words}" for label, words in self._summary())
 
     def _repr_html_(self) -> str:
+        from polariscope.core.text import summary_as_html
+
         return summary_as_html(self._summary())
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

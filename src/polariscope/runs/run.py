@@ -21,7 +21,6 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
 from polariscope.core.seeds import generator
-from polariscope.core.text import summary_as_html
 from polariscope.data.chain import in_words, restore
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
@@ -29,7 +28,6 @@ from polariscope.data.splits import Split
 from polariscope.models.inference import represent
 from polariscope.models.model import Model, read_model
 from polariscope.models.protocol import AbstractModel
-from polariscope.numerics.trend import is_still_falling
 from polariscope.storage import is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
@@ -199,6 +197,8 @@ class Run:
 
     def _is_still_learning(self, step: int | None) -> bool:
         """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
+        from polariscope.numerics.trend import is_still_falling
+
         with contextlib.suppress(PolariscopeError, OSError):
             lines = [line for line in self.log() if step is None or line["step"] <= step]
             return is_still_falling([line["loss"] for line in lines])
@@ -512,6 +512,8 @@ class Run:
         return "\n".join(f"{label:<11}{words}" for label, words in self._summary())
 
     def _repr_html_(self) -> str:
+        from polariscope.core.text import summary_as_html
+
         return summary_as_html(self._summary())
 
     def _summary(self) -> list[tuple[str, str]]:

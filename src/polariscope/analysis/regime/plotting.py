@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.regime.types import COLOURS, TYPES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from polariscope.analysis.regime.regime import Regime
 
-COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
-"""One colour per type of latent, told apart by readers of every kind of colour vision."""
 INK = "#1f2933"
 
 

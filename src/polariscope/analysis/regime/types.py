@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PriorKind = Literal["standard", "fixed", "conditional"]
 VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
+COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
+"""One colour per type of latent, told apart by readers of every kind of colour vision."""
 ALPHA = 0.1
 """Tolerance of the rule, as published."""
 

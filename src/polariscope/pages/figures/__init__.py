@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from polariscope.analysis.regime.plotting import COLOURS as COLOURS
+from polariscope.analysis.regime.types import COLOURS as COLOURS
 from polariscope.geometry.figures import PAPER, tile, to_pictures
 
 TRAIN, VALIDATION = "#44546a", "#c2410c"
