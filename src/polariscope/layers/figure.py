@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from polariscope.analysis.similarity import family
 from polariscope.core.errors import InputError
 from polariscope.layers.comparison import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
 
@@ -48,18 +47,10 @@ def draw_heat_map(found: HeatMap) -> Figure:
         axes.set_ylabel(found.row_label, color=INK, fontweight="bold", parse_math=False)
         axes.set_xlabel(found.column_label, color=INK, fontweight="bold", parse_math=False)
         pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
-        title = f"{title_of(found.measure)}{pairs}, {found.n_samples:,} samples"
+        title = f"{found.title or found.measure}{pairs}, {found.n_samples:,} samples"
         figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11, color=INK)
         _draw_bar(figure, mesh, axes, low)
     return figure
-
-
-def title_of(measure: str) -> str:
-    """What a figure calls a similarity: the title it declares, else its name.
-
-    :param measure: its name; one that is no longer there stays as it is.
-    """
-    return family.traits(measure).get("title", measure) if family.has(measure) else measure
 
 
 def draw_steps(maps: dict[str, HeatMap]) -> Figure:
