@@ -185,3 +185,10 @@ def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(start, sp
     assert done.returncode == 0
     assert f"run: resuming from step {stopped_at}" in done.stderr
     assert [line["step"] for line in read_log(elsewhere / "run")] == list(range(20, 601, 20))
+
+
+def test_an_option_is_named_as_it_was_typed(call):
+    """--scale is another flag of this command."""
+    assert "--prior-scale must be positive, got -1" in call("train gaussian --prior-scale -1").err
+    assert "--variance must be positive, got -1" in call("train gaussian --variance -1").err
+    assert "--variance must be positive" in call("train gaussian --likelihood-variance -1").err

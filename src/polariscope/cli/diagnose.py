@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept
-from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
@@ -45,8 +44,8 @@ def diagnose(
     from polariscope.cli.latents import print_regime
     from polariscope.core import files
 
-    if json is not None and json.is_dir():
-        raise InputError("json", "be a file", got=f"the folder {json}")
+    if json is not None:
+        files.check_target(json, "json")
     run = open_target(target, samples, step, part)
     regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose, part)
     print_regime(regime)

@@ -8,7 +8,7 @@ and both are kept.
 from __future__ import annotations
 
 import contextlib
-import html
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from jaxtyping import Int
 
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import Argument, Call, InputError, unknown
+from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import as_dataset, load_recorded
@@ -56,6 +56,7 @@ class Run:
 
     def __init__(self, path: str | Path, data: object = None) -> None:
         self.folder = RunFolder(path)
+        self.folder.remove_leftovers()
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None
@@ -205,6 +206,15 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
+    def _is_still_learning(self, step: int | None) -> bool:
+        """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
+        from polariscope.numerics.trend import is_still_falling
+
+        with contextlib.suppress(PolariscopeError, OSError):
+            lines = [line for line in self.log() if step is None or line["step"] <= step]
+            return is_still_falling([line["loss"] for line in lines])
+        return False
+
     # What was measured of it.
 
     def representation(
@@ -217,7 +227,8 @@ class Run:
         :param part: (default "all") or "train", "validation", "test".
         :param step: (default None: the finished model) the checkpoint of this step.
         """
-        return self.representation_of(self._model(step), n_samples, seed, part)
+        found = self.representation_of(self._model(step), n_samples, seed, part)
+        return dataclasses.replace(found, is_still_learning=self._is_still_learning(step))
 
     def representation_of(
         self, model: AbstractModel, n_samples: object = 10_000, seed: int = 0, part: str = "all"
@@ -252,7 +263,9 @@ class Run:
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         """
         from polariscope.analysis.regime.regime import Regime
+        from polariscope.analysis.regime.types import check_rule
 
+        check_rule(alpha, n_bootstrap)
         settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
 
         def compute() -> Regime:
@@ -518,12 +531,9 @@ class Run:
         return "\n".join(f"{label:<11}{words}" for label, words in self._summary())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
-            for label, words in self._summary()
-        )
-        return f"<table>{rows}</table>"
+        from polariscope.core.text import summary_as_html
+
+        return summary_as_html(self._summary())
 
     def _summary(self) -> list[tuple[str, str]]:
         model, training, data = (self.settings[part] for part in ("model", "training", "data"))
