@@ -6,13 +6,16 @@ PIP := $(RUN)/pip install --quiet --disable-pip-version-check --constraint const
 # Compiled imports are 2-3x faster; some machines switch them off.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test hostile lint format bench docs clean
 
 demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
 	$(RUN)/polariscope demo
 
 test: $(VENV)/dev lint ## everything CI checks
 	OMP_NUM_THREADS=1 $(RUN)/pytest -n 2 --durations=10 -q
+
+hostile: $(VENV)/dev ## 60 workers of a study killed at random moments: nothing may be lost
+	OMP_NUM_THREADS=1 POLARISCOPE_KILLS=60 $(RUN)/pytest -q tests/studies/test_nothing_lost.py
 
 lint: $(VENV)/dev
 	$(RUN)/ruff check .

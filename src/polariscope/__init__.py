@@ -33,6 +33,7 @@ _HOMES = {
     "score": "polariscope.runs.analyses",
     "compare": "polariscope.runs.compare",
     "report": "polariscope.pages.report",
+    "Study": "polariscope.studies.design",
     "InputError": "polariscope.core.errors",
     "PolariscopeError": "polariscope.core.errors",
 }
@@ -105,4 +106,5 @@ if TYPE_CHECKING:
     from polariscope.runs.run import load_model, open_run
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
+    from polariscope.studies.design import Study
     from polariscope.training.train import train

@@ -28,6 +28,8 @@ COMMANDS = {
     "score": "score.score",
     "compare": "compare.compare",
     "report": "report.report",
+    "table": "table.table",
+    "study": "study",
     "show": "show.show",
     "check": "show.check",
     "list": "families.list_family",
@@ -52,6 +54,13 @@ class Commands(TyperGroup):
             raise StoppedError from None
 
 
+class InOrder(Commands):
+    """Commands in the order in which they were given."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return list(self.commands)
+
+
 # Plain help: no boxes to cut when it is piped, and half the time to the first line.
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_args_is_help": True}
 
@@ -66,7 +75,7 @@ def make_app(words: Sequence[str]) -> typer.Typer:
         module, _, function = COMMANDS[name].partition(".")
         opened = importlib.import_module(f"polariscope.cli.{module}")
         if not function:
-            app.add_typer(_group(opened), name=name)
+            app.add_typer(GROUPS[name](opened), name=name)
         elif name in CLASSES:
             app.command(name, cls=getattr(opened, CLASSES[name]))(getattr(opened, function))
         else:
@@ -112,7 +121,7 @@ def _command(words: Sequence[str]) -> Any:
     return command
 
 
-def _group(data: Any) -> typer.Typer:
+def _data_group(data: Any) -> typer.Typer:
     """The commands about datasets."""
     group = typer.Typer(
         cls=Commands, help="Look at datasets, fetch their files, free what is kept of them.", **STYLE
@@ -124,6 +133,19 @@ def _group(data: Any) -> typer.Typer:
     group.command("fetch", cls=data.FlagCommand)(cache.fetch)
     group.command("clean")(cache.clean)
     return group
+
+
+def _study_group(study: Any) -> typer.Typer:
+    """The commands about studies."""
+    group = typer.Typer(cls=InOrder, help="Make, resume and look at many runs from one file.", **STYLE)
+    group.command("list")(study.list_studies)
+    for name in ("plan", "run", "status", "table", "report", "retry", "clean"):
+        group.command(name)(getattr(study, name))
+    return group
+
+
+GROUPS = {"data": _data_group, "study": _study_group}
+"""Makes the group of commands of a module."""
 
 
 def show_version(wanted: bool) -> bool:
@@ -202,3 +224,22 @@ def say_kept(run: Run) -> None:
 
     if run.is_kept:
         say(f"Kept in {run.path}")
+
+
+def say_target(target: Path, targets: Sequence[Path]) -> None:
+    """Which of several runs or files follows."""
+    from polariscope.cli.console import say
+
+    if len(targets) > 1:
+        say(f"\n{target}")
+
+
+def say_what_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
+    """What to type after runs were measured."""
+    from polariscope.cli.console import quoted, say_next
+
+    found = [target for target, run in zip(targets, runs, strict=True) if run is not None]
+    if len(found) > 1:
+        say_next((f"polariscope table {' '.join(map(quoted, found))}", "them side by side"))
+    elif found:
+        say_next((f"polariscope report {quoted(found[0])}", "all of it on one page"))

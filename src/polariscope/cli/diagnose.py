@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept
+from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    target: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="A run, or codes.")],
+    targets: Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")],
     alpha: Annotated[float, typer.Option(help="Tolerance of the rule, between 0 and 0.5.")] = 0.1,
     samples: Annotated[
         int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
@@ -37,28 +37,33 @@ def diagnose(
     """Name each latent active, mixed or passive, with evidence.
 
     Of a run, some observations are encoded, and the diagnosis is kept beside the model: the same settings read it
-    again, others are kept as well. A FILE.npz from any library holds mean and variance (or log_variance), both
+    again, others are kept as well. Of several runs each is diagnosed, and 'polariscope table' puts them side by side.
+    A FILE.npz from any library holds mean and variance (or log_variance), both
     (sample, latent), and may hold sampled and factors. --decompose looks at no more than 5000 observations.
     """
-    from polariscope.cli.console import quoted, say, say_next
+    from polariscope.cli.console import say
     from polariscope.cli.latents import print_regime
     from polariscope.core import files
 
     if json is not None:
         files.check_target(json, "json")
-    run = open_target(target, samples, step, part)
-    regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose, part)
-    print_regime(regime)
-    parts: dict[str, Any] = {}
-    if decomposition is not None:
-        say(f"\n{decomposition}\n")
-        parts["decomposition"] = decomposition.to_dict()
+    runs = [open_target(target, samples, step, part) for target in targets]
+    records: dict[str, Any] = {}
+    for target, run in zip(targets, runs, strict=True):
+        say_target(target, targets)
+        regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose, part)
+        print_regime(regime)
+        parts: dict[str, Any] = {}
+        if decomposition is not None:
+            say(f"\n{decomposition}\n")
+            parts["decomposition"] = decomposition.to_dict()
+        records[str(target)] = {**regime.to_dict(), **parts}
+        if run is not None:
+            say_kept(run)
     if json is not None:
-        files.write_json(json, {**regime.to_dict(), **parts})
+        files.write_json(json, records if len(targets) > 1 else records[str(targets[0])])
         say(f"Everything is in {json}")
-    if run is not None:
-        say_kept(run)
-        say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
+    say_what_next(targets, runs)
 
 
 def measure(

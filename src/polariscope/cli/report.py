@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from polariscope.cli.app import Step, open_target
+from polariscope.core.errors import Argument, InputError
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="The folder of a run, or codes.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Folders of runs, or codes.")],
     samples: Annotated[
         int | None,
         typer.Option(help="Observations to diagnose. [as the newest diagnosis, else 10000]", min=2),
@@ -47,10 +48,17 @@ def report(
     """
     from polariscope.pages.report import report as write_report
 
-    open_target(run, samples, step, part or "all")  # refuses options that mean nothing to a file
+    if out is not None and len(runs) > 1:
+        raise InputError(
+            problem=(Argument("out"), f" is one file, and {len(runs)} reports are asked for"),
+            remedy="leave it out: each is written into its run's folder",
+        )
+    for run in runs:
+        open_target(run, samples, step, part or "all")  # refuses options that mean nothing to a file
     asked = {"n_samples": samples, "alpha": alpha, "seed": seed, "part": part}
     given = {name: value for name, value in asked.items() if value is not None}
-    tell_report(write_report(run, out=out, step=step, show=show or (), **given))  # type: ignore[arg-type]
+    for run in runs:
+        tell_report(write_report(run, out=out, step=step, show=show or (), **given))  # type: ignore[arg-type]
 
 
 def tell_report(file: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept
+from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
 from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
@@ -22,7 +22,7 @@ WITHOUT_VARIANCE = {"mean", "sampled", "factors", "factor_names", "factor_kinds"
 
 
 def score(
-    target: Annotated[Path, typer.Argument(metavar="RUN|FILE.npz", help="A run, or codes.")],
+    targets: Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")],
     metrics: Annotated[
         str, typer.Option(help="all, or names joined by commas; a variant follows a colon: mig,dci:lasso.")
     ] = "all",
@@ -50,11 +50,12 @@ def score(
     """Score how well the codes separate and keep the factors.
 
     Of a run, some observations are encoded and the scores are kept beside the model. Metrics that were scored before
-    with the same settings are read, not computed; scores with other settings are kept as well. A FILE.npz from any
+    with the same settings are read, not computed; scores with other settings are kept as well. Of several runs each is
+    scored, and 'polariscope table' puts them side by side. A FILE.npz from any
     library holds mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and
     factors, (sample, factor); names in factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
     """
-    from polariscope.cli.console import quoted, say, say_next
+    from polariscope.cli.console import say
     from polariscope.cli.families import open_family
     from polariscope.core import files
 
@@ -62,17 +63,25 @@ def score(
         files.check_target(json, "json")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
-    run = open_target(target, samples, step, part)
-    scores = measure(run or target, metrics, options, samples, source, names, seed, step, part)
-    print_scores(scores)
+    runs = [open_target(target, samples, step, part) for target in targets]
+    records: dict[str, Any] = {}
+    empty = []
+    for target, run in zip(targets, runs, strict=True):
+        say_target(target, targets)
+        scores = measure(run or target, metrics, options, samples, source, names, seed, step, part)
+        print_scores(scores)
+        records[str(target)] = scores.to_dict()
+        if not scores.scores:
+            empty.append(str(target))
+        elif run is not None:
+            say_kept(run)
     if json is not None:
-        files.write_json(json, scores.to_dict())
+        files.write_json(json, records if len(targets) > 1 else records[str(targets[0])])
         say(f"Everything is in {json}")
-    if not scores.scores:
-        raise PolariscopeError("nothing was scored (see the reasons above), so no file was written.")
-    if run is not None:
-        say_kept(run)
-        say_next((f"polariscope report {quoted(target)}", "all of it on one page"))
+    if empty:
+        where = f" of {', '.join(empty)}" if len(targets) > 1 else ""
+        raise PolariscopeError(f"nothing{where} was scored (see the reasons above), so no file was written.")
+    say_what_next(targets, runs)
 
 
 def metrics_in(words: str) -> set[str]:

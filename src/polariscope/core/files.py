@@ -103,28 +103,39 @@ KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "link that leads in a circle,"),
 )
 
+Guard = Callable[[], None]
+"""Called right before a file gets its name; raises where the writer has lost the right to write."""
+
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
+def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``.
 
     A link stays, and what it leads to is replaced. What exists and is no plain file (a device, a pipe, a folder) is
     refused. What a killed process left behind in the same folder is removed first.
+
+    :param path: where the file goes.
+    :param guard: (default None) called right before it gets its name.
     """
     path = check_target(path)
     with _writing(path, tempfile.mkstemp) as part:
         yield part
         part.chmod(0o666 & ~_umask())
         _flush(part)
+        if guard is not None:
+            guard()
         part.replace(path)
         fsync_folder(path.parent)
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one).
 
     A link stays, and the folder it leads to is replaced; what is no folder is refused.
+
+    :param path: where the folder goes.
+    :param guard: (default None) called right before it gets its name.
     """
     path = check_target(path, folder=True)
     with _writing(path, lambda **where: (None, tempfile.mkdtemp(**where))) as part:
@@ -134,6 +145,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             if file.is_file():
                 _flush(file)
         fsync_folder(part)
+        if guard is not None:
+            guard()
         old = part.with_name(f"{part.name.removesuffix(PART)}{OLD}")
         with _held(path):  # or another process would take it for a leftover and put it back
             if path.exists():
@@ -282,15 +295,15 @@ def _umask() -> int:
     return mask
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, guard: Guard | None = None) -> None:
     """Write ``text`` atomically."""
-    with atomic(path) as part:
+    with atomic(path, guard) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object, guard: Guard | None = None) -> None:
     """Write readable JSON atomically; NaN and infinity are refused, since they are not JSON."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", guard)
 
 
 def read_json(path: Path) -> Any:
@@ -338,14 +351,19 @@ def read_arrays(path: Path, max_unpacked: float | None = None) -> dict[str, np.n
     return archives.read_arrays(path, max_unpacked)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, torch.Tensor],
+    metadata: Mapping[str, object],
+    guard: Guard | None = None,
+) -> None:
     """Write a safetensors file atomically, with a hash of the tensors and of ``metadata`` (a JSON value)."""
     from safetensors.torch import save
 
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(metadata, allow_nan=False)
     record = {"metadata": text, "sha256": digest([text, digest_tensors(stored)])}
-    with atomic(path) as part:
+    with atomic(path, guard) as part:
         # One key only: safetensors writes several in an order that changes from process to process. And bytes:
         # its save_file writes through a temporary file of its own, which would be left behind by a kill.
         part.write_bytes(save(stored, metadata={"polariscope": json.dumps(record)}))

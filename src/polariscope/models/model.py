@@ -232,15 +232,19 @@ class Model(AbstractModel):
         """Hash of the architecture and the weights: equal digests, equal functions."""
         return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
 
-    def save(self, path: str | Path, step: int | None = None, **about: object) -> None:
+    def save(
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+    ) -> None:
         """Write a safetensors file that :func:`read_model` reads; ``step`` is how long it was trained.
+
+        :param guard: (default None) called right before the file gets its name.
 
         :param about: further words for the file's header, values of JSON.
         """
         metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__, **about}
         if self.units:
             metadata["units"] = [dict(each) for each in self.units]
-        files.write_tensors(Path(path), self.state_dict(), metadata)
+        files.write_tensors(Path(path), self.state_dict(), metadata, guard)
 
 
 def read_model(file: Path, device: str = "cpu") -> Model:

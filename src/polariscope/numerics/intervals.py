@@ -161,3 +161,38 @@ def _percentiles(estimates: Shaped[np.ndarray, " resample"], level: float, inter
 
 def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> Interval:
     return float(np.clip(value - margin, *bounds)), float(np.clip(value + margin, *bounds))
+
+
+def t_interval(values: Float[np.ndarray, " sample"], level: float = LEVEL) -> Interval | None:
+    r"""Interval of the mean of few independent normal values; None for a single one.
+
+    .. math:: \bar x \pm t_{n-1} \, s / \sqrt{n}
+
+    :param values: independent values
+    :param level: (default 0.95) probability that the interval is meant to have
+
+    >>> low, high = t_interval(np.array([1.0, 3.0]))
+    >>> round(low, 3), round(high, 3)
+    (-10.706, 14.706)
+    """
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return None
+    half = float(t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+    return float(values.mean()) - half, float(values.mean()) + half
+
+
+def bootstrap_interval_of_mean(
+    values: Float[np.ndarray, " sample"], generator: np.random.Generator, n_bootstrap: int = 2000
+) -> Interval | None:
+    """95 % interval of the mean by resampling the values; None for a single one. Too narrow for very few.
+
+    :param values: independent values
+    :param generator: source of the resamples
+    :param n_bootstrap: (default 2,000) number of resamples
+    """
+    if len(values) < 2:
+        return None
+    chosen = generator.integers(0, len(values), size=(n_bootstrap, len(values)))
+    return percentile_interval(float(values.mean()), values[chosen].mean(axis=1))

@@ -46,17 +46,33 @@ Part = Literal["all", "train", "validation", "test"]
 Record = TypeVar("Record")
 
 
+class NotKeptError(PolariscopeError):
+    """What was asked for is not kept with the run, and nothing may be computed."""
+
+
 class Run:
     """A training run in a folder. Opening it checks its settings; everything else is read or computed when asked for.
 
+    :param guard: (default None) called before every write, as :class:`~polariscope.storage.folder.RunFolder` has it.
+    :param computes: (default True) whether what was not measured yet is measured when it is asked for; else a
+        :class:`NotKeptError` is raised, and nothing is written.
     :param path: the run's folder.
     :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
         memory. A table is put into the units of the training data, where these were standardised or scaled.
     """
 
-    def __init__(self, path: str | Path, data: object = None) -> None:
-        self.folder = RunFolder(path)
+    def __init__(
+        self,
+        path: str | Path,
+        data: object = None,
+        *,
+        guard: files.Guard | None = None,
+        computes: bool = True,
+    ) -> None:
+        self.folder = RunFolder(path, guard)
         self.folder.remove_leftovers()
+        self.computes = computes
+        """Whether what is not kept is computed; else :class:`NotKeptError` is raised."""
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
         self._given: AbstractDataset | None = None
@@ -241,6 +257,7 @@ class Run:
         kept = self.folder.artefacts.read_arrays(key)
         if kept is not None:
             return Representation.from_arrays(*kept)
+        self._may_compute(key)
         representation = represent(model, self.data(), indices, seed)  # refuses data of another shape
         with self._keeping("representation"):
             self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
@@ -335,8 +352,9 @@ class Run:
         earlier = None if stored is None else Scores.from_dict(stored)
         missing = [word for word in words if earlier is None or not earlier.holds(word)]
         if not missing and earlier is not None:
-            self.folder.artefacts.ask(self.folder.artefacts.file(key))
+            self._ask(key)
             return earlier.only(words)
+        self._may_compute(key)
         rep = self.representation(n_samples, seed, part, step)
         asked = {word.partition(":")[0] for word in missing}
         given = {name: options[name] for name in options if name in asked}
@@ -350,7 +368,7 @@ class Run:
         if found.scores:
             with self._keeping("scores"):
                 found = Scores.from_dict(self.folder.artefacts.keep(key, found.to_dict(), join))
-                self.folder.artefacts.ask(self.folder.artefacts.file(key))
+                self._ask(key)
         return found.only(words)
 
     def geometry(
@@ -389,6 +407,29 @@ class Run:
             )
 
         return self._record(self._key("geometry", step, part, settings), Geometry, compute)
+
+    def measurement(
+        self,
+        kind: str,
+        record: type[Record],
+        compute: Callable[[], Record],
+        settings: Mapping[str, object],
+        *,
+        n_samples: object = 10_000,
+        seed: int = 0,
+        part: str = "all",
+        step: int | None = None,
+    ) -> Record:
+        """A record of another kind than those above: read if it is kept with these settings, else computed and kept.
+
+        :param kind: what it is, in lower-case words joined by "-".
+        :param record: its class, which has ``to_dict`` and ``from_dict``.
+        :param compute: makes it.
+        :param settings: all that it depends on beside the model, the data and what follows.
+        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        """
+        given = {**self._chosen(n_samples, seed, part), **settings}
+        return self._record(self._key(kind, step, part, given), record, compute)
 
     def comparison(
         self,
@@ -506,11 +547,20 @@ class Run:
         self.used.add(self.folder.artefacts.file(key))
         stored = self.folder.artefacts.read(key)
         if stored is None:
+            self._may_compute(key)
             stored = compute().to_dict()  # type: ignore[attr-defined]
             with self._keeping(key.kind):
                 stored = self.folder.artefacts.keep(key, stored)
-        self.folder.artefacts.ask(self.folder.artefacts.file(key))
+        self._ask(key)
         return kind.from_dict(stored)  # type: ignore[attr-defined]
+
+    def _may_compute(self, key: Key) -> None:
+        if not self.computes:
+            raise NotKeptError(f"{self.path} has no {key.kind} with these settings.")
+
+    def _ask(self, key: Key) -> None:
+        if self.computes:
+            self.folder.artefacts.ask(self.folder.artefacts.file(key))
 
     @contextlib.contextmanager
     def _keeping(self, what: str) -> Iterator[None]:

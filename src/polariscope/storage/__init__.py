@@ -17,6 +17,14 @@ TENSORBOARD = "tensorboard"
 LOCK = ".lock"
 ARTEFACT_LOCK = ".artefacts.lock"
 ASKED = ".asked.json"
+LEASE = ".lease-"
+"""Begins the names of leases: who may write into a folder, by fencing number."""
+CLAIM = ".claim-"
+"""Begins the names of leases that have no number yet."""
+CLOCK = ".clock"
+"""Touched to learn the time of the disk."""
+FAILURE = "failure.json"
+TIMING = "timing.json"
 ASIDE = ".damaged"
 """End of the names of files that did not match their hash when they were computed again."""
 
@@ -32,7 +40,7 @@ ESTIMATOR = "estimator.safetensors"
 
 NAMES = (
     *(SETTINGS, LOG, MODEL, STATE, REPORT, RECIPE, SIZE, SIZES, SIZE_PAGE, SIZE_PICTURE),
-    *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK),
+    *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK, FAILURE, TIMING),
 )
 """What ``tests/test_shelf.py`` looks for in the other rooms."""
 

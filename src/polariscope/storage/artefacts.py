@@ -98,8 +98,9 @@ class Artefact:
 class Artefacts:
     """The artefacts of one run's folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
+        self.guard = guard
 
     def __iter__(self) -> Iterator[Artefact]:
         """All that can be read, in the order in which they were made; the rest is in :meth:`damaged`."""
@@ -116,7 +117,7 @@ class Artefacts:
             asked = self._asked()
             if asked[-1:] != [path.name]:
                 names = [*(name for name in asked if name != path.name), path.name]
-                documents.write_document(self.folder / layout.ASKED, "asked", names)
+                documents.write_document(self.folder / layout.ASKED, "asked", names, guard=self.guard)
 
     def _asked(self) -> list[str]:
         """Names of the files that were asked for, the last one last."""
@@ -163,7 +164,7 @@ class Artefacts:
             content = to_plain(content if earlier is None or join is None else join(earlier, content))
             if content != earlier:
                 about = {"key": key.to_dict(), "number": number}
-                documents.write_document(self.file(key), key.kind, content, about)
+                documents.write_document(self.file(key), key.kind, content, about, self.guard)
             return content
 
     # Arrays: safetensors.
@@ -197,7 +198,7 @@ class Artefacts:
                 "number": self._next_number(),
                 "words": to_plain(words),
             }
-            files.write_tensors(path, tensors, header)
+            files.write_tensors(path, tensors, header, self.guard)
 
     # What both need.
 
@@ -216,6 +217,8 @@ class Artefacts:
             ) from None
 
     def _set_aside(self, path: Path, error: Exception) -> None:
+        if self.guard is not None:
+            self.guard()
         aside = path.with_name(f"{path.name}{layout.ASIDE}")
         try:
             path.replace(aside)
@@ -225,7 +228,9 @@ class Artefacts:
             logger.warning("%s It is computed again; the damaged file is kept as %s.", error, aside.name)
 
     def _next_number(self) -> int:
-        return 1 + max((artefact.number for artefact in self), default=0)
+        """The lowest that is free: what was damaged and is made again gets its number back."""
+        taken = {artefact.number for artefact in self}
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def _number_of(self, path: Path) -> int:
         return _artefact(path).number

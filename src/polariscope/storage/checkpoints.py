@@ -35,8 +35,9 @@ class Checkpoint:
 class Checkpoints:
     """The folder of a run's checkpoints."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
+        self.guard = guard
 
     @property
     def steps(self) -> list[int]:
@@ -56,7 +57,7 @@ class Checkpoints:
         self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, object], mark: Mark
     ) -> None:
         """Write a checkpoint whole or not at all."""
-        with files.atomic_folder(self.path(step)) as part:
+        with files.atomic_folder(self.path(step), self.guard) as part:
             model.save(part / MODEL, step=step, log=mark.to_dict())
             about = {"step": step, "words": dict(words), "model": model.digest, "log": mark.to_dict()}
             files.write_tensors(part / STATE, state, about)
@@ -81,4 +82,6 @@ class Checkpoints:
     def prune(self, keep: int | None) -> None:
         """Delete all but the newest ``keep`` checkpoints (None: none)."""
         for step in self.steps[:-keep] if keep else []:
+            if self.guard is not None:
+                self.guard()
             files.remove_folder(self.path(step))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ class Document:
     """Version that wrote it."""
 
 
-def write_document(path: Path, kind: str, content: object, about: object = None) -> None:
+def write_document(
+    path: Path, kind: str, content: object, about: object = None, guard: files.Guard | None = None
+) -> None:
     """Write a JSON value atomically, with its kind, what it is about and a hash of everything."""
     record = {
         "format": FORMAT,
@@ -44,7 +47,7 @@ def write_document(path: Path, kind: str, content: object, about: object = None)
         "about": to_plain(about or {}),
         "content": to_plain(content),
     }
-    files.write_json(path, {**record, HASH: files.digest(record)})
+    files.write_json(path, {**record, HASH: files.digest(record)}, guard)
 
 
 def read_document(path: Path, kind: str) -> Document:
@@ -87,6 +90,10 @@ def read_json(path: Path) -> Any:
 
 NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
+RECORD_KEEPING = (
+    *("log_every", "validate_every", "probe_samples", "checkpoint_every", "keep_checkpoints", "epochs"),
+)
+"""Settings of a training that change what is written about it, and no weight."""
 
 
 def settings_hash(record: dict[str, object]) -> str:
@@ -99,9 +106,21 @@ def identity_hash(record: dict[str, object]) -> str:
     return files.digest({key: record.get(key) for key in IDENTITY})
 
 
-def write_settings(run: Path, record: dict[str, object]) -> None:
+def weights_hash(record: Mapping[str, object]) -> str:
+    """Hash of what determines the weights: how often is logged or checkpointed, and where the data lie, is left out.
+
+    :param record: the contents of a run's settings.
+    """
+    parts: dict[str, Any] = {name: record[name] for name in ("format", "objective", "model")}
+    given: Any = record["training"]
+    parts["training"] = {name: value for name, value in given.items() if name not in RECORD_KEEPING}
+    data: Any = record["data"]
+    return files.digest({**parts, "data": data["fingerprint"]})
+
+
+def write_settings(run: Path, record: dict[str, object], guard: files.Guard | None = None) -> None:
     """Say what is going to be trained in this folder."""
-    files.write_json(run / SETTINGS, {**record, HASH: files.digest(record)})
+    files.write_json(run / SETTINGS, {**record, HASH: files.digest(record)}, guard)
 
 
 def read_settings(run: str | Path) -> dict[str, Any]:

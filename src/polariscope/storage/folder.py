@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,26 +16,44 @@ from torch import Tensor
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.models.model import Model
-from polariscope.storage import ASIDE, CHECKPOINTS, LOCK, LOG, MODEL, SETTINGS, TENSORBOARD
+from polariscope.storage import (
+    ASIDE,
+    CHECKPOINTS,
+    FAILURE,
+    LOCK,
+    LOG,
+    MODEL,
+    SETTINGS,
+    TENSORBOARD,
+    TIMING,
+)
 from polariscope.storage.artefacts import Artefacts
 from polariscope.storage.checkpoints import Checkpoint, Checkpoints
 from polariscope.storage.documents import (
     DamagedError,
     differences,
     identity_hash,
+    read_document,
     read_settings,
+    write_document,
     write_settings,
 )
 from polariscope.storage.log import Log, Mark
 
 
 class RunFolder:
-    """One run's folder. Anybody may read; as a context manager it is held by one process, which may write."""
+    """One run's folder. Anybody may read; as a context manager it is held by one process, which may write.
 
-    def __init__(self, path: str | Path) -> None:
+    :param path: the folder.
+    :param guard: (default None) called before every write; raises where the right to write was lost. Who gives one
+        holds the folder already (:class:`polariscope.storage.lease.Lease`).
+    """
+
+    def __init__(self, path: str | Path, guard: files.Guard | None = None) -> None:
         self.path = Path(path)
-        self.checkpoints = Checkpoints(self.path / CHECKPOINTS)
-        self.artefacts = Artefacts(self.path)
+        self.guard = guard
+        self.checkpoints = Checkpoints(self.path / CHECKPOINTS, guard)
+        self.artefacts = Artefacts(self.path, guard)
         self.model_file = self.path / MODEL
         self.tensorboard = self.path / TENSORBOARD
         self._made = False
@@ -46,7 +65,8 @@ class RunFolder:
         try:
             files.make_folder(self.path)
             self._lock = filelock.FileLock(self.path / LOCK)
-            self._lock.acquire(timeout=0)
+            if self.guard is None:
+                self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise PolariscopeError(
                 f"{self.path} is being trained by another process; wait for it or choose another folder."
@@ -65,7 +85,7 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-        if self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
+        if self.guard is None and self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
             (self.path / LOCK).unlink()
             self.path.rmdir()
 
@@ -73,7 +93,7 @@ class RunFolder:
         """A folder without settings must be empty, but for what a run that never got to its settings left."""
         if not self.path.is_dir() or self.is_begun:
             return
-        empty = {LOG, TENSORBOARD, *([] if self.checkpoints.steps else [CHECKPOINTS])}
+        empty = {LOG, TENSORBOARD, FAILURE, TIMING, *([] if self.checkpoints.steps else [CHECKPOINTS])}
         others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
         others = [name for name in others if name not in empty]
         if others:
@@ -109,7 +129,7 @@ class RunFolder:
     @functools.cached_property
     def log(self) -> Log:
         """The log, whose chain starts from what the run was asked for."""
-        return Log(self.path / LOG, identity_hash(self.settings))
+        return Log(self.path / LOG, identity_hash(self.settings), self.guard)
 
     def read_log(self) -> list[dict[str, Any]]:
         """The lines of the log, checked against the chain and against the newest model or checkpoint."""
@@ -139,15 +159,17 @@ class RunFolder:
 
     def set_model_aside(self) -> None:
         """Keep a damaged model under another name, so a whole one can be written."""
+        self._check()
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, object]) -> None:
         """Say what is going to be trained here; a run with other settings, or that is longer already, is refused."""
         self.check(record)
+        self._check()
         if not self.checkpoints.steps and not self.model_file.exists():
             (self.path / LOG).unlink(missing_ok=True)  # of steps that nothing was kept of
         if not self.is_begun or read_settings(self.path) != record:
-            write_settings(self.path, record)
+            write_settings(self.path, record, self.guard)
         self.__dict__.pop("settings", None)
         self.__dict__.pop("log", None)
 
@@ -173,10 +195,24 @@ class RunFolder:
                 remedy="choose another folder",
             )
 
+    def set_aside(self) -> Path:
+        """Put a run that is damaged beyond repair into a hidden folder, so it can be made again; where that is."""
+        self._check()
+        numbers = itertools.count(1)
+        aside = next(path for n in numbers if not (path := self.path / f"{ASIDE}-{n}").exists())
+        aside.mkdir()
+        for entry in sorted(self.path.iterdir()):
+            if not entry.name.startswith("."):
+                entry.rename(aside / entry.name)
+        self.__dict__.pop("settings", None)
+        self.__dict__.pop("log", None)
+        return aside
+
     def forget(self) -> None:
         """Take back a run that failed before its first checkpoint: there is nothing in it to resume."""
         if self.checkpoints.steps or self.model_file.exists():
             return
+        self._check()
         for name in (LOG, SETTINGS):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.tensorboard, ignore_errors=True)
@@ -199,7 +235,7 @@ class RunFolder:
             break
         else:
             if messages:
-                raise PolariscopeError(
+                raise DamagedError(
                     f"{' '.join(messages)} None of those in {self.path} is whole; delete the run and repeat it."
                 )
         if mark is None and self.log.path.exists() and self.log.path.stat().st_size:
@@ -224,7 +260,50 @@ class RunFolder:
 
     def save_model(self, model: Model, step: int) -> None:
         """Write the finished model."""
-        model.save(self.model_file, step=step, log=self.log.flush().to_dict())
+        model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict())
+
+    def _check(self) -> None:
+        if self.guard is not None:
+            self.guard()
+
+    # What a study keeps with a run.
+
+    def failure(self) -> dict[str, Any] | None:
+        """Why the run failed, and how; None if it did not."""
+        file = self.path / FAILURE
+        return read_document(file, "failure").content if file.exists() else None
+
+    def keep_failure(self, kind: str, message: str) -> None:
+        """Remember that the run failed.
+
+        :param kind: in a word: "diverged", "timeout", "error".
+        :param message: what happened, and what to do.
+        """
+        content = {"kind": kind, "message": message}
+        write_document(self.path / FAILURE, "failure", content, guard=self.guard)
+
+    def forget_failure(self) -> None:
+        """Let a failed run be tried again."""
+        self._check()
+        (self.path / FAILURE).unlink(missing_ok=True)
+
+    def seconds(self) -> dict[str, float]:
+        """How long each part of the work took, summed over all processes; empty where nobody counted.
+
+        Times are in no hash, so a file that cannot be read counts as none.
+        """
+        try:
+            return read_document(self.path / TIMING, "timing").content
+        except (OSError, PolariscopeError):
+            return {}
+
+    def keep_seconds(self, seconds: Mapping[str, float]) -> None:
+        """Remember how long each part of the work took in all.
+
+        :param seconds: by part: "train", "diagnose" …
+        """
+        content = {part: round(number, 3) for part, number in seconds.items()}
+        write_document(self.path / TIMING, "timing", content, guard=self.guard)
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:

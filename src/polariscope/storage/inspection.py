@@ -69,6 +69,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         layout.LOG,
         layout.MODEL,
         layout.CHECKPOINTS,
+        layout.TIMING,
     }
     seen |= {layout.REPORT, layout.TENSORBOARD, layout.SIMILARITY, layout.SIMILARITY_PICTURE}
     yield _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
@@ -77,6 +78,9 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         yield _verify(log, lambda _: run.read_log(), REPEAT)
     if run.model_file.exists():
         yield _verify(run.model_file, read_model, RESUME)
+    if (run.path / layout.FAILURE).exists():
+        seen.add(layout.FAILURE)
+        yield _verify(run.path / layout.FAILURE, lambda _: run.failure(), "delete it")
     for step in run.checkpoints.steps:
         remedy = "delete it: it is passed over; other checkpoints stand for themselves"
         yield _verify(run.checkpoints.path(step), functools.partial(_checkpoint, run, step), remedy)
@@ -94,6 +98,8 @@ def _run(run: RunFolder) -> Iterator[Finding]:
             )
         elif entry.name.endswith(files.PART):
             yield _leftover(entry)
+        elif entry.name.startswith((layout.LEASE, layout.CLAIM, layout.CLOCK, layout.ASIDE)):
+            continue
         elif entry.name not in seen and not re.fullmatch(r"report-step-\d+\.html", entry.name):
             yield Finding(entry, "unknown", "it is not a file of polariscope")
     if run.checkpoints.folder.is_dir():

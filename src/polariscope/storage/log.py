@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from polariscope.core import files
 from polariscope.storage.documents import DamagedError
 
 CHAIN = ', "chain": "'
@@ -35,10 +36,15 @@ class Mark:
 
 
 class Log:
-    """A log file, appended to by one process and read by any. ``origin`` is the hash that the chain starts from."""
+    """A log file, appended to by one process and read by any. ``origin`` is the hash that the chain starts from.
 
-    def __init__(self, path: Path, origin: str) -> None:
+    A writer opens the file, then asks its ``guard``, then writes. Who takes a run over cuts the log, which makes a new
+    file of it: one that was stopped between the question and the answer writes into the old one, which nobody reads.
+    """
+
+    def __init__(self, path: Path, origin: str, guard: files.Guard | None = None) -> None:
         self.path = path
+        self.guard = guard
         self.start = Mark(0, 0, origin)
         self._end: Mark | None = None
 
@@ -48,6 +54,8 @@ class Log:
         chain = chained(self.end.chain, body)
         line = f'{body[:-1]}{CHAIN}{chain}"}}\n'.encode()
         with self.path.open("ab") as file:
+            if self.guard is not None:
+                self.guard()
             file.write(line)
         self._end = Mark(self.end.n_bytes + len(line), self.end.n_lines + 1, chain)
 
@@ -70,8 +78,9 @@ class Log:
         mark = mark or self.start
         if mark.n_lines:
             self._check(mark, [found for found, _ in self._walk(to_lines=mark.n_lines)])
-        with self.path.open("ab") as file:
-            file.truncate(mark.n_bytes)
+        before = self.path.read_bytes()[: mark.n_bytes] if self.path.exists() else b""
+        with files.atomic(self.path, self.guard) as part:
+            part.write_bytes(before)
         self._end = mark
 
     def read(self, mark: Mark | None = None) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def train(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
-    out: str | Path | None = None,
+    out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
     progress: bool | Listener = False,
@@ -75,7 +75,7 @@ def train(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
         statistics are those of all the data given. Data that the model is shown later are put into the same units.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
-    :param out: (default None: nothing is written) folder of the run.
+    :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
     :param progress: (default False) True for a live line, or a function called after every step.
@@ -107,7 +107,7 @@ def train(
         with using_threads(threads or choose_threads(job, model)):
             return _train(job, model, None, listeners, show=progress is True)
     record = job.describe(str(place))  # before anything is written
-    with RunFolder(out) as run:
+    with out if isinstance(out, RunFolder) else RunFolder(out) as run:
         run.check(record)
         if (finished := _finished(run, job.settings.steps, place)) is not None:
             return finished

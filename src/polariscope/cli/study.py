@@ -1,0 +1,201 @@
+"""``polariscope study``: many runs from one file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polariscope.core.errors import PolariscopeError
+
+if TYPE_CHECKING:
+    from polariscope.studies.ledger import Ledger
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE.toml", help="A study, or the name of one of 'polariscope study list'.")
+]
+
+
+def list_studies() -> None:
+    """List the studies that come with polariscope."""
+    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.studies.design import Study
+    from polariscope.studies.shipped import shipped
+
+    shown = table("study", "runs", "what", numbers=("runs",), prose=("what",))
+    for name, file in shipped().items():
+        study = Study.load(file)
+        first = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        shown.add_row(name, str(len(study.points())), first)
+    if shown.row_count:
+        printer().print(shown)
+    say(
+        f"{plural(shown.row_count, 'study') if shown.row_count == 1 else f'{shown.row_count} studies'} in all."
+    )
+
+
+def plan(
+    file: File,
+    workers: Annotated[int, typer.Option(help="Workers to divide the hours by.", min=1)] = 1,
+) -> None:
+    """Check a study whole, and say what it will cost.
+
+    Hours are those of training, from the times of earlier runs, or from 20 steps of each distinct data, net and
+    objective. Of the analyses they hold what earlier runs took.
+    """
+    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.runs.listing import in_bytes
+    from polariscope.studies.estimate import estimate
+    from polariscope.studies.workers.local import in_time
+
+    ledger = _open(file)
+    runs = table("run", "folder", "steps", numbers=("steps",))
+    for run in ledger.runs:
+        runs.add_row(run.name, run.folder.name, f"{run.steps:,}")
+    printer().print(runs)
+    found = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
+    kinds = table(
+        "of the kind of", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
+    )
+    for kind in found.kinds:
+        per_step = f"{1000 * kind.seconds_per_step:.3g} ms"
+        kinds.add_row(kind.name, str(kind.runs), f"{kind.steps:,}", per_step, kind.source)
+    printer().print(kinds)
+    say(f"{plural(found.n_runs, 'run')}, {found.n_left} to make, {plural(found.steps, 'step')} left.")
+    if found.n_beyond:
+        say(
+            f"{plural(found.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
+        )
+    measured = "and of the analyses" if found.analyses is not None else "without the analyses"
+    hours = found.hours(workers)
+    say(
+        f"{in_time(3600 * hours)} of training {measured}, with {plural(workers, 'worker')}; {in_bytes(found.n_bytes)}."
+    )
+    limit = ledger.study.limits.max_hours
+    if limit is not None and hours > limit:
+        say(
+            f"That is more than the {limit:g} hours of max_hours; the study will stop there, and can be resumed."
+        )
+
+
+def run(
+    file: File,
+    workers: Annotated[int, typer.Option(help="Processes that train at the same time.", min=1)] = 1,
+) -> None:
+    """Make what is missing of a study.
+
+    Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
+    same time. Runs that failed are not tried again; see 'polariscope study retry'.
+    """
+    from polariscope.cli.console import say_next
+    from polariscope.studies.workers.local import run_locally
+
+    ledger = _open(file)
+    counts = run_locally(ledger, workers, progress=True)
+    if counts["failed"]:
+        raise PolariscopeError(
+            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {file}' says why."
+        )
+    say_next(
+        (f"polariscope study table {file}", "all runs side by side"),
+        (f"polariscope study report {file}", "the same as a page"),
+    )
+
+
+def status(file: File) -> None:
+    """Say which runs are waiting, running, done and failed, and why."""
+    from polariscope.cli.console import printer, say, table
+
+    ledger = _open(file)
+    shown = table("run", "state", "steps", "of", "why", numbers=("steps", "of"), prose=("why",))
+    for entry in ledger.entries():
+        shown.add_row(entry.run.name, entry.state, f"{entry.step:,}", f"{entry.run.steps:,}", entry.message)
+    printer().print(shown)
+    say(", ".join(f"{count} {state}" for state, count in ledger.counts().items()) + ".")
+
+
+def table(
+    file: File,
+    format: Annotated[
+        str | None,
+        typer.Option(help="csv, md or parquet. [on the screen as a table; else by the file's name]"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it. [on the screen]", metavar="FILE")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only rows with this, as mig>0.3 or beta=4; may be repeated.", metavar="CONDITION"),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Only these, names joined by commas. [all]", metavar="NAMES")
+    ] = "",
+    over_seeds: Annotated[
+        bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
+    ] = False,
+) -> None:
+    """Put all runs of a study side by side."""
+    from polariscope.cli.table import print_table
+    from polariscope.studies.table import study_table
+
+    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds)
+
+
+def report(
+    file: File,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it. [in the study's folder]", metavar="FILE")
+    ] = None,
+) -> None:
+    """Write a study on one HTML page: design, table, plots, what failed."""
+    from polariscope.cli.report import tell_report
+    from polariscope.pages.study import write_study_page
+
+    tell_report(write_study_page(_open(file), out))
+
+
+def retry(
+    file: File,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Only runs that failed so: diverged, timeout or error; may be repeated."),
+    ] = None,
+) -> None:
+    """Let failed runs be tried again by the next 'polariscope study run'."""
+    from polariscope.cli.console import plural, quoted, say, say_next
+    from polariscope.core.errors import check_word
+
+    for word in kind or []:
+        check_word("kind of failure", word, ("diverged", "timeout", "error"))
+    tried = _open(file).retry(tuple(kind or ()))
+    for each in tried:
+        say(each.name)
+    say(f"{plural(len(tried), 'run')} will be tried again.")
+    if tried:
+        say_next((f"polariscope study run {quoted(Path(file))}", "make them"))
+
+
+def clean(
+    file: File,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are only listed.")] = False,
+) -> None:
+    """Delete run folders in the study's own place that no run of the design has: those of an earlier design."""
+    from polariscope.cli.console import plural, say
+
+    folders = list(_open(file).others())
+    for folder in folders:
+        say(str(folder))
+        if yes:
+            shutil.rmtree(folder)
+    count = plural(len(folders), "folder")
+    say(f"{count} deleted." if yes else f"{count} of an earlier design; --yes deletes what is listed.")
+
+
+def _open(file: str) -> Ledger:
+    """The ledger of a study file, all of its runs checked."""
+    from polariscope.studies.design import Study
+    from polariscope.studies.ledger import Ledger
+
+    return Ledger(Study.load(file))

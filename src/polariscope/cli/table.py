@@ -1,0 +1,115 @@
+"""``polariscope table``: any runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polariscope.cli.app import Step
+from polariscope.core.errors import Argument, InputError
+
+if TYPE_CHECKING:
+    from polariscope.studies.table import Aggregate, Table
+
+
+def table(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs.")],
+    csv: Annotated[Path | None, typer.Option(help="Also write it here.", metavar="FILE")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only rows with this, as mig>0.3 or beta=4; may be repeated.", metavar="CONDITION"),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Only these, names joined by commas. [all]", metavar="NAMES")
+    ] = "",
+    over_seeds: Annotated[
+        bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
+    ] = False,
+    step: Step = None,
+) -> None:
+    """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
+    from polariscope.cli.console import say
+    from polariscope.studies.table import runs_table
+
+    if csv is not None and csv.is_dir():
+        raise InputError("csv", "be a file", got=f"the folder {csv}")
+    found = runs_table(runs, step)
+    print_table(found, None, None, where or [], columns, over_seeds)
+    if csv is not None:
+        _selected(found, where or [], columns).write(csv, "csv")
+        say(f"The table is in {csv}")
+
+
+def print_table(
+    found: Table, format: str | None, out: Path | None, where: list[str], columns: str, over_seeds: bool
+) -> None:
+    """Print a table, or write it into a file."""
+    from polariscope.cli.console import printer, say, table
+    from polariscope.core.errors import check_word
+
+    if format is not None:
+        check_word("format of a table", format, ("csv", "md", "parquet"))
+    chosen = _selected(found, where, columns)
+    if over_seeds:
+        if out is not None:
+            raise InputError(
+                problem=(Argument("over_seeds"), " is printed, not written"),
+                remedy=("leave ", Argument("out"), " out"),
+            )
+        _print_aggregates(chosen.aggregate())
+        return
+    if out is not None:
+        chosen.write(out, format)
+        say(f"The table is in {out}")
+        return
+    if format == "parquet":
+        raise InputError(
+            problem="a Parquet file is not for the screen",
+            remedy=("say where to write it with ", Argument("out")),
+        )
+    if format is not None:
+        typer.echo(chosen.to_csv() if format == "csv" else chosen.to_markdown(), nl=False)
+        return
+    from polariscope.studies.table import shown
+
+    headers = [name for name in chosen.columns if any(row.get(name) is not None for row in chosen.rows)]
+    printed = table(*headers, numbers=tuple(chosen.measured))
+    for row in chosen.rows:
+        printed.add_row(*(shown(row.get(name)) for name in headers))
+    printer().print(printed)
+    for note in chosen.notes:
+        say(note)
+
+
+def _selected(found: Table, where: list[str], columns: str) -> Table:
+    chosen = found.where(*where)
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    return chosen.only(names) if names else chosen
+
+
+def _print_aggregates(aggregates: list[Aggregate]) -> None:
+    from polariscope.cli.console import printer, table
+
+    headers = (
+        "settings",
+        "column",
+        "runs",
+        "mean",
+        "± SD",
+        "95 % (t)",
+        "95 % (bootstrap)",
+        "lowest",
+        "highest",
+    )
+    printed = table(*headers, numbers=("runs", "mean", "± SD"))
+    for one in aggregates:
+        settings = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+        spread = "" if one.sd is None else f"{one.sd:.3g}"
+        cells: list[Any] = [settings, one.column, str(one.n), f"{one.mean:.4g}", spread]
+        cells += [
+            "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
+        ]
+        printed.add_row(*cells, one.lowest, one.highest)
+    printer().print(printed)

@@ -1,0 +1,239 @@
+"""A study as a page: its design, a table to sort and filter, plots of any column against any setting, what failed."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.records import to_plain
+from polariscope.pages import words
+from polariscope.pages.figures import COLOURS
+from polariscope.storage import report_file
+from polariscope.studies.ledger import STATES, Ledger
+from polariscope.studies.table import Aggregate, Table, shown, study_table
+
+MORE = (".low", ".high", ".error", ".random")
+"""Ends of the names of columns that are shown on request only."""
+LAST = ("folder", "message", "seconds.train")
+FIRST_CHOICE = ("mig", "dci", "tc.mean", "kl", "loss")
+"""What is drawn first, where it was measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyRecord:
+    """What a page of a study shows."""
+
+    name: str
+    design: Mapping[str, object]
+    """The study, as JSON has it."""
+    counts: Mapping[str, int]
+    """Runs in each state."""
+    table: Table
+    aggregates: tuple[Aggregate, ...]
+    failures: tuple[tuple[str, str, str], ...]
+    """Name, kind and message of each run that failed."""
+    reports: Mapping[str, str]
+    """Where the reports of runs are, by the name of the run, as seen from the page."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the table."""
+        return self.table.notes
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The study in a few words."""
+        seeds: Any = self.design["seeds"]
+        varying = [name for name in self.table.settings if name != "seed"]
+        return [
+            ("data", _names(self.design["data"])),
+            ("objectives", _names(self.design["objective"])),
+            ("seeds", str(len(seeds))),
+            ("varies", ", ".join(varying) or "the seed only"),
+        ]
+
+
+def study_record(ledger: Ledger, page: Path) -> StudyRecord:
+    """What the page of a study shows.
+
+    :param ledger: that of the study.
+    :param page: where the page will be, to which links are relative.
+    """
+    table, entries = study_table(ledger), ledger.entries()
+    reports = {
+        run.name: os.path.relpath(report_file(run.folder).resolve(), page.resolve().parent)
+        for run in ledger.runs
+        if report_file(run.folder).is_file()
+    }
+    return StudyRecord(
+        name=ledger.study.name,
+        design=ledger.study.to_dict(),
+        counts={state: sum(entry.state == state for entry in entries) for state in STATES},
+        table=table,
+        aggregates=tuple(table.aggregate()),
+        failures=tuple((e.run.name, e.kind, e.message) for e in entries if e.state == "failed"),
+        reports=reports,
+    )
+
+
+def write_study_page(ledger: Ledger, out: Path | None = None) -> Path:
+    """Write one self-contained page; where it is.
+
+    :param ledger: that of the study.
+    :param out: (default: in the study's folder) where to write it.
+    """
+    page = ledger.page if out is None else out
+    files.write_text(page, render_study(study_record(ledger, page)))
+    return page
+
+
+def render_study(record: StudyRecord) -> str:
+    """The page of a record; the same record gives the same bytes.
+
+    :param record: what is shown.
+    """
+    table, environment = record.table, words.environment()
+    assert environment.loader is not None
+    script = environment.loader.get_source(environment, "study.js")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    measured = table.measured
+    aggregates = [_words_of(one) for one in record.aggregates]
+    data = {
+        "columns": table.columns,
+        "settings": list(table.settings),
+        "rows": [{name: _plain(cell) for name, cell in row.items()} for row in table.rows],
+        "aggregates": aggregates,
+    }
+    varying = [name for name in table.settings if name != "seed"]
+    numeric = [name for name in varying if all(isinstance(row.get(name), int | float) for row in table.rows)]
+    first = next(iter([*numeric, *varying]), "seed")
+    classes = {name: _classes(table, name) for name in table.columns}
+    return environment.get_template("study.html.j2").render(
+        record=record,
+        colours=COLOURS,
+        version=__version__,
+        headline=_headline(record.counts),
+        script=Markup(script),
+        script_hash=Markup(f"sha256-{digest}"),
+        data=Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
+        measured=measured,
+        settings=list(table.settings),
+        across=[*table.settings, *measured],
+        start={
+            "y": next((name for name in FIRST_CHOICE if name in measured), measured[0] if measured else ""),
+            "x": first,
+            "colour": next((name for name in varying if name != first), ""),
+        },
+        aggregates=aggregates,
+        columns=[{"name": name, "classes": words} for name, words in classes.items()],
+        rows=[_cells(row, classes, record.reports) for row in table.records()],
+        failures=[
+            {"name": name, "kind": kind, "message": message} for name, kind, message in record.failures
+        ],
+        groups=_groups(record.design),
+        repeat=_repeat(record),
+    )
+
+
+def _headline(counts: Mapping[str, int]) -> str:
+    """How many runs there are, and in which states.
+
+    >>> _headline({"waiting": 0, "running": 0, "done": 4, "failed": 0})
+    '4 runs, all done'
+    >>> _headline({"waiting": 1, "running": 0, "done": 3, "failed": 0})
+    '4 runs: 1 waiting, 3 done'
+    """
+    total = sum(counts.values())
+    runs = f"{total:,} run{'' if total == 1 else 's'}"
+    if counts["done"] == total:
+        return f"{runs}, all done" if total != 1 else f"{runs}, done"
+    return f"{runs}: {', '.join(f'{count:,} {state}' for state, count in counts.items() if count)}"
+
+
+def _classes(table: Table, name: str) -> str:
+    """How a column is set: words to the left, and what few look at only on request."""
+    is_numeric = all(isinstance(row.get(name), int | float | None) for row in table.rows)
+    hidden = name.endswith(MORE) or name in LAST or name.startswith("validation.")
+    return " ".join([*([] if is_numeric else ["left"]), *(["more"] if hidden else [])])
+
+
+def _cells(
+    row: Mapping[str, object], classes: Mapping[str, str], reports: Mapping[str, str]
+) -> list[dict[str, str]]:
+    return [
+        {
+            "text": shown(cell),
+            "classes": classes[name],
+            "link": reports.get(str(cell), "") if name == "run" else "",
+        }
+        for name, cell in row.items()
+    ]
+
+
+def _plain(cell: object) -> object:
+    """A cell as JSON has it; ∞ and NaN cannot be drawn."""
+    return None if isinstance(cell, float) and cell - cell != 0 else cell
+
+
+def _words_of(one: Aggregate) -> dict[str, object]:
+    def ends(interval: tuple[float, float] | None) -> str:
+        return "" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"
+
+    return {
+        "settings": ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items()) or "all",
+        "column": one.column,
+        "n": one.n,
+        "mean": shown(one.mean),
+        "sd": shown(one.sd),
+        "t": ends(one.t),
+        "bootstrap": ends(one.bootstrap),
+        "lowest": one.lowest,
+        "median": one.median,
+        "highest": one.highest,
+    }
+
+
+def _names(entries: Any) -> str:
+    return ", ".join(dict.fromkeys(entry["name"] for entry in entries))
+
+
+def _groups(design: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The design as titled lists of names and values."""
+    tables = [(part, entry) for part in ("data", "objective", "zipped", "listed") for entry in design[part]]
+    tables += [(part, design[part]) for part in ("settings", "grid", "each", "once", "over", "budget")]
+    rest = {name: design[name] for name in ("seeds", "diverged", "checkpoints", "device", "threads")}
+    return [(part, _entries(table)) for part, table in [*tables, ("study", rest)] if table]
+
+
+def _entries(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, _text(value)) for key, value in table.items()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items()) or "as usual"
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return words.value_of(value)
+
+
+def _repeat(record: StudyRecord) -> str:
+    """Python that makes the same study."""
+    fields = {
+        name: value for name, value in to_plain(record.design).items() if value not in ({}, [], None, "")
+    }
+    fields.pop("runs")
+    lines = [f"    {name}={value!r}," for name, value in fields.items()]
+    return "\n".join(
+        ["import polariscope as ps", "", "study = ps.Study(", *lines, ")", "study.run(workers=2)"]
+    )

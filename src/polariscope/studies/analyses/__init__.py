@@ -1,0 +1,102 @@
+"""Analyses of a study: what is measured of each run, once for each data and objective, or over all runs alike.
+
+A member is a frozen dataclass whose fields are its options. Its ``scope`` says where it stands in a study file: in
+``each``, ``once`` or ``over``.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+
+from annotated_types import Ge
+
+from polariscope.core.registry import open_family
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+    from polariscope.runs.run import Run
+
+Cell: TypeAlias = "float | int | str | bool | None"
+"""What a table has in one place."""
+Columns: TypeAlias = "dict[str, Cell]"
+"""Cells of one row by column."""
+
+
+Measured = TypeVar("Measured")
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractAnalysis(abc.ABC, Generic[Measured]):
+    """Something that is measured of one run, and kept beside its model."""
+
+    n_samples: Annotated[int, Ge(2)] | None = 10_000
+    """Observations that are encoded; none for all."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Seed of their choice and of every random number."""
+    part: Literal["all", "train", "validation", "test"] = "all"
+    """Which part of the data."""
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The options that all analyses share, as methods of a run take them."""
+        return {"n_samples": self.n_samples, "seed": self.seed, "part": self.part}
+
+    @abc.abstractmethod
+    def measure(self, run: Run, step: int | None = None) -> Measured:
+        """What was measured: read if it is kept, else computed.
+
+        :param run: a finished run.
+        :param step: (default None: the finished model) the checkpoint of this step.
+        """
+
+    @abc.abstractmethod
+    def columns(self, measured: Measured) -> Columns:
+        """What of it goes into a table.
+
+        :param measured: what :meth:`measure` gave.
+        """
+
+
+class AbstractOnce(abc.ABC):
+    """Something that is found once for each data and objective."""
+
+    @abc.abstractmethod
+    def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
+        """Find it, or go on with finding it, and keep it in a folder.
+
+        :param data: what is looked at.
+        :param settings: of training, without the number of latents.
+        :param folder: where it is kept.
+        """
+
+    @abc.abstractmethod
+    def is_kept(self, folder: Path) -> bool:
+        """Whether the answer is there.
+
+        :param folder: where it is kept.
+        """
+
+    @abc.abstractmethod
+    def columns(self, folder: Path) -> Columns:
+        """What of it goes into a table.
+
+        :param folder: where it is kept.
+        """
+
+
+class AbstractOver(abc.ABC):
+    """Something that is measured of runs that differ in their seed only."""
+
+    @abc.abstractmethod
+    def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
+        """What was measured, as JSON has it; with ``rows``, cells for each of the runs.
+
+        :param runs: finished runs, two at least.
+        """
+
+
+analysis = family = open_family(__name__, "analysis", traits=("scope",))

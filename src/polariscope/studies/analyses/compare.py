@@ -1,0 +1,35 @@
+"""The layers of models that were trained alike, compared with each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge
+
+from polariscope.analysis.similarity import family
+from polariscope.studies.analyses import AbstractOver, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+
+@analysis("compare", scope="over")
+@dataclasses.dataclass(frozen=True)
+class CompareAnalysis(AbstractOver):
+    """Similarity of every layer with every layer, over seeds; kept beside the first of the runs."""
+
+    similarity: str = "cka"
+    """A member of ``polariscope.similarity``."""
+    n_samples: Annotated[int, Ge(10)] = 1000
+    """Observations that all models are shown."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Seed of their choice."""
+
+    def __post_init__(self) -> None:
+        family[self.similarity]
+
+    def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
+        runs[0].comparison(list(runs[1:]), self.similarity, self.n_samples, self.seed)
+        return {"kept_in": str(runs[0].path), "rows": [{} for _ in runs]}

@@ -1,0 +1,74 @@
+"""Which latents are active, mixed and passive, and how dependent they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from annotated_types import Ge, Gt, Lt
+
+from polariscope.analysis.regime.regime import PRUNED, Regime
+from polariscope.numerics.dependence import effective_rank
+from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+IN_USE = "active+mixed"
+
+
+@analysis("diagnose", scope="each")
+@dataclasses.dataclass(frozen=True)
+class DiagnoseAnalysis(AbstractAnalysis[Regime]):
+    """Counts by type, and total correlation, mutual information and effective rank with and without passive latents."""
+
+    alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1
+    """Tolerance of the rule that names the types."""
+    n_bootstrap: Annotated[int, Ge(1)] = 200
+    """Resamples behind each confidence."""
+
+    def measure(self, run: Run, step: int | None = None) -> Regime:
+        return run.regime(self.alpha, self.n_bootstrap, **self.where, step=step)
+
+    def columns(self, measured: Regime) -> Columns:
+        cells: Columns = {
+            **{str(kind): count for kind, count in measured.counts.items()},
+            "kl": measured.kl,
+            "trace": measured.trace,
+            "delta_kl": measured.polarisation.delta,
+            "over_pruned": any(note.startswith(PRUNED) for note in measured.notes),
+        }
+        row = next((row for row in measured.truncation if row.selection == IN_USE), None)
+        ranks = ranks_in_use(measured)
+        for source in ("mean", "sampled"):
+            structure = getattr(measured, source)
+            cells |= {
+                f"tc.{source}": structure.total_correlation,
+                f"mi.{source}": structure.averaged_mutual_information,
+                f"rank.{source}": structure.effective_rank,
+            }
+            kept = None if row is None else getattr(row, source)
+            cells[f"tc.{source}.in_use"] = None if kept is None else kept.total_correlation
+            cells[f"mi.{source}.in_use"] = None if kept is None else kept.averaged_mutual_information
+            cells[f"rank.{source}.in_use"] = ranks[source]
+        return cells
+
+
+def ranks_in_use(regime: Regime) -> dict[str, float]:
+    """Effective rank of the latents that are not passive.
+
+    The covariance of the mean is that of its correlations and spreads; that of the sampled codes has E[σ²] added to
+    the diagonal, which is what it is over all draws.
+
+    :param regime: the diagnosis.
+    """
+    keep = regime.select(IN_USE)
+    spread = np.array([latent.std_of_mean for latent in regime.latents])
+    noise = np.array([latent.mean_of_variance for latent in regime.latents])
+    mean = np.array(regime.mean.correlation) * np.outer(spread, spread)
+    np.fill_diagonal(mean, spread**2)
+    return {
+        "mean": effective_rank(mean[np.ix_(keep, keep)]) if keep else 0.0,
+        "sampled": effective_rank((mean + np.diag(noise))[np.ix_(keep, keep)]) if keep else 0.0,
+    }

@@ -1,0 +1,75 @@
+"""The intrinsic dimension of the codes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from polariscope.analysis.dimension import Dimension
+from polariscope.analysis.dimension import family as estimators
+from polariscope.core.errors import InputError
+from polariscope.core.records import from_plain, to_plain
+from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimensions:
+    """What several estimators say of the same codes."""
+
+    estimates: dict[str, Dimension]
+    """By the name of the estimator."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, object]) -> Dimensions:
+        """What :meth:`to_dict` wrote."""
+        return from_plain(cls, stored, "estimate the dimension again")
+
+
+@analysis("dimension", scope="each")
+@dataclasses.dataclass(frozen=True)
+class DimensionAnalysis(AbstractAnalysis[Dimensions]):
+    """Intrinsic dimension by one or several estimators, each with its interval."""
+
+    estimators: str = "twonn"
+    """Names joined by commas."""
+    source: Literal["mean", "sampled"] = "mean"
+    """Which codes are looked at."""
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            estimators[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The estimators that are asked for."""
+        names = [name.strip() for name in self.estimators.split(",") if name.strip()]
+        if not names:
+            raise InputError("estimators", "name at least one", got=f"{self.estimators!r}")
+        return names
+
+    def measure(self, run: Run, step: int | None = None) -> Dimensions:
+        def compute() -> Dimensions:
+            codes = getattr(run.representation(**self.where, step=step), self.source)
+            return Dimensions({name: estimators[name](codes, seed=self.seed) for name in self.names})
+
+        settings = {"estimators": self.names, "source": self.source}
+        return run.measurement("dimension", Dimensions, compute, settings, **self.where, step=step)
+
+    def columns(self, measured: Dimensions) -> Columns:
+        cells: Columns = {}
+        for name, found in measured.estimates.items():
+            column = f"dimension.{name}" if self.source == "mean" else f"dimension.{name}.{self.source}"
+            cells |= {
+                column: found.value,
+                f"{column}.low": found.interval[0],
+                f"{column}.high": found.interval[1],
+            }
+        return cells

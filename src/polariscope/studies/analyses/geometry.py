@@ -1,0 +1,46 @@
+"""How orthogonal the decoder is, and what the posterior's noise costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from polariscope.geometry.summary import Geometry
+from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+
+@analysis("geometry", scope="each")
+@dataclasses.dataclass(frozen=True)
+class GeometryAnalysis(AbstractAnalysis[Geometry]):
+    """Distance to orthogonality, beside that of random rotations, and the reconstruction loss in parts."""
+
+    alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1
+    """Tolerance of the rule that says which latents are in use."""
+    n_points: Annotated[int, Ge(1)] = 500
+    """Codes at which the decoder's Jacobian is taken."""
+    n_observations: Annotated[int, Ge(2)] = 200
+    """Observations whose reconstruction loss is split."""
+
+    def measure(self, run: Run, step: int | None = None) -> Geometry:
+        return run.geometry(
+            self.alpha, n_points=self.n_points, n_observations=self.n_observations, **self.where, step=step
+        )
+
+    def columns(self, measured: Geometry) -> Columns:
+        found, split = measured.orthogonality, measured.split
+        interval = None if found is None else found.interval
+        low, high = (None, None) if interval is None else interval
+        return {
+            "dto": None if found is None else found.value,
+            "dto.low": low,
+            "dto.high": high,
+            "dto.random": None if found is None else found.haar,
+            "overlap": None if found is None else found.overlap,
+            "error.deterministic": split.deterministic,
+            "error.stochastic": split.stochastic,
+        }

@@ -1,0 +1,52 @@
+"""How many latents each data need, with each objective."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge
+
+from polariscope.core.errors import PolariscopeError
+from polariscope.sizing import Size, family
+from polariscope.sizing.support.size import size
+from polariscope.storage.search import SearchFolder
+from polariscope.studies.analyses import AbstractOnce, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+
+@analysis("size", scope="once")
+@dataclasses.dataclass(frozen=True)
+class SizeAnalysis(AbstractOnce):
+    """The number of latents by a method of sizing; see :func:`polariscope.size`."""
+
+    method: str = "fondue"
+    """A member of ``polariscope.sizing``."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Seed of the first models."""
+    seeds: Annotated[int, Ge(1)] = 1
+    """How many seeds; the answer is their median."""
+    options: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    """Options of the method and bounds of the search: ``threshold``, ``cap``, ``steps`` …"""
+
+    def __post_init__(self) -> None:
+        family[self.method]
+
+    def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
+        recipe: dict[str, Any] = {**settings, **self.options}
+        size(data, self.method, seed=self.seed, seeds=self.seeds, out=folder, **recipe)
+
+    def is_kept(self, folder: Path) -> bool:
+        try:
+            return SearchFolder(folder).has_answer and self.columns(folder) is not None
+        except PolariscopeError:
+            return False
+
+    def columns(self, folder: Path) -> Columns:
+        found = Size.from_dict(SearchFolder(folder).read_answer()[0])
+        low, high = found.interval or (None, None)
+        return {f"size.{self.method}": found.value, "size.low": low, "size.high": high}

@@ -1,0 +1,161 @@
+"""What a study will cost: runs, steps, disk and hours, from earlier runs or from a short trial of each kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from polariscope.core import files
+from polariscope.storage.folder import RunFolder
+from polariscope.studies.design import Study
+from polariscope.studies.ledger import Ledger
+from polariscope.studies.runs import Datasets, StudyRun
+from polariscope.training.plan import plan
+from polariscope.training.train import build, choose_device, train
+
+TRIAL_STEPS = 20
+WARM_UP = 4
+"""Steps of a trial that are not counted: the first ones are slower."""
+FLOAT = 4
+"""Bytes of a number."""
+ONLY_LENGTH = ("seed", "steps", "epochs", "learning_rate", "schedule", "warmup_steps", "clip_gradient")
+"""Settings that a step takes as long with, whatever they are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Runs whose steps take equally long: the same data, net and objective."""
+
+    name: str
+    """Of the first of them."""
+    runs: int
+    steps: int
+    """Steps that are still to be made."""
+    seconds_per_step: float
+    source: str
+    """Where that is from: "earlier runs", or "a trial"."""
+    n_bytes: int
+    """On disk, when they are all done."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What is left of a study."""
+
+    n_runs: int
+    """In the design."""
+    n_left: int
+    """That are within the budget, and not done."""
+    n_beyond: int
+    """That are beyond ``max_runs``."""
+    kinds: tuple[Kind, ...]
+    analyses: float | None
+    """Seconds of the analyses of one run, where earlier runs tell."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that are still to be made."""
+        return sum(kind.steps for kind in self.kinds)
+
+    @property
+    def n_bytes(self) -> int:
+        """On disk, when all is done."""
+        return sum(kind.n_bytes for kind in self.kinds)
+
+    def hours(self, workers: int = 1) -> float:
+        """Hours that are left.
+
+        :param workers: (default 1) that work at the same time, each on a core of its own.
+        """
+        training = sum(kind.steps * kind.seconds_per_step for kind in self.kinds)
+        return (training + (self.analyses or 0.0) * self.n_left) / 3600 / workers
+
+
+def estimate(ledger: Ledger, progress: Callable[[str], None] | None = None) -> Estimate:
+    """What is left of a study, and what it will cost.
+
+    :param ledger: that of the study.
+    :param progress: (default None) told which kind of run is tried.
+    """
+    study, datasets = ledger.study, Datasets()
+    groups: dict[str, list[StudyRun]] = {}
+    for run in ledger.runs:
+        settings = {name: value for name, value in run.point.settings.items() if name not in ONLY_LENGTH}
+        groups.setdefault(files.digest([run.point.data, settings]), []).append(run)
+    kinds, left, measured = [], 0, []
+    for runs in groups.values():
+        missing = [run for run in runs if not ledger.looks_done(run)]
+        left += len(missing)
+        times = [
+            (seconds, run)
+            for run in runs
+            if run not in missing and (seconds := RunFolder(run.folder).seconds())
+        ]
+        measured += [sum(seconds.values()) - seconds.get("train", 0.0) for seconds, _ in times]
+        per_step, source = 0.0, "earlier runs"
+        if times:
+            per_step = sum(s.get("train", 0.0) for s, _ in times) / sum(run.steps for _, run in times)
+        elif missing:
+            if progress is not None:
+                progress(runs[0].name)
+            per_step, source = trial(study, runs[0], datasets), "a trial"
+        size = sum(disk_of(study, run, datasets) for run in runs[:1]) * len(runs)
+        steps = sum(run.steps - min(run.steps, _saved(run)) for run in missing)
+        kinds.append(Kind(runs[0].name, len(runs), steps, per_step, source, size))
+    return Estimate(
+        n_runs=len(ledger.every),
+        n_left=left,
+        n_beyond=len(ledger.every) - len(ledger.runs),
+        kinds=tuple(kinds),
+        analyses=sum(measured) / len(measured) if measured else None,
+    )
+
+
+def _saved(run: StudyRun) -> int:
+    return max(RunFolder(run.folder).checkpoints.steps, default=0)
+
+
+def trial(study: Study, run: StudyRun, datasets: Datasets) -> float:
+    """Seconds of a step, from the last of a few.
+
+    :param study: the design.
+    :param run: what is tried.
+    :param datasets: those that are open.
+    """
+    moments: list[float] = []
+
+    def listen(step: int, line: object) -> None:  # noqa: ARG001
+        moments.append(time.perf_counter())
+
+    settings = {
+        name: value for name, value in run.point.arguments.items() if name not in ("epochs", "warmup_steps")
+    }
+    # The last step evaluates the validation samples, so it is not counted.
+    settings |= {"steps": TRIAL_STEPS + 1}
+    data = datasets[run.point.data]
+    train(data, device=study.device, threads=study.threads, progress=listen, **settings)
+    return (moments[TRIAL_STEPS - 1] - moments[WARM_UP - 1]) / (TRIAL_STEPS - WARM_UP)
+
+
+def disk_of(study: Study, run: StudyRun, datasets: Datasets) -> int:
+    """Bytes of a run's models, checkpoints and codes; what else is measured is small beside them.
+
+    A checkpoint has the weights and, with Adam, two numbers more for each.
+
+    :param study: the design.
+    :param run: one of it.
+    :param datasets: those that are open.
+    """
+    job = plan(datasets[run.point.data], **run.point.arguments)
+    weights = FLOAT * sum(value.numel() for value in build(job, choose_device("cpu")).state_dict().values())
+    states = {"adam": 2, "amsgrad": 3, "adagrad": 1, "sgd": 0}[job.settings.optimiser]
+    checkpoints = -(-run.steps // job.settings.checkpoint_every)
+    kept = checkpoints if job.settings.keep_checkpoints == "all" else min(2, checkpoints)
+    chosen = [
+        getattr(analysis, "n_samples", None) or len(job.data) for analysis in study.analyses("each").values()
+    ]
+    n_samples = min(len(job.data), max(chosen, default=0))
+    models = kept if study.checkpoints else 1
+    codes = FLOAT * 3 * n_samples * job.blueprint.n_latents * models if study.analyses("each") else 0
+    return weights + kept * (1 + states) * weights + codes

@@ -1,0 +1,305 @@
+"""The record of a study. The run folders are the truth: waiting, running, done and failed are read from them.
+
+Beside them are readable links to the folders, the design as it was resolved, and what was measured over several runs.
+All of it can be made again from the run folders and the study's file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.records import to_plain
+from polariscope.runs.run import NotKeptError, Run
+from polariscope.storage import documents
+from polariscope.storage.documents import DamagedError
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.lease import is_taken
+from polariscope.studies.analyses import AbstractOnce, AbstractOver
+from polariscope.studies.design import Study
+from polariscope.studies.runs import StudyRun
+
+logger = logging.getLogger("polariscope")
+
+DESIGN = "study.json"
+LINKS = "links"
+ONCE = "once"
+OVER = "over"
+RESULT = "result.json"
+PAGE = "study.html"
+
+State = Literal["waiting", "running", "done", "failed"]
+STATES: tuple[State, ...] = ("waiting", "running", "done", "failed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """How far one run is."""
+
+    run: StudyRun
+    state: State
+    step: int
+    """Gradient steps that are saved."""
+    kind: str = ""
+    """How it failed: diverged, timeout, error."""
+    message: str = ""
+    """Why it failed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OnceTask:
+    """Something to find once for some data and an objective."""
+
+    name: str
+    analysis: AbstractOnce
+    data: Mapping[str, object]
+    settings: Mapping[str, object]
+    folder: Path
+
+    @property
+    def search(self) -> Path:
+        """Where the analysis keeps what it finds."""
+        return self.folder / "search"
+
+
+@dataclasses.dataclass(frozen=True)
+class OverTask:
+    """Something to measure over runs that differ in their seed only."""
+
+    name: str
+    analysis: AbstractOver
+    runs: tuple[StudyRun, ...]
+    folder: Path
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What the result depends on."""
+        hashes = [run.hash for run in self.runs]
+        return {"analysis": self.name, "options": to_plain(self.analysis), "runs": hashes}
+
+
+class Ledger:
+    """What of a study is there, and what is not.
+
+    :param study: the design.
+    :param runs: (default: as the design has them) its runs, where they are known already.
+    """
+
+    def __init__(self, study: Study, runs: list[StudyRun] | None = None) -> None:
+        self.study = study
+        self.folder = Path(study.out)
+        self.every = study.plan() if runs is None else runs
+        """All runs of the design."""
+        self.runs = self.every[: study.limits.max_runs]
+        """Those within the budget."""
+        self.page = self.folder / PAGE
+        self._done: dict[str, tuple[object, ...]] = {}
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Ledger:
+        """The ledger of a study that was begun.
+
+        :param folder: that of the study.
+        """
+        file = Path(folder) / DESIGN
+        if not file.exists():
+            raise InputError(problem=f"{folder} is not the folder of a study: it has no {DESIGN}")
+        return cls(Study.from_dict(documents.read_document(file, "study").content))
+
+    def prepare(self) -> None:
+        """Write the design and the readable links. What is there and right stays as it is."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content, earlier = self.study.to_dict(), None
+        with contextlib.suppress(OSError, PolariscopeError):
+            earlier = documents.read_document(self.folder / DESIGN, "study").content
+        if content != earlier:
+            documents.write_document(self.folder / DESIGN, "study", content)
+        links = self.folder / LINKS
+        links.mkdir(exist_ok=True)
+        wanted = {run.name: os.path.relpath(run.folder, links) for run in self.every}
+        for link in links.iterdir():
+            if link.is_symlink() and wanted.get(link.name) != os.readlink(link):
+                link.unlink(missing_ok=True)
+        for name, target in wanted.items():
+            with contextlib.suppress(FileExistsError):
+                (links / name).symlink_to(target, target_is_directory=True)
+
+    # What is known of a run.
+
+    def is_done(self, run: StudyRun) -> bool:
+        """Whether a run and all that is asked of it are there and whole: every hash is checked."""
+        try:
+            self.check(run)
+        except (NotKeptError, PolariscopeError, OSError):
+            return False
+        return True
+
+    def check(self, run: StudyRun) -> None:
+        """Read everything that is asked of a run; raises where something is not there or not whole.
+
+        :param run: one of the study.
+        """
+        opened = Run(run.folder, computes=False)
+        if opened.folder.finished_steps != run.steps:
+            raise NotKeptError(f"{run.folder} is not finished.")
+        opened.log()
+        opened.digest()
+        for step in self.steps_of(opened):
+            for analysis in self.study.analyses("each").values():
+                analysis.measure(opened, step)
+
+    def steps_of(self, opened: Run) -> list[int | None]:
+        """Which models of a run are measured: the finished one, or each of its checkpoints.
+
+        :param opened: a finished run.
+        """
+        if not self.study.checkpoints:
+            return [None]
+        return [step for step in opened.steps if step != opened.n_steps] + [None]
+
+    def looks_done(self, run: StudyRun) -> bool:
+        """Whether a run is done, by the headers and names of its files: for a display, not for a decision."""
+        folder = RunFolder(run.folder)
+        if folder.finished_steps != run.steps:
+            return False
+        stamp = (run.folder.stat().st_mtime_ns, folder.model_file.stat().st_mtime_ns)
+        if self._done.get(run.hash) != stamp:
+            if not self.is_done(run):
+                return False
+            self._done[run.hash] = stamp
+        return True
+
+    def failure(self, run: StudyRun) -> dict[str, Any] | None:
+        """How and why a run failed; None if it did not, or if that cannot be read: then it is tried again."""
+        try:
+            return RunFolder(run.folder).failure()
+        except PolariscopeError:
+            return None
+
+    def entry(self, run: StudyRun) -> Entry:
+        """How far a run is.
+
+        :param run: one of the study.
+        """
+        step = saved_steps(run)
+        if self.looks_done(run):
+            return Entry(run, "done", run.steps)
+        if failure := self.failure(run):
+            return Entry(run, "failed", step, failure["kind"], failure["message"])
+        return Entry(run, "running" if is_taken(run.folder) else "waiting", step)
+
+    def entries(self) -> list[Entry]:
+        """How far each run within the budget is."""
+        return [self.entry(run) for run in self.runs]
+
+    def counts(self) -> dict[State, int]:
+        """Number of runs in each state."""
+        found = Counter(entry.state for entry in self.entries())
+        return {state: found[state] for state in STATES}
+
+    # What is done once, and over all.
+
+    def once_tasks(self) -> list[OnceTask]:
+        """What is to be found once for each data and objective."""
+        tasks: dict[str, OnceTask] = {}
+        for name, analysis in self.study.analyses("once").items():
+            for run in self.runs:
+                settings = {k: v for k, v in run.point.settings.items() if k not in ONCE_WITHOUT}
+                key = files.digest([name, to_plain(analysis), run.point.data, settings])[:16]
+                if key not in tasks:
+                    folder = self.folder / ONCE / f"{name}-{key}"
+                    tasks[key] = OnceTask(name, analysis, run.point.data, settings, folder)
+        return list(tasks.values())
+
+    def over_tasks(self) -> list[OverTask]:
+        """What is to be measured over runs that differ in their seed only; failed runs are left out."""
+        groups: dict[str, list[StudyRun]] = {}
+        for run in self.runs if self.study.analyses("over") else []:
+            if self.looks_done(run):
+                groups.setdefault(run.group, []).append(run)
+        return [
+            OverTask(name, analysis, tuple(runs), self.folder / OVER / f"{name}-{group}")
+            for name, analysis in self.study.analyses("over").items()
+            for group, runs in groups.items()
+            if len(runs) > 1
+        ]
+
+    def over_result(self, task: OverTask) -> dict[str, Any] | None:
+        """What was measured over these runs; None if that is not there, not whole, or of other runs.
+
+        :param task: what is asked for.
+        """
+        with contextlib.suppress(OSError, PolariscopeError):
+            found = documents.read_document(task.folder / RESULT, "over")
+            if found.about == task.key:
+                return found.content
+        return None
+
+    def keep_over_result(self, task: OverTask, content: object, guard: files.Guard | None = None) -> None:
+        """Keep what was measured over some runs.
+
+        :param task: what was asked for.
+        :param content: what came of it.
+        :param guard: (default None) called before it is written.
+        """
+        documents.write_document(task.folder / RESULT, "over", content, task.key, guard)
+
+    # What is done about failed runs and leftovers.
+
+    def retry(self, kinds: tuple[str, ...] = ()) -> list[StudyRun]:
+        """Let failed runs be tried again; those that were.
+
+        :param kinds: (default: all) only those that failed so: diverged, timeout, error.
+        """
+        found = []
+        for run in self.every:
+            failure = self.failure(run)
+            if failure is not None and (not kinds or failure["kind"] in kinds):
+                RunFolder(run.folder).forget_failure()
+                found.append(run)
+        return found
+
+    def others(self) -> Iterator[Path]:
+        """Run folders in the study's own place that no run of the design has: of an earlier design."""
+        own = self.folder / "runs"
+        wanted = {run.folder.resolve() for run in self.every}
+        if Path(str(self.study.runs)).resolve() != own.resolve() or not own.is_dir():
+            return
+        for folder in sorted(own.iterdir()):
+            if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
+                yield folder
+
+
+ONCE_WITHOUT = (
+    *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
+    *("checkpoint_every", "keep_checkpoints", "train_fraction"),
+)
+"""Settings of a run that a search for the number of latents has its own of."""
+
+
+def saved_steps(run: StudyRun) -> int:
+    """Gradient steps of a run that would not be lost now."""
+    folder = RunFolder(run.folder)
+    return max([*folder.checkpoints.steps, folder.finished_steps or 0], default=0)
+
+
+def repair(folder: RunFolder) -> None:
+    """Put a run aside whose settings or log are damaged; nothing that follows could be trusted.
+
+    :param folder: that of the run, with the guard of who repairs it.
+    """
+    if not folder.is_begun:
+        return
+    try:
+        _ = folder.settings
+        folder.read_log()
+    except (DamagedError, OSError) as error:
+        logger.warning("%s It is made again; what is there is kept in %s.", error, folder.set_aside())

@@ -1,0 +1,87 @@
+"""The runs of a study, checked: what each is trained with, what it is called, and in which folder it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import parse_source
+from polariscope.storage.documents import weights_hash
+from polariscope.studies.design import Point, Study, names_of, varying_axes
+from polariscope.training.plan import plan
+
+SHORT = 16
+"""Digits of a hash in the name of a folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyRun:
+    """One run of a study."""
+
+    name: str
+    """Readable: what varies in the study, ``beta=4,seed=0``."""
+    hash: str
+    """Of what determines the weights."""
+    folder: Path
+    """Where it is trained, named by the hash."""
+    point: Point
+    steps: int
+    """Gradient steps."""
+    varies: Mapping[str, object]
+    """What varies in the study, with this run's values."""
+    group: str
+    """Equal for runs that differ in their seed only."""
+
+
+class Datasets:
+    """The datasets of a study, each opened once; only the last ``most`` stay open."""
+
+    def __init__(self, most: int = 2) -> None:
+        self.most = most
+        self._open: dict[str, AbstractDataset] = {}
+
+    def __getitem__(self, record: Mapping[str, object]) -> AbstractDataset:
+        key = files.digest(record)
+        if key not in self._open:
+            while len(self._open) >= self.most:
+                del self._open[next(iter(self._open))]
+            options = {name: value for name, value in record.items() if name != "name"}
+            self._open[key] = parse_source(str(record["name"]), options)
+        return self._open[key]
+
+
+def plan_runs(study: Study) -> list[StudyRun]:
+    """Every run of a study, checked as :func:`polariscope.train` would check it.
+
+    :param study: the design.
+    """
+    points = study.points()
+    datasets, varying = Datasets(), varying_axes(points)
+    runs: dict[str, StudyRun] = {}
+    for name, point in zip(names_of(points), points, strict=True):
+        try:
+            job = plan(datasets[point.data], **point.arguments)
+        except InputError as error:
+            raise InputError(problem=f"run {name}: {error}") from None
+        digest = weights_hash(job.describe("cpu", {"threads": 1}))
+        if digest in runs:
+            raise InputError(
+                problem=f"the runs {runs[digest].name} and {name} are the same",
+                remedy="take one of them out of the study",
+            )
+        varies = {key: point.axes.get(key) for key in varying}
+        rest = {key: value for key, value in point.axes.items() if key != "seed"}
+        runs[digest] = StudyRun(
+            name=name,
+            hash=digest,
+            folder=Path(str(study.runs)) / digest[:SHORT],
+            point=point,
+            steps=job.settings.steps,
+            varies=varies,
+            group=files.digest(rest)[:SHORT],
+        )
+    return list(runs.values())

@@ -1,0 +1,294 @@
+"""One worker: it takes a run nobody has, trains and measures it, gives it back, and goes on until none is left."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from polariscope.core.errors import DivergedError, InputError, PolariscopeError
+from polariscope.core.files import NOT_WRITABLE
+from polariscope.runs.run import Run
+from polariscope.storage.documents import DamagedError
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.lease import SECONDS, Lease, LostLeaseError
+from polariscope.studies.ledger import Ledger, OnceTask, OverTask, repair
+from polariscope.studies.runs import Datasets, StudyRun
+from polariscope.training.train import train
+
+logger = logging.getLogger("polariscope")
+
+KEEP_TIMES_EVERY = 10.0
+"""Seconds between two records of the time a run has taken; a killed worker loses at most these."""
+WAIT = 0.5
+"""Seconds between two looks at runs that other workers have."""
+RECORDED = ("log_every", "validate_every", "probe_samples")
+"""Settings that a run keeps from its first start, since its log has them."""
+
+Task = TypeVar("Task")
+Listener = Callable[[StudyRun, int], None]
+"""Told which run is trained, and after how many steps it is."""
+
+
+class RunTimeoutError(PolariscopeError):
+    """A run took longer than it may."""
+
+
+class Worker:
+    """Drains a study.
+
+    :param ledger: that of the study.
+    :param deadline: (default None) time, as ``time.time()`` has it, at which the worker stops; runs save where they
+        are.
+    :param parent: (default None) the worker stops when its parent process is not this one any more.
+    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    :param listen: (default None) told of every step.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        deadline: float | None = None,
+        parent: int | None = None,
+        lease: float = SECONDS,
+        listen: Listener | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.study = ledger.study
+        self.deadline = deadline
+        self.parent = parent
+        self.lease = lease
+        self.listen = listen
+        self.datasets = Datasets()
+        self.is_stopping = False
+        """Whether the time is up, or nobody waits for the worker any more."""
+
+    def drain(self) -> None:
+        """Do everything that nobody else does; returns when the study is done, or has to stop."""
+        if threading.current_thread() is not threading.main_thread():
+            raise PolariscopeError("a study is drained by the main thread of a process, which signals reach.")
+        self._repeat(self.ledger.once_tasks(), self._once)
+        self._repeat(self.ledger.runs, self._run)
+        self._repeat(self.ledger.over_tasks(), self._over)
+
+    def _repeat(self, tasks: Sequence[Task], do: Callable[[Task], bool]) -> None:
+        """Do each of these until all are done, by this worker or another."""
+        waiting = list(tasks)
+        while waiting and not self._must_stop():
+            left = [task for task in waiting if not (self._must_stop() or do(task))]
+            if len(left) == len(waiting):
+                time.sleep(WAIT)
+            waiting = left
+
+    def _must_stop(self) -> bool:
+        late = self.deadline is not None and time.time() >= self.deadline
+        alone = self.parent is not None and os.getppid() != self.parent
+        self.is_stopping = self.is_stopping or late or alone
+        return self.is_stopping
+
+    # A run.
+
+    def _run(self, run: StudyRun) -> bool:
+        """Make a run, unless it is done, failed or somebody else's; whether there is nothing left to do for it."""
+        if self.ledger.is_done(run):
+            return True
+        if failure := self.ledger.failure(run):
+            self.is_stopping |= failure["kind"] == "diverged" and self.study.diverged == "stop"
+            return True
+        lease = Lease.take(run.folder, self.lease)
+        if lease is None:
+            return False
+        with lease:
+            if self.ledger.is_done(run) or self.ledger.failure(run):  # by who had it a moment ago
+                return True
+            try:
+                with self._time_limit():
+                    self._make(run, lease)
+            except LostLeaseError as error:
+                logger.warning("%s", error)
+                return False
+            except (KeyboardInterrupt, MemoryError):
+                if self.is_stopping:
+                    return False
+                raise
+            except Exception as error:
+                if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
+                    raise  # the disk is full, which no run is to blame for
+                return self._failed(run, lease, error)
+            return True
+
+    def _make(self, run: StudyRun, lease: Lease) -> None:
+        """Train a run, or resume it, and measure what is asked of it."""
+        folder = RunFolder(run.folder, lease.check)
+        repair(folder)
+        times = Times(folder)
+        data = self.datasets[run.point.data]
+        settings = run.point.arguments
+        if folder.is_begun and (folder.checkpoints.steps or folder.model_file.exists()):
+            settings |= {name: folder.settings["training"][name] for name in RECORDED}
+
+        def listener(step: int, line: object) -> None:  # noqa: ARG001
+            times.keep("train", only_after=KEEP_TIMES_EVERY)
+            if self.listen is not None:
+                self.listen(run, step)
+            if self._must_stop():
+                signal.raise_signal(signal.SIGTERM)  # which saves a checkpoint and ends the training
+
+        device, threads = self.study.device, self.study.threads
+        with times.part("train"):
+            try:
+                train(data, out=folder, device=device, threads=threads, progress=listener, **settings)
+            except DamagedError as error:
+                logger.warning("%s It is made again; what is there is kept in %s.", error, folder.set_aside())
+                train(
+                    data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
+                )
+        opened = Run(run.folder, data, guard=lease.check)
+        for step in self.ledger.steps_of(opened):
+            for name, analysis in self.study.analyses("each").items():
+                with times.part(name):
+                    analysis.measure(opened, step)
+
+    def _failed(self, run: StudyRun, lease: Lease, error: Exception) -> bool:
+        kind = "error"
+        if isinstance(error, DivergedError):
+            kind = "diverged"
+        elif isinstance(error, RunTimeoutError):
+            kind = "timeout"
+        known = isinstance(error, PolariscopeError)
+        message = str(error) if known else f"{type(error).__name__}: {error}"
+        try:
+            RunFolder(run.folder, lease.check).keep_failure(kind, message)
+        except LostLeaseError:
+            return False
+        logger.warning("%s failed: %s", run.name, message)
+        self.is_stopping |= kind == "diverged" and self.study.diverged == "stop"
+        return True
+
+    @contextlib.contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Raise an error inside when the time of a run is over."""
+        seconds = self.study.limits.timeout_per_run
+        if seconds is None:
+            yield
+            return
+
+        def late(*_: object) -> None:
+            raise RunTimeoutError(
+                f"the run took longer than the {seconds:g} seconds of timeout_per_run; allow more and retry it."
+            )
+
+        before = signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    # What is done once, and over several runs.
+
+    def _once(self, task: OnceTask) -> bool:
+        if task.analysis.is_kept(task.search):
+            return True
+        lease = Lease.take(task.folder, self.lease)
+        if lease is None:
+            return False
+        with lease:
+            if not task.analysis.is_kept(task.search):
+                task.analysis.measure(self.datasets[task.data], task.settings, task.search)
+        return True
+
+    def _over(self, task: OverTask) -> bool:
+        if self.ledger.over_result(task) is not None:
+            return True
+        lease = Lease.take(task.folder, self.lease)
+        if lease is None:
+            return False
+        with lease:
+            if self.ledger.over_result(task) is None:
+                data = self.datasets[task.runs[0].point.data]
+                content = task.analysis.measure([Run(run.folder, data) for run in task.runs])
+                with contextlib.suppress(LostLeaseError):
+                    self.ledger.keep_over_result(task, content, lease.check)
+        return True
+
+
+class Times:
+    """How long the parts of a run took, those of earlier processes included."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.seconds = dict(folder.seconds())
+        self.mark = time.monotonic()
+
+    def keep(self, part: str, only_after: float = 0.0) -> None:
+        """Add the time since the last call to a part, and write it down.
+
+        :param part: what was done.
+        :param only_after: (default 0) not before so many seconds have passed.
+        """
+        passed = time.monotonic() - self.mark
+        if passed < only_after:
+            return
+        self.mark += passed
+        self.seconds[part] = self.seconds.get(part, 0.0) + passed
+        self.folder.keep_seconds(self.seconds)
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What is done inside is this part."""
+        self.mark = time.monotonic()
+        try:
+            yield
+        except (LostLeaseError, OSError):
+            raise
+        except BaseException:
+            with contextlib.suppress(LostLeaseError, OSError):
+                self.keep(name)
+            raise
+        self.keep(name)
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM end the process as Ctrl-C does."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Drain the study of a folder; the command that other machines run.
+
+    :param arguments: (default: those of the process) FOLDER, then options.
+    """
+    parser = argparse.ArgumentParser(prog="python -m polariscope.studies.workers.drain")
+    parser.add_argument("folder")
+    parser.add_argument("--deadline", type=float)
+    parser.add_argument("--parent", type=int)
+    parser.add_argument("--lease", type=float, default=SECONDS)
+    given = parser.parse_args(arguments)
+    stop_on_sigterm()
+    try:
+        ledger = Ledger.open(given.folder)
+        Worker(ledger, deadline=given.deadline, parent=given.parent, lease=given.lease).drain()
+    except KeyboardInterrupt:
+        return 130
+    except PolariscopeError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""``polariscope study`` and ``polariscope table``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from polariscope.analysis.regime.regime import Regime
+
+FILE = """
+objective = "beta"
+seeds = 2
+[data]
+name = "gaussian"
+n_samples = 60
+[settings]
+net = "linear"
+n_latents = 2
+batch_size = 8
+steps = 6
+[grid]
+beta = [1, 4]
+[each.diagnose]
+n_samples = 40
+n_bootstrap = 5
+"""
+
+
+@pytest.fixture
+def study(elsewhere: Path) -> Path:
+    file = elsewhere / "mine.toml"
+    file.write_text(FILE)
+    return file
+
+
+def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
+    planned = call("study plan mine.toml")
+    assert planned.code == 0
+    assert "4 runs, 4 to make, 24 steps left." in planned.out
+    assert "a trial" in planned.out
+    assert not (study.parent / "mine").exists()  # nothing is written by a plan
+    assert "4 waiting, 0 running, 0 done, 0 failed." in call("study status mine.toml").out
+    done = call("study run mine.toml")
+    assert done.code == 0
+    assert "4 of 4 runs · 4 done" in done.err
+    assert "0 waiting, 0 running, 4 done, 0 failed." in call("study status mine.toml").out
+    assert "earlier runs" in call("study plan mine.toml").out
+    written = call("study table mine.toml --format csv").out
+    rows = list(csv.DictReader(written.splitlines()))
+    assert [(row["beta"], row["seed"]) for row in rows] == [("1", "0"), ("1", "1"), ("4", "0"), ("4", "1")]
+    call("study table mine.toml --out t.csv --where beta=4")
+    assert len((study.parent / "t.csv").read_text().splitlines()) == 3
+    assert call("study table mine.toml --format md --columns loss").out.startswith(
+        "| run | state | beta | seed | loss |"
+    )
+    over = call("study table mine.toml --over-seeds --columns loss").out
+    assert over.count(" loss ") == 2
+    assert (study.parent / "mine/study.html").exists() is False
+    assert "The report is in" in call("study report mine.toml").out
+    assert (study.parent / "mine/study.html").exists()
+    study.write_text(FILE.replace("[1, 4]", "[4]"))
+    assert "2 folders of an earlier design" in call("study clean mine.toml").out
+    assert "2 folders deleted." in call("study clean mine.toml --yes").out
+    assert len(list((study.parent / "mine/runs").iterdir())) == 2
+    assert "2 done" in call("study status mine.toml").out
+
+
+def test_failed_runs_end_with_1_and_are_tried_again_on_request(call, study: Path) -> None:
+    study.write_text(FILE.replace("[grid]", 'optimiser = "sgd"\nlearning_rate = 1e30\n[grid]'))
+    failed = call("study run mine.toml")
+    assert failed.code == 1
+    assert "4 of 4 runs failed; 'polariscope study status mine.toml' says why" in failed.err
+    assert "training diverged" in call("study status mine.toml").out
+    assert "0 runs will be tried again" in call("study retry mine.toml --kind timeout").out
+    assert "4 runs will be tried again" in call("study retry mine.toml").out
+    assert call("study retry mine.toml --kind bad").code == 2
+
+
+def test_a_wrong_study_ends_with_2_and_writes_nothing(call, study: Path) -> None:
+    study.write_text(FILE.replace("seeds = 2", "sedes = 2"))
+    refused = call("study run mine.toml")
+    assert refused.code == 2
+    assert "mine.toml: no key of a study named 'sedes'" in refused.err
+    assert "Did you mean 'seeds'?" in refused.err
+    assert [entry.name for entry in study.parent.iterdir()] == ["mine.toml"]
+    assert call("study plan nothing.toml").code == 2
+    assert call("study plan nothing").code == 2
+
+
+def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
+    call("study run mine.toml")
+    runs = sorted(str(path) for path in (study.parent / "mine/runs").iterdir())
+    shown = call("table", *runs, "--csv t.csv")
+    assert shown.code == 0
+    assert "The table is in t.csv" in shown.out
+    rows = list(csv.DictReader((study.parent / "t.csv").read_text().splitlines()))
+    assert [row["run"] for row in rows] == runs
+    assert {row["beta"] for row in rows} == {"1.0", "4.0"}
+    assert call("table nowhere").code == 2
+    assert "no column named" in call("table", *runs, "--where nothing=1").err
+
+
+def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Path) -> None:
+    call("study run mine.toml")
+    runs = sorted(str(path.relative_to(study.parent)) for path in (study.parent / "mine/runs").iterdir())[:2]
+    where = "--samples 40"
+    diagnosed = call("diagnose", *runs, where, "--json d.json")
+    assert diagnosed.code == 0
+    assert [f"\n{run}\n" in diagnosed.out for run in runs] == [True, True]
+    assert f"polariscope table {' '.join(runs)}" in diagnosed.out
+    written = json.loads((study.parent / "d.json").read_text())
+    assert list(written) == runs
+    assert Regime.from_dict(written[runs[0]]).n_samples == 40
+    scored = call("score", *runs, where, "--metrics tc,mi --json s.json")
+    assert scored.code == 0
+    assert scored.out.count("Kept in") == 2
+    assert list(json.loads((study.parent / "s.json").read_text())) == runs
+    reported = call("report", *runs, where)
+    assert reported.code == 0
+    assert reported.out.count("The report is in") == 2
+    refused = call("report", *runs, "--out x.html")
+    assert refused.code == 2
+    assert "--out is one file, and 2 reports are asked for" in refused.err

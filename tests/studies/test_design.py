@@ -1,0 +1,141 @@
+"""A design names its runs, and is refused whole when one of them could not be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polariscope as ps
+from polariscope.core.errors import InputError
+from polariscope.studies.design import Study
+from tiny_studies import tiny
+
+
+def names(study: Study) -> list[str]:
+    return [run.name for run in study.plan()]
+
+
+def test_a_grid_makes_every_combination_and_names_what_varies(tmp_path: Path) -> None:
+    study = tiny(tmp_path, grid={"beta": [1, 4], "learning_rate": [1e-3, 1e-4]}, seeds=2)
+    assert names(study)[:3] == [
+        "beta=1,learning_rate=0.001,seed=0",
+        "beta=1,learning_rate=0.001,seed=1",
+        "beta=1,learning_rate=0.0001,seed=0",
+    ]
+    assert len(names(study)) == 8
+
+
+def test_zipped_lists_are_walked_together_and_listed_settings_one_by_one(tmp_path: Path) -> None:
+    study = tiny(tmp_path, grid={}, zipped={"beta": [1, 4], "steps": [5, 9]}, settings={"net": "linear"})
+    assert [(run.varies["beta"], run.steps) for run in study.plan()] == [(1, 5), (4, 9)]
+    study = tiny(
+        tmp_path, grid={}, listed=[{"beta": 2}, {"beta": 3, "n_latents": 5}], settings={"net": "linear"}
+    )
+    assert names(study) == ["beta=2,seed=0", "beta=3,n_latents=5,seed=0"]
+
+
+def test_data_and_objectives_have_grids_of_their_own(tmp_path: Path) -> None:
+    study = tiny(
+        tmp_path,
+        data=[{"name": "gaussian", "grid": {"n_samples": [50, 60]}}],
+        objective=["vae", {"name": "beta", "grid": {"beta": [2, 3]}}],
+        grid={},
+        seeds=[7],
+    )
+    assert names(study) == [
+        "data.n_samples=50,objective=vae,seed=7",
+        "data.n_samples=50,objective=beta,beta=2,seed=7",
+        "data.n_samples=50,objective=beta,beta=3,seed=7",
+        "data.n_samples=60,objective=vae,seed=7",
+        "data.n_samples=60,objective=beta,beta=2,seed=7",
+        "data.n_samples=60,objective=beta,beta=3,seed=7",
+    ]
+    varied = tiny(tmp_path, grid={"data.n_samples": [50, 60], "beta": [2]})
+    assert [run.point.data["n_samples"] for run in varied.plan()] == [50, 60]
+
+
+def test_runs_that_differ_in_their_seed_only_are_of_one_group(tmp_path: Path) -> None:
+    groups = [run.group for run in tiny(tmp_path, seeds=3).plan()]
+    assert len(set(groups[:3])) == len(set(groups[3:])) == 1
+    assert len(set(groups)) == 2
+
+
+def test_a_folder_is_named_by_what_determines_the_weights(tmp_path: Path) -> None:
+    def hashes(**settings: Any) -> list[str]:
+        base = dict(tiny(tmp_path).settings)
+        return [run.hash for run in tiny(tmp_path, settings={**base, **settings}).plan()]
+
+    same = hashes()
+    assert hashes(log_every=6, checkpoint_every=12, probe_samples=4) == same
+    assert not set(hashes(steps=13)) & set(same)
+    assert not set(hashes(learning_rate=1e-2)) & set(same)
+    assert [run.folder.name for run in tiny(tmp_path).plan()] == [digest[:16] for digest in same]
+
+
+def test_a_study_is_the_same_as_a_file_as_an_object_and_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'objective = "beta"\nseeds = 2\n[data]\nname = "gaussian"\nn_samples = 60\n[grid]\nbeta = [1, 4]\n'
+        "[each.score]\nmetrics = 'tc'\n[budget]\nmax_runs = 3\n[settings]\nnet = 'linear'\n"
+    )
+    study = ps.Study.load(file)
+    assert study.out == str(tmp_path / "mine")
+    assert study.name == "mine"
+    assert study == Study(
+        data={"name": "gaussian", "n_samples": 60},
+        objective="beta",
+        seeds=[0, 1],
+        grid={"beta": (1, 4)},
+        each={"score": {"metrics": "tc"}},
+        budget={"max_runs": 3},
+        settings={"net": "linear"},
+        out=str(tmp_path / "mine"),
+    )
+    assert Study.from_dict(study.to_dict()) == study
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"sedes": 3}, r"no key of a study named 'sedes'.*Did you mean 'seeds'"),
+        ({"grid": {"betta": [1]}}, r"run seed=0: no option named 'betta'.*Did you mean 'beta'"),
+        ({"grid": {"beta": [1, -1]}}, r"run beta=-1,seed=0: beta must not be negative"),
+        ({"grid": {"beta": 4}}, r"beta must be a list of values"),
+        ({"grid": {"beta": [4, 4]}}, r"beta must have each value once"),
+        ({"settings": {"beta": 4}}, r"'beta' is in settings and in grid; give it once"),
+        ({"settings": {"seed": 4}}, r"settings has 'seed'; give seeds instead"),
+        ({"grid": {"objective": ["vae"]}}, r"grid has 'objective', which is no setting"),
+        ({"zipped": {"steps": [1, 2], "n_latents": [1]}}, r"lists in zipped must have equal lengths"),
+        ({"each": {"diagnos": {}}}, r"no analysis in 'each' named 'diagnos'.*Did you mean 'diagnose'"),
+        ({"each": {"diagnose": {"alfa": 0.2}}}, r"no option of analysis 'diagnose' named 'alfa'"),
+        ({"each": {"diagnose": {"alpha": 0.7}}}, r"alpha must lie between 0 and 0.5"),
+        ({"over": {"diagnose": {}}}, r"no analysis in 'over' named 'diagnose'"),
+        ({"budget": {"max_hour": 2}}, r"no option of budget named 'max_hour'"),
+        ({"budget": {"max_hours": 0}}, r"max_hours must be positive"),
+        ({"diverged": "ignore"}, r"no way to deal with diverged runs named 'ignore'"),
+        ({"seeds": 0}, r"seeds must be a number of seeds"),
+        ({"seeds": [1, 1]}, r"seeds must be a number of seeds or a list of different integers"),
+        ({"data": "gausian"}, r"no dataset named 'gausian'.*Did you mean 'gaussian'"),
+        ({"data": []}, r"data must name at least one"),
+        ({"objective": ["beta", {"name": "beta"}]}, r"the runs .* and .* are the same; take one"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_runs(
+    tmp_path: Path, fields: dict[str, Any], message: str, unannotated: None
+) -> None:
+    given = {**tiny(tmp_path).to_dict(), **fields}
+    with pytest.raises(InputError, match=message):
+        Study.from_dict(given).plan()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_without_data_is_refused() -> None:
+    with pytest.raises(InputError, match="data must be given"):
+        Study.from_dict({"objective": "vae"})
+
+
+def test_an_unknown_study_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(InputError, match=r"no study named 'nothing'"):
+        Study.load("nothing")

@@ -1,0 +1,198 @@
+"""A table has a row for each run; aggregates over seeds and paired comparisons are those of the formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from polariscope.core.errors import InputError
+from polariscope.numerics.dependence import covariance, effective_rank
+from polariscope.numerics.intervals import bootstrap_interval_of_mean, t_interval
+from polariscope.runs.run import Run
+from polariscope.studies.analyses.diagnose import ranks_in_use
+from polariscope.studies.ledger import Ledger
+from polariscope.studies.table import Table, runs_table, study_table
+from polariscope.studies.workers.drain import Worker
+from tiny_studies import tiny
+
+MIG = {1: (0.1, 0.2, 0.3), 4: (0.5, 0.5, 0.8)}
+
+
+def handmade() -> Table:
+    rows = [
+        {
+            "run": f"beta={beta},seed={seed}",
+            "state": "done",
+            "beta": beta,
+            "seed": seed,
+            "mig": value,
+            "name": "x",
+        }
+        for beta, values in MIG.items()
+        for seed, value in enumerate(values)
+    ]
+    return Table((*rows, {"run": "bad", "state": "failed", "beta": 9, "seed": 0}), ("beta", "seed"))
+
+
+def test_aggregates_are_mean_deviation_and_students_interval() -> None:
+    low, high = handmade().aggregate(["mig"])
+    assert (low.settings, low.n, low.lowest, low.median, low.highest) == (
+        *({"beta": 1}, 3, "beta=1,seed=0", "beta=1,seed=1", "beta=1,seed=2"),
+    )
+    assert low.mean == pytest.approx(0.2)
+    assert low.sd == pytest.approx(0.1)
+    half = student.ppf(0.975, 2) * 0.1 / math.sqrt(3)
+    assert low.t == pytest.approx((0.2 - half, 0.2 + half))
+    assert low.bootstrap is not None
+    assert 0.1 <= low.bootstrap[0] < 0.2 < low.bootstrap[1] <= 0.3
+    assert high.mean == pytest.approx(0.6)
+
+
+def test_a_comparison_pairs_runs_by_seed() -> None:
+    found = handmade().compare("mig", "beta", 1, 4)
+    differences = np.array([0.4, 0.3, 0.5])
+    assert (found.n, found.higher) == (3, 3)
+    assert found.difference == pytest.approx(0.4)
+    assert found.t == pytest.approx(t_interval(differences))
+    # The seeds that two settings share vary together: unpaired, the interval would be wider.
+    assert found.sd == pytest.approx(0.1)
+
+
+def test_what_has_no_pairs_is_refused() -> None:
+    with pytest.raises(InputError, match="no two runs with a number in 'mig' differ only in 'beta'"):
+        handmade().compare("mig", "beta", 1, 9)
+    with pytest.raises(InputError, match="no setting that varies named 'bet'"):
+        handmade().compare("mig", "bet", 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("mig>0.3", 3),
+        ("mig >= 0.3", 4),
+        ("beta=4", 3),
+        ("state=failed", 1),
+        ("state!=done", 1),
+        ("mig!=0.5", 4),
+    ],
+)
+def test_rows_are_selected_by_any_column(condition: str, count: int) -> None:
+    assert len(handmade().where(condition).rows) == count
+
+
+def test_a_wrong_condition_or_column_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(InputError, match="a condition must be COLUMN=VALUE"):
+        handmade().where("mig")
+    with pytest.raises(InputError, match=r"no column named 'migg'.*Did you mean 'mig'"):
+        handmade().where("migg>0")
+    with pytest.raises(InputError, match="no column named 'migg'"):
+        handmade().aggregate(["migg"])
+
+
+def test_a_table_is_written_as_csv_markdown_and_parquet(tmp_path: Path) -> None:
+    table = handmade()
+    back = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert [row["mig"] for row in back] == ["0.1", "0.2", "0.3", "0.5", "0.5", "0.8", ""]
+    lines = table.to_markdown().splitlines()
+    assert lines[0] == "| run | state | beta | seed | mig | name |"
+    assert lines[-1] == "| bad | failed | 9 | 0 |  |  |"
+    table.write(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == table.to_csv()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table.write(tmp_path / "t.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").column("mig").to_pylist() == [*MIG[1], *MIG[4], None]
+    with pytest.raises(InputError, match="no format of a table named 'txt'"):
+        table.write(tmp_path / "t.txt")
+
+
+def test_students_interval_of_two_values_is_known() -> None:
+    """For n = 2, t with one degree of freedom is a Cauchy: its 97.5 % quantile is tan(0.475 π)."""
+    low, high = t_interval(np.array([0.0, 2.0])) or (0, 0)
+    assert high - 1 == pytest.approx(math.tan(0.475 * math.pi))
+    assert low == pytest.approx(2 - high)
+    assert t_interval(np.array([1.0])) is None
+
+
+def test_the_bootstrap_interval_of_many_values_is_that_of_the_normal_approximation() -> None:
+    values = np.random.default_rng(0).normal(size=400)
+    low, high = bootstrap_interval_of_mean(values, np.random.default_rng(1), 4000) or (0, 0)
+    half = 1.96 * values.std() / 20
+    # The quantiles of 4,000 resamples have a standard error of 2.7 % of the half-width.
+    assert high - values.mean() == pytest.approx(half, rel=0.1)
+    assert values.mean() - low == pytest.approx(half, rel=0.1)
+
+
+def test_the_table_of_a_study_has_what_was_measured(tmp_path: Path) -> None:
+    where = {"n_samples": 40}
+    each = {
+        "diagnose": {**where, "n_bootstrap": 5},
+        "score": {**where, "metrics": "mig"},
+        "decompose": where,
+        "geometry": {**where, "n_points": 5, "n_observations": 5},
+        "dimension": where,
+    }
+    study = tiny(tmp_path, each=each, seeds=2, over={"agreement": where, "udr": where})
+    ledger = Ledger(study)
+    Worker(ledger).drain()
+    table = study_table(ledger)
+    assert len(table.rows) == 4
+    assert table.settings == ("beta", "seed")
+    run = Run(ledger.runs[0].folder)
+    row = table.rows[0]
+    assert (row["run"], row["beta"], row["seed"]) == ("beta=1,seed=0", 1.0, 0)
+    assert row["loss"] == run.log()[-1]["loss"]
+    regime = run.regime(n_samples=40, n_bootstrap=5)
+    assert [row[kind] for kind in ("active", "mixed", "passive")] == list(regime.counts.values())
+    assert row["tc.mean"] == regime.mean.total_correlation
+    assert row["delta_kl"] == regime.polarisation.delta
+    score = run.scores("mig", n_samples=40)["mig"]
+    assert (row["mig"], row["mig.low"]) == (score.value, (score.interval or (None,))[0])
+    assert row["parts.rate"] == run.decomposition(n_samples=40).rate
+    assert isinstance(row["dimension.twonn"], float)
+    assert isinstance(row["seconds"], float)
+    assert {"agreement", "udr", "dto", "error.stochastic"} <= set(row)
+    # Any runs, with what was measured last, have the same numbers.
+    again = runs_table([run.folder for run in ledger.runs])
+    assert again.settings == ("beta", "seed")
+    assert [row["tc.mean"] for row in again.rows] == [row["tc.mean"] for row in table.rows]
+    assert again.rows[0]["mig"] == row["mig"]
+
+
+def test_every_checkpoint_has_a_row_where_that_is_asked_for(tmp_path: Path) -> None:
+    ledger = Ledger(tiny(tmp_path, grid={"beta": [1.0]}, checkpoints=True))
+    Worker(ledger).drain()
+    table = study_table(ledger)
+    assert [row["step"] for row in table.rows] == [4, 8, 12]
+    assert len({row["kl"] for row in table.rows}) == 3
+
+
+def test_diverged_runs_are_discarded_by_a_rule_that_is_stated(tmp_path: Path) -> None:
+    settings = {**tiny(tmp_path).settings, "optimiser": "sgd"}
+    grid = {"learning_rate": [1e-3, 1e30]}
+    for rule, rows in (("fail", 2), ("discard", 1)):
+        ledger = Ledger(tiny(tmp_path, settings=settings, grid=grid, each={}, diverged=rule))
+        Worker(ledger).drain()
+        table = study_table(ledger)
+        assert len(table.rows) == rows
+        assert [("learning_rate=1e+30" in note) for note in table.notes] == [True] * (2 - rows)
+    failed = study_table(Ledger(tiny(tmp_path, settings=settings, grid=grid, each={}))).rows[1]
+    assert "training diverged" in str(failed["message"])
+
+
+def test_the_rank_of_latents_in_use_is_that_of_their_covariance(tmp_path: Path) -> None:
+    ledger = Ledger(tiny(tmp_path, grid={"beta": [1.0]}))
+    Worker(ledger).drain()
+    run = Run(ledger.runs[0].folder)
+    regime, codes = run.regime(n_samples=40, n_bootstrap=5), run.representation(40)
+    keep = regime.select("active+mixed")
+    found = ranks_in_use(regime)
+    exact = covariance(codes.mean.astype(np.float64))[np.ix_(keep, keep)]
+    assert found["mean"] == pytest.approx(effective_rank(exact))
+    noisy = np.cov(codes.mean.T, bias=True) + np.diag(codes.variance.mean(axis=0))
+    assert found["sampled"] == pytest.approx(effective_rank(noisy[np.ix_(keep, keep)]), rel=1e-5)
