@@ -11,7 +11,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
@@ -22,7 +22,9 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
-from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
+
+if TYPE_CHECKING:
+    from polariscope.data.footprint import Footprint
 
 
 class AbstractDataset(abc.ABC):
@@ -172,6 +174,8 @@ class AbstractDataset(abc.ABC):
 
     def footprint(self) -> Footprint:
         """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
+        from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
+
         self.values([0])  # so what is made at first use exists
         held = held_bytes(tuple(vars(self).values()))
         words = (

@@ -224,7 +224,7 @@ class Run:
 
     def _is_still_learning(self, step: int | None) -> bool:
         """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
-        from polariscope.numerics.trend import is_still_falling
+        from polariscope.numerics.intervals import is_still_falling
 
         with contextlib.suppress(PolariscopeError, OSError):
             lines = [line for line in self.log() if step is None or line["step"] <= step]

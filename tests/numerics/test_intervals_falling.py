@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.numerics.trend import is_still_falling
+from polariscope.numerics.intervals import is_still_falling
 
 
 def test_an_exponential_falls_until_it_has_come_to_rest() -> None:
