@@ -162,6 +162,7 @@ def test_results_on_another_drawing_are_not_taken_over():
 
 def test_the_look_alike_says_what_it_is():
     assert "not the original" in SMALL.note
+    assert SMALL.factor_classes["shape"] == ("cube", "cylinder", "sphere", "capsule")
     assert family.traits("shapes3d")["original"] == "shapes3d-original"
 
 

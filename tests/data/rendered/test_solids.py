@@ -157,6 +157,7 @@ def test_drawing_takes_no_more_memory_than_is_stated(image_size):
 
 def test_the_look_alike_says_what_it_is():
     assert "not the original" in DATA.note
+    assert DATA.column("shape")[::400].tolist() == list(SOLIDS)
     assert family.traits("solids")["original"] == "symsol"
     assert DATA.fingerprint != files.digest(DATA.describe())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from collections.abc import Callable
 from typing import Annotated
 
@@ -63,6 +64,7 @@ class Shapes3DDataset(AbstractGridDataset):
     factor_names = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
     factor_sizes = (10, 10, 10, 8, 4, 15)
     factor_kinds = ("cyclic", "cyclic", "cyclic", "ordinal", "categorical", "ordinal")
+    factor_classes = types.MappingProxyType({"shape": room.SOLIDS})
     citation = "kim2018"
     note = "a look-alike of Shapes3D on its factor grid, not the original"
 

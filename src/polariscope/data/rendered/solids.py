@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,7 @@ from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.footprint import Footprint, batch_bytes
 from polariscope.data.rendered.support import rotations, scan
 
+SOLIDS = ("tetrahedron", "cube", "icosahedron", "cone", "cylinder")
 _DRAWING = 1  # raise it whenever an image changes: it is part of the fingerprint
 _GOLDEN = (1 + math.sqrt(5)) / 2
 _CHUNK = 2**21  # bytes of an array while images are drawn, or less: they fit the caches of a processor
@@ -70,6 +72,7 @@ class SolidsDataset(AbstractDataset):
     factor_names = ("shape", "w", "x", "y", "z")
     factor_sizes = (5, 0, 0, 0, 0)
     factor_kinds = ("categorical", "continuous", "continuous", "continuous", "continuous")
+    factor_classes = types.MappingProxyType({"shape": SOLIDS})
     citation = "murphy2021"
     note = "a look-alike of SymSol without symmetric duplicates, not the original"
 
@@ -117,9 +120,6 @@ class SolidsDataset(AbstractDataset):
                 drawn = scan.pictures(mesh, turns[rows], self.image_size)
                 images[rows, 0] = np.rint(drawn * 255)  # 0 … 1 but for rounding, which this takes away
         return images
-
-
-SOLIDS = ("tetrahedron", "cube", "icosahedron", "cone", "cylinder")
 
 
 @functools.lru_cache(maxsize=20)
