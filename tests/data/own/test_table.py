@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from polariscope.core.errors import InputError
+from polariscope.data.chain import apply_variants
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.own.support import delimited
 from polariscope.data.own.table import TableDataset
@@ -128,7 +129,7 @@ def test_a_table_without_a_line_of_names_is_announced(write):
         ("a,b\n1,x\n2,\n", {"labels": ("b",)}, "column 'b' lacks 1 value, first in row 1"),
         ("a,b\n1,2\n", {"columns": ("c",)}, "no column of table.csv named 'c'; there are a, b"),
         ("a,b\n1,2\n", {"labels": ("a", "b")}, "no column left"),
-        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' cannot be both"),
+        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' cannot be two of"),
         ("a,b\n1,2\n", {"columns": ("a", "a")}, "asked for twice"),
         ("a,b\n1,2\n", {"delimiter": "::"}, "delimiter must be one character"),
     ],
@@ -190,3 +191,35 @@ def test_a_table_holds_what_the_same_frame_holds(write):
     frame = pandas.read_csv(path)
     same = from_arrays(frame[["height", "weight"]], frame[["species", "age"]])
     assert TableDataset(path, labels=("species", "age")).fingerprint == same.fingerprint
+
+
+FOLDS = "height,species,fold,patient\n" + "".join(
+    f"{row / 7},{'owl' if row % 2 else 'cat'},{'test' if row > 8 else 'train'},p{row % 9 // 3}{row > 8}\n"
+    for row in range(12)
+)
+
+
+def test_columns_set_aside_are_neither_features_nor_factors_and_still_split_the_data(write, tmp_path):
+    text = write(FOLDS)
+    pandas.read_csv(text).to_parquet(tmp_path / "table.parquet")
+    for path in (text, str(tmp_path / "table.parquet")):
+        data = load_dataset(path, labels=["species"], aside=["fold", "patient"])
+        assert data.feature_names == ("height",)
+        assert data.factor_names == ("species",)
+        assert data.column("fold").tolist() == ["train"] * 9 + ["test"] * 3
+        assert load_recorded(data.describe()).fingerprint == data.fingerprint
+        some = apply_variants(data, "subset:n=6,seed=1", standardise=True)
+        assert some.column("patient").tolist() == data.column("patient")[some.ids(np.arange(6))].tolist()
+
+
+def test_a_changed_column_that_was_set_aside_changes_the_fingerprint(write):
+    data = load_dataset(write(FOLDS), labels=["species"], aside=["fold", "patient"])
+    other = load_dataset(
+        write(FOLDS.replace("p0False", "p9False"), "other.csv"), labels=["species"], aside=["fold", "patient"]
+    )
+    assert data.fingerprint != other.fingerprint
+
+
+def test_a_column_is_used_for_one_thing(write):
+    with pytest.raises(InputError, match="'species' cannot be two of feature, label, name of rows and aside"):
+        load_dataset(write(FOLDS), labels=["species"], aside=["species", "fold", "patient"])

@@ -33,6 +33,8 @@ class AnndataDataset(AbstractRowsDataset):
     """The layer with the observations; none: X."""
     labels: tuple[str, ...] = ()
     """Columns of obs that are factors: categories, texts or numbers."""
+    aside: tuple[str, ...] = ()
+    """Columns of obs that are no factors but named by split_column or group_column."""
     unit_interval: bool = False
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     cache_megabytes: Annotated[int, Ge(0)] = 1024
@@ -85,17 +87,18 @@ class AnndataDataset(AbstractRowsDataset):
         obs, var = file["obs"], file["var"]
         columns = [str(name) for name in obs if name not in (_index(obs), "__categories")]
         troubles = Troubles()
-        factors = {}
-        for name in self.labels:
+        read = {}
+        for name in (*self.labels, *self.aside):
             if name not in columns:
                 raise unknown("column of obs", name, columns)
-            factors[name] = _column(obs, name, troubles)
+            read[name] = _column(obs, name, troubles)
         troubles.refuse("obs", "choose other labels, or fill the values in")
         return Contents(
             rows,
-            factors or None,
+            {name: read[name] for name in self.labels} or None,
             feature_names=tuple(_texts(var[_index(var)])),
             ids=np.array(_texts(obs[_index(obs)])),
+            aside={name: read[name] for name in self.aside},
         )
 
 

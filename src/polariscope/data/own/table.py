@@ -23,10 +23,10 @@ PARQUET = (".parquet", ".pq")
 class TableDataset(AbstractRowsDataset):
     """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
 
-    Every column is a feature, unless it is named as a label or as the names of rows. Nothing is guessed: a column that
-    holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is numbered in
-    alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0. The
-    fingerprint is a hash of what is used.
+    Every column is a feature, unless it is named as a label, as the names of rows or set aside. Nothing is guessed: a
+    column that holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is
+    numbered in alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0.
+    The fingerprint is a hash of what is used.
     """
 
     path: str
@@ -37,6 +37,8 @@ class TableDataset(AbstractRowsDataset):
     """Columns that are factors or classes; they may hold text."""
     row_names: str | None = None
     """The column that identifies each row; none: row numbers."""
+    aside: tuple[str, ...] = ()
+    """Columns that are neither features nor factors: not used, or named by split_column or group_column."""
     delimiter: str | None = None
     """What stands between values; none: a tab in .tsv files, else a comma."""
     header: bool | None = None
@@ -51,7 +53,12 @@ class TableDataset(AbstractRowsDataset):
         self._fill(self._read(Path(self.path)))
 
     def _read(self, path: Path) -> Contents:
-        chosen = {"columns": self.columns, "labels": self.labels, "row_names": self.row_names}
+        chosen = {
+            "columns": self.columns,
+            "labels": self.labels,
+            "row_names": self.row_names,
+            "aside": self.aside,
+        }
         if not path.name.lower().endswith(PARQUET):
             return read_delimited(
                 path,

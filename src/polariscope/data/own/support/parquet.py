@@ -18,7 +18,12 @@ INDEX = "__index_level_0__"
 
 
 def read_parquet(
-    path: Path, *, columns: Sequence[str] = (), labels: Sequence[str] = (), row_names: str | None = None
+    path: Path,
+    *,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    row_names: str | None = None,
+    aside: Sequence[str] = (),
 ) -> Contents:
     """The features, labels and row names of a Parquet file; only the columns that are used are read.
 
@@ -26,6 +31,7 @@ def read_parquet(
     :param columns: (default: all that are neither labels nor names) the features.
     :param labels: (default none) columns that are factors.
     :param row_names: (default: the index that pandas wrote, if there is one) the column that identifies rows.
+    :param aside: (default none) columns that are neither features nor factors.
     """
     if not path.is_file():
         raise InputError(problem=f"there is no file {path}")
@@ -40,7 +46,7 @@ def read_parquet(
             names = list(file.schema_arrow.names)
             check_names(names, path.name)
             row_names = INDEX if row_names is None and INDEX in names else row_names
-            selection = select(names, path.name, columns, labels, row_names)
+            selection = select(names, path.name, columns, labels, row_names, aside)
             table = file.read(columns=[*selection.features, *selection.texts])
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
