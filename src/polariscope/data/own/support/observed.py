@@ -15,7 +15,7 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import known_factors
-from polariscope.data.own.support.frames import is_frame, read_frame
+from polariscope.data.own.support.frames import check_rows_match, is_frame, read_frame
 from polariscope.data.own.support.layout import (
     Axes,
     Layout,
@@ -50,6 +50,7 @@ class AbstractRowsDataset(AbstractDataset):
     def _fill(self, contents: Contents) -> None:
         """Check what was read, and keep it."""
         if is_frame(contents.array):
+            check_rows_match(contents.array, contents.factors)
             framed = read_frame(contents.array, "X")
             names, ids = contents.feature_names or framed.feature_names, contents.ids
             array, ids = framed.array, framed.ids if ids is None else ids
