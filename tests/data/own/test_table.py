@@ -165,6 +165,17 @@ def test_a_gzipped_table_that_grows_beyond_its_limit_is_refused(write):
         TableDataset(path, max_unpacked=1e-6)
 
 
+def test_a_parquet_file_that_grows_beyond_its_limit_is_refused(tmp_path):
+    """A value that repeats takes no room in the file: 3 kB hold what is 16 MB in memory."""
+    path = tmp_path / "bomb.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": np.zeros(10**6), "b": np.zeros(10**6)}), path)
+    assert path.stat().st_size < 50_000
+    with pytest.raises(InputError, match=r"would unpack to 0\.0 GB.*allow more with max_unpacked"):
+        TableDataset(str(path), max_unpacked=0.015)
+    assert len(TableDataset(str(path), max_unpacked=0.017)) == 10**6
+    assert len(TableDataset(str(path), columns=("a",), max_unpacked=0.015)) == 10**6
+
+
 def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
     path = tmp_path / "table.parquet"
     table = pyarrow.table({"a": [1.0, None], "b": ["x", "y"], "c": [[1], [2]], "d": [1, 2]})

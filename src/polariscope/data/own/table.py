@@ -46,7 +46,7 @@ class TableDataset(AbstractRowsDataset):
     unit_interval: bool = False
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Gigabytes to which a gzipped file may unpack; none: 4, or 200 times the file where that is more."""
+    """Gigabytes to which a gzipped or Parquet file may unpack; none: 4, or 200 times the file where that is more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
@@ -72,4 +72,4 @@ class TableDataset(AbstractRowsDataset):
                 raise InputError(
                     problem=(Argument(name), " is for text files"), got=path.name, remedy="leave it out"
                 )
-        return read_parquet(path, **chosen)  # type: ignore[arg-type]
+        return read_parquet(path, **chosen, max_unpacked=self.max_unpacked)  # type: ignore[arg-type]
