@@ -97,7 +97,8 @@ def check_rows_match(frame: object, factors: object) -> None:
     :param frame: the observations.
     :param factors: their factors.
     """
-    one, other = getattr(frame, "index", None), getattr(factors, "index", None)
+    one: Any = getattr(frame, "index", None)
+    other: Any = getattr(factors, "index", None)
     if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
         return
     is_named = "RangeIndex" not in (type(one).__name__, type(other).__name__)
