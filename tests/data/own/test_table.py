@@ -16,6 +16,7 @@ from polariscope.data.own.arrays import from_arrays
 from polariscope.data.own.support import delimited
 from polariscope.data.own.table import TableDataset
 from polariscope.data.sources import load_dataset, load_recorded
+from polariscope.training.plan import plan
 
 TEXT = "height,weight,species,age\n1.5,3,owl,2\n-2e-3,4,cat,3\n7,5,owl,2\n"
 
@@ -234,3 +235,18 @@ def test_a_changed_column_that_was_set_aside_changes_the_fingerprint(write):
 def test_a_column_is_used_for_one_thing(write):
     with pytest.raises(InputError, match="'species' cannot be two of feature, label, name of rows and aside"):
         load_dataset(write(FOLDS), labels=["species"], aside=["species", "fold", "patient"])
+
+
+def test_labels_have_the_kinds_that_are_said(write):
+    """Steps to neighbouring values, as slow and pcl take them, need factors with an order."""
+    text = "height,turn,size\n" + "".join(f"{row / 7},{row % 3},{row // 3}\n" for row in range(9))
+    data = load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic", "ordinal"])
+    assert data.factor_kinds == ("cyclic", "ordinal")
+    assert load_recorded(data.describe()).factor_kinds == ("cyclic", "ordinal")
+    plan(data, "slow", "mlp", 2)
+    with pytest.raises(InputError, match="say which factors have an order with factor_kinds"):
+        plan(load_dataset(write(text), labels=["turn", "size"]), "slow", "mlp", 2)
+    with pytest.raises(InputError, match="factor_kinds must have one entry for each of the 2 factors"):
+        load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic"])
+    with pytest.raises(InputError, match="none were given"):
+        load_dataset(write(text), factor_kinds=["cyclic"])

@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Gt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.data.dataset import dataset
+from polariscope.data.dataset import FactorKind, dataset
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.delimited import read_delimited
 from polariscope.data.own.support.observed import AbstractRowsDataset
@@ -35,6 +35,8 @@ class TableDataset(AbstractRowsDataset):
     """The columns that are features; none: all that are not used otherwise."""
     labels: tuple[str, ...] = ()
     """Columns that are factors or classes; they may hold text."""
+    factor_kinds: tuple[FactorKind, ...] = ()
+    """categorical, ordinal, cyclic or continuous for each label; none: by the values, as above."""
     row_names: str | None = None
     """The column that identifies each row; none: row numbers."""
     aside: tuple[str, ...] = ()
@@ -50,7 +52,8 @@ class TableDataset(AbstractRowsDataset):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
-        self._fill(self._read(Path(self.path)))
+        contents = self._read(Path(self.path))
+        self._fill(dataclasses.replace(contents, factor_kinds=self.factor_kinds or None))
 
     def _read(self, path: Path) -> Contents:
         chosen = {
