@@ -503,3 +503,9 @@ def test_frames_whose_rows_are_in_another_order_are_refused():
     assert from_arrays(numbered, kinds[::-1]).factors([0]).tolist() == [
         [2]
     ]  # numbers beside names say nothing
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(4).to_sparse(), torch.eye(4, dtype=torch.bfloat16)])
+def test_tensors_that_numpy_cannot_read_are_refused_with_a_remedy(tensor):
+    with pytest.raises(InputError, match=r"X must be something NumPy can read.*to_dense\(\).float\(\)"):
+        from_arrays(tensor)
