@@ -92,13 +92,15 @@ class Flags(Spelling):
         '--net mlp'
         >>> Flags(["--standardise"]).setting("standardise", False)
         '--no-standardise'
+        >>> Flags(["--delimiter"]).setting("delimiter", ";")
+        "--delimiter ';'"
         """
         flag = next((flag for flag in _forms(name) if flag in self.advised), None)
         if flag is None:
             return f"{name} {show(value)}"
         if isinstance(value, bool):
             return flag if value else f"--no-{flag[2:]}"
-        return f"{flag} {show(value)}"
+        return f"{flag} {shlex.quote(show(value))}"
 
     def call(self, call: Call) -> str:
         """The command of that name."""

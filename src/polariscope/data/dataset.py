@@ -41,6 +41,8 @@ class AbstractDataset(abc.ABC):
     """Names of the classes of factors that were text, by factor."""
     feature_names: tuple[str, ...] = ()
     """Names of the features of flat data; empty where they have none."""
+    aside_names: tuple[str, ...] = ()
+    """Names of columns that are neither features nor factors, which :meth:`aside_columns` gives."""
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
     licence: str = ""
@@ -117,13 +119,26 @@ class AbstractDataset(abc.ABC):
         """
         return None
 
-    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
-        """The values of a factor for every observation, in words where its classes have names.
+    def aside_columns(self, indices: ArrayLike | int) -> dict[str, Shaped[np.ndarray, " sample"]]:
+        """Columns that are neither features nor factors, for these observations: what they are split by.
 
-        :param name: of the factor.
+        :param indices: numbers of the observations, from 0.
         """
+        self.check_indices(indices)
+        return {}
+
+    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
+        """The values of a factor, or of a column that was set aside, for every observation.
+
+        They are in words where the classes have names.
+
+        :param name: of the factor or column.
+        """
+        if name in self.aside_names:
+            return self.aside_columns(np.arange(len(self)))[name]
         if name not in self.factor_names:
-            raise unknown("column", name, self.factor_names, f"(These are the factors of {self.name}.)")
+            known = (*self.factor_names, *self.aside_names)
+            raise unknown("column", name, known, f"These are the factors and other columns of {self.name}.")
         values = self.factors(np.arange(len(self)))[:, self.factor_names.index(name)]
         classes = self.factor_classes.get(name)
         return values if classes is None else np.array(classes)[values.astype(np.int64)]
