@@ -4,30 +4,34 @@ Forking spares each of them the imports, so many can be killed in little time::
 
     python tests/hostile_workers.py FOLDER KILLS LONGEST SEED
 
-FOLDER is that of a prepared study, LONGEST the seconds that a worker lives at most. Prints how many were killed.
+FOLDER is that of a prepared study, LONGEST the seconds that a worker lives at most. Prints how many were
+killed while they had a run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 
+from polariscope.storage.lease import newest
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.workers.drain import Worker
 
 
-def fork(folder: str) -> int:
+def fork(ledger: Ledger) -> int:
     """Start a worker; its process number."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        Worker(Ledger.open(folder)).drain()
+        Worker(ledger).drain()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -36,18 +40,25 @@ def fork(folder: str) -> int:
         os._exit(code)
 
 
+def had(folder: Path, child: int) -> bool:
+    """Whether a dead worker had a run and did not give it back."""
+    last = newest(folder) if folder.is_dir() else None
+    owner = None if last is None else json.loads(last.read_text())["content"]
+    return owner is not None and owner["process"] == child and not owner["released"]
+
+
 def main(folder: str, kills: int, longest: float, seed: int) -> None:
     """Kill, then let two workers finish."""
-    moments, killed = random.Random(seed), 0
+    moments, at_work, ledger = random.Random(seed), 0, Ledger.open(folder)
     for _ in range(kills):
-        child = fork(folder)
+        child = fork(ledger)
         time.sleep(moments.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        killed += os.WIFSIGNALED(status)
-    children = [fork(folder), fork(folder)]
+        os.waitpid(child, 0)
+        at_work += any(had(run.folder, child) for run in ledger.runs)
+    children = [fork(ledger), fork(ledger)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    print(killed)
+    print(at_work)
     sys.exit(max(codes))
 
 

@@ -49,6 +49,7 @@ _FAMILIES = {
     "similarity": "polariscope.analysis.similarity",
     "dimension": "polariscope.analysis.dimension",
     "sizing": "polariscope.sizing",
+    "analyses": "polariscope.studies.analyses",
 }
 
 __all__ = ["__version__", *_HOMES, *_FAMILIES]
@@ -106,5 +107,6 @@ if TYPE_CHECKING:
     from polariscope.runs.run import load_model, open_run
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
+    from polariscope.studies.analyses import family as analyses
     from polariscope.studies.design import Study
     from polariscope.training.train import train

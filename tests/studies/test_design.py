@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import polariscope as ps
 from polariscope.core.errors import InputError
 from polariscope.studies.design import Study
+from polariscope.studies.shipped import shipped
 from tiny_studies import tiny
 
 
@@ -111,6 +114,14 @@ def test_a_study_is_the_same_as_a_file_as_an_object_and_as_json(tmp_path: Path) 
         ({"each": {"diagnos": {}}}, r"no analysis in 'each' named 'diagnos'.*Did you mean 'diagnose'"),
         ({"each": {"diagnose": {"alfa": 0.2}}}, r"no option of analysis 'diagnose' named 'alfa'"),
         ({"each": {"diagnose": {"alpha": 0.7}}}, r"alpha must lie between 0 and 0.5"),
+        ({"each": {"score": {"metrics": "migg"}}}, r"no metric named 'migg'.*Did you mean 'mig'"),
+        (
+            {"each": {"score": {"metrics": "mig", "options": {"mig": {"bins": 3}}}}},
+            r"no option of metric 'mig' named 'bins'",
+        ),
+        ({"each": {"dimension": {"estimators": "twon"}}}, r"no dimension estimator named 'twon'"),
+        ({"once": {"size": {"method": "fondu"}}}, r"no .* named 'fondu'"),
+        ({"once": {"size": {"options": {"tresh": 3}}}}, r"run beta=1,seed=0: no option named 'tresh'"),
         ({"over": {"diagnose": {}}}, r"no analysis in 'over' named 'diagnose'"),
         ({"budget": {"max_hour": 2}}, r"no option of budget named 'max_hour'"),
         ({"budget": {"max_hours": 0}}, r"max_hours must be positive"),
@@ -139,3 +150,33 @@ def test_a_study_without_data_is_refused() -> None:
 def test_an_unknown_study_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"no study named 'nothing'"):
         Study.load("nothing")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_study_can_be_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = Study.load(name)
+    assert study.out == name  # in the folder where it is run
+    assert study.plan()
+    first = shipped()[name].read_text(encoding="utf-8").splitlines()[0]
+    assert re.fullmatch(r"# \S.{20,}", first), "its first line says what it is about"
+
+
+def test_variants_of_the_data_are_settings_like_others(tmp_path: Path) -> None:
+    variants = [[], ["standardised"], ["standardised", {"name": "subset", "n": 50}]]
+    study = tiny(tmp_path, grid={"data.variants": variants, "beta": [1.0]})
+    assert names(study) == [
+        "data.variants=none,seed=0",
+        "data.variants=standardised,seed=0",
+        "data.variants=standardised+subset-50,seed=0",
+    ]
+    assert study.run() == {"waiting": 0, "running": 0, "done": 3, "failed": 0}
+    lengths = [ps.open_run(run.folder).n_observations for run in study.plan()]
+    assert lengths == [60, 60, 50]
+
+
+def test_the_study_in_the_docs_can_be_run(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    study = Study.from_dict({**tomllib.loads(example), "out": str(tmp_path)})
+    assert len(study.plan()) == 4 * 2 * 3  # three strengths and the VAE, two sizes, three seeds

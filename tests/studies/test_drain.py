@@ -192,7 +192,7 @@ def test_times_add_up_over_workers(tmp_path: Path) -> None:
     study = tiny(tmp_path, grid={"beta": [1.0]})
     run = drain(study).runs[0]
     before = RunFolder(run.folder).seconds()
-    assert set(before) == {"train", "diagnose"}
+    assert set(before) == {"train", "encode", "diagnose"}
     for file in run.folder.glob("regime-*"):
         file.unlink()
     drain(study)

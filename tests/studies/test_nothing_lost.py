@@ -60,7 +60,7 @@ def test_workers_that_are_killed_at_random_moments_lose_nothing(tmp_path: Path) 
     command = [sys.executable, str(HOSTILE), study.out, str(KILLS), f"{longest:.3f}", "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= KILLS / 2
+    assert int(done.stdout) >= KILLS / 2  # the others died between two runs, or before the first
     assert Ledger(study).counts()["done"] == 4
     assert snapshot(study) == snapshot(quiet)
 
@@ -156,6 +156,7 @@ def flip(file: Path) -> None:
         "log.jsonl",
         "settings.json",
         "regime-*",
+        "representation-*",
         "checkpoints/step-12/*",
         "**/*.safetensors",
     ],

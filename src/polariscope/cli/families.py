@@ -26,6 +26,7 @@ FAMILIES = (
     "similarity",
     "dimension",
     "sizing",
+    "analyses",
 )
 
 

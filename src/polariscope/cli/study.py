@@ -89,11 +89,13 @@ def run(
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
-    from polariscope.cli.console import say_next
+    from polariscope.cli.console import plural, say, say_next
     from polariscope.studies.workers.local import run_locally
 
     ledger = _open(file)
     counts = run_locally(ledger, workers, progress=True)
+    if counts["waiting"]:
+        say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
     if counts["failed"]:
         raise PolariscopeError(
             f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {file}' says why."

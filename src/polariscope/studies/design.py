@@ -41,9 +41,9 @@ from polariscope.studies.analyses import family as analyses
 if TYPE_CHECKING:
     from polariscope.studies.runs import StudyRun
 
-Options: TypeAlias = "Mapping[str, object]"
+Options: TypeAlias = Mapping[str, object]
 """Values by name."""
-Entries: TypeAlias = "str | Options | Sequence[str | Options]"
+Entries: TypeAlias = str | Mapping[str, object] | Sequence[str | Mapping[str, object]]
 """One part or several: a name, or a table with a ``name`` and options."""
 Diverged = Literal["fail", "discard", "stop"]
 PARTS = ("data", "objective")
@@ -150,9 +150,8 @@ class Study:
             put(self, scope, members)
         if self.diverged not in get_args(Diverged):
             raise unknown("way to deal with diverged runs", str(self.diverged), get_args(Diverged))
-        for name in ("checkpoints",):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(name, "be true or false", got=f"{getattr(self, name)!r}")
+        if not isinstance(self.checkpoints, bool):
+            raise InputError("checkpoints", "be true or false", got=f"{self.checkpoints!r}")
         if not isinstance(self.out, str | Path) or not str(self.out):
             raise InputError("out", "be a folder", got=f"{self.out!r}")
         put(self, "out", str(self.out))

@@ -24,8 +24,9 @@ from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
+from polariscope.studies.analyses.encode import EncodeAnalysis
 from polariscope.studies.design import Study
-from polariscope.studies.runs import StudyRun
+from polariscope.studies.runs import StudyRun, once_settings
 
 logger = logging.getLogger("polariscope")
 
@@ -153,8 +154,16 @@ class Ledger:
         opened.log()
         opened.digest()
         for step in self.steps_of(opened):
-            for analysis in self.study.analyses("each").values():
+            for _, analysis in self.measurements():
                 analysis.measure(opened, step)
+
+    def measurements(self) -> list[tuple[str, Any]]:
+        """What is measured of each run, by name, each after the codes that it needs, which are checked too."""
+        found: list[tuple[str, Any]] = []
+        for name, analysis in self.study.analyses("each").items():
+            codes = EncodeAnalysis(**analysis.where)
+            found += [each for each in (("encode", codes), (name, analysis)) if each not in found]
+        return found
 
     def steps_of(self, opened: Run) -> list[int | None]:
         """Which models of a run are measured: the finished one, or each of its checkpoints.
@@ -212,7 +221,7 @@ class Ledger:
         tasks: dict[str, OnceTask] = {}
         for name, analysis in self.study.analyses("once").items():
             for run in self.runs:
-                settings = {k: v for k, v in run.point.settings.items() if k not in ONCE_WITHOUT}
+                settings = once_settings(run.point)
                 key = files.digest([name, to_plain(analysis), run.point.data, settings])[:16]
                 if key not in tasks:
                     folder = self.folder / ONCE / f"{name}-{key}"
@@ -276,13 +285,6 @@ class Ledger:
         for folder in sorted(own.iterdir()):
             if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
                 yield folder
-
-
-ONCE_WITHOUT = (
-    *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
-    *("checkpoint_every", "keep_checkpoints", "train_fraction"),
-)
-"""Settings of a run that a search for the number of latents has its own of."""
 
 
 def saved_steps(run: StudyRun) -> int:

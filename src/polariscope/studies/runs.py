@@ -37,6 +37,21 @@ class StudyRun:
     """Equal for runs that differ in their seed only."""
 
 
+ONCE_WITHOUT = (
+    *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
+    *("checkpoint_every", "keep_checkpoints", "train_fraction"),
+)
+"""Settings of a run that a search for the number of latents has its own of."""
+
+
+def once_settings(point: Point) -> dict[str, object]:
+    """What is done once for each data and objective is done with these settings of its runs.
+
+    :param point: one of the runs.
+    """
+    return {name: value for name, value in point.settings.items() if name not in ONCE_WITHOUT}
+
+
 class Datasets:
     """The datasets of a study, each opened once; only the last ``most`` stay open."""
 
@@ -62,9 +77,14 @@ def plan_runs(study: Study) -> list[StudyRun]:
     points = study.points()
     datasets, varying = Datasets(), varying_axes(points)
     runs: dict[str, StudyRun] = {}
+    once: set[str] = set()
     for name, point in zip(names_of(points), points, strict=True):
         try:
             job = plan(datasets[point.data], **point.arguments)
+            if (key := files.digest([point.data, once_settings(point)])) not in once:
+                once.add(key)
+                for analysis in study.analyses("once").values():
+                    analysis.check(datasets[point.data], once_settings(point))
         except InputError as error:
             raise InputError(problem=f"run {name}: {error}") from None
         digest = weights_hash(job.describe("cpu", {"threads": 1}))

@@ -65,6 +65,14 @@ class AbstractOnce(abc.ABC):
     """Something that is found once for each data and objective."""
 
     @abc.abstractmethod
+    def check(self, data: AbstractDataset, settings: Mapping[str, object]) -> None:
+        """Refuse what cannot be found, before anything is done.
+
+        :param data: what is looked at.
+        :param settings: of training, without the number of latents.
+        """
+
+    @abc.abstractmethod
     def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
         """Find it, or go on with finding it, and keep it in a folder.
 

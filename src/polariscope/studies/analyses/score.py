@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from polariscope.analysis.metrics import Scores
+from polariscope.analysis.score import options_of_words
 from polariscope.core.errors import PolariscopeError
 from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
 
@@ -25,6 +26,9 @@ class ScoreAnalysis(AbstractAnalysis[Scores]):
     """Which codes are scored."""
     options: Mapping[str, Mapping[str, object]] = dataclasses.field(default_factory=dict)
     """Options of metrics by name."""
+
+    def __post_init__(self) -> None:
+        options_of_words(self.metrics, self.options or None)  # refuses what there is not
 
     def measure(self, run: Run, step: int | None = None) -> Scores:
         scores = run.scores(self.metrics, self.source, options=self.options or None, **self.where, step=step)

@@ -11,6 +11,7 @@ from annotated_types import Ge
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing import Size, family
+from polariscope.sizing.support.checks import check_recipe, split_options
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
 from polariscope.studies.analyses import AbstractOnce, Columns, analysis
@@ -35,6 +36,10 @@ class SizeAnalysis(AbstractOnce):
 
     def __post_init__(self) -> None:
         family[self.method]
+
+    def check(self, data: AbstractDataset, settings: Mapping[str, object]) -> None:
+        _, _, recipe = split_options(self.method, {**settings, **self.options})
+        check_recipe(data, self.method, recipe)
 
     def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
         recipe: dict[str, Any] = {**settings, **self.options}

@@ -37,8 +37,11 @@ Listener = Callable[[StudyRun, int], None]
 """Told which run is trained, and after how many steps it is."""
 
 
-class RunTimeoutError(PolariscopeError):
-    """A run took longer than it may."""
+class RunTimeoutError(Exception):
+    """A run took longer than it may.
+
+    It is no :class:`PolariscopeError`: it comes at any moment, and nobody may take it for a damaged file.
+    """
 
 
 class Worker:
@@ -115,7 +118,7 @@ class Worker:
             except LostLeaseError as error:
                 logger.warning("%s", error)
                 return False
-            except (KeyboardInterrupt, MemoryError):
+            except KeyboardInterrupt:
                 if self.is_stopping:
                     return False
                 raise
@@ -153,7 +156,7 @@ class Worker:
                 )
         opened = Run(run.folder, data, guard=lease.check)
         for step in self.ledger.steps_of(opened):
-            for name, analysis in self.study.analyses("each").items():
+            for name, analysis in self.ledger.measurements():
                 with times.part(name):
                     analysis.measure(opened, step)
 
@@ -163,7 +166,7 @@ class Worker:
             kind = "diverged"
         elif isinstance(error, RunTimeoutError):
             kind = "timeout"
-        known = isinstance(error, PolariscopeError)
+        known = isinstance(error, PolariscopeError | RunTimeoutError)
         message = str(error) if known else f"{type(error).__name__}: {error}"
         try:
             RunFolder(run.folder, lease.check).keep_failure(kind, message)
