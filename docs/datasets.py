@@ -331,11 +331,13 @@ def _walks(data: AbstractDataset, label: int, n: int = 2) -> list[tuple[str, Int
     continuous = [column for column, size in enumerate(data.factor_sizes) if not size]
     points = every[members][:, continuous]
     random = generator(0, "docs", data.name, "walks", label)
+    classes = data.factor_classes.get(data.factor_names[0])
+    name = f"{data.factor_names[0]} {label}" if classes is None else classes[label]
     rows = []
     for _ in range(n):
         start, end = points[random.choice(len(points), size=2, replace=False)]
         line = start + np.linspace(0, 1, COLUMNS)[:, np.newaxis] * (end - start)
-        rows.append((f"{data.factor_names[0]} {label}", members[cKDTree(points).query(line)[1]]))
+        rows.append((name, members[cKDTree(points).query(line)[1]]))
     return rows
 
 

@@ -25,12 +25,12 @@ _HOMES = {
     "encode": "polariscope.runs.encode",
     "wrap": "polariscope.models.adapters.wrapped",
     "Representation": "polariscope.analysis.representation",
-    "diagnose": "polariscope.analysis.regime.diagnose",
-    "decompose": "polariscope.analysis.decomposition",
+    "diagnose": "polariscope.runs.analyses",
+    "decompose": "polariscope.runs.analyses",
     "size": "polariscope.sizing.support.size",
     "compare_sizes": "polariscope.sizing.support.compare",
     "VAE": "polariscope.estimators",
-    "score": "polariscope.analysis.score",
+    "score": "polariscope.runs.analyses",
     "compare": "polariscope.runs.compare",
     "report": "polariscope.pages.report",
     "Study": "polariscope.studies.design",
@@ -82,12 +82,9 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from polariscope.analysis.decomposition import decompose
     from polariscope.analysis.dimension import family as dimension
     from polariscope.analysis.metrics import family as metrics
-    from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.analysis.representation import Representation
-    from polariscope.analysis.score import score
     from polariscope.analysis.similarity import family as similarity
     from polariscope.core.errors import InputError, PolariscopeError
     from polariscope.data.chain import apply_variants
@@ -104,6 +101,7 @@ if TYPE_CHECKING:
     from polariscope.models.priors import family as priors
     from polariscope.objectives import family as objectives
     from polariscope.pages.report import report
+    from polariscope.runs.analyses import decompose, diagnose, score
     from polariscope.runs.compare import compare
     from polariscope.runs.encode import encode
     from polariscope.runs.run import load_model, open_run

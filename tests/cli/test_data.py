@@ -114,6 +114,7 @@ def test_info_says_how_a_file_was_read(call):
     np.savez("data.npz", X=np.eye(3), y=np.arange(3), weights=np.ones(3))
     printed = call("data info data.npz").out
     assert "Read so: factors are 'y'; not used: 'weights'." in printed
+    assert printed.count("factors are 'y'") == 1
 
 
 def test_a_folder_is_previewed_as_the_network_sees_it(call):

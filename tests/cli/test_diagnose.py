@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 
@@ -203,3 +204,18 @@ def test_a_file_has_no_parts(call, tmp_path):
         refused = call(f"{command} {tmp_path / 'codes.npz'} --part test")
         assert refused.code == 2
         assert "--part is for runs" in refused.err
+
+
+def test_json_follows_a_link_and_a_pipe_is_refused_before_the_work(call, codes):
+    (codes.parent / "link.json").symlink_to("real.json")
+    assert call("diagnose codes.npz --json link.json").code == 0
+    assert (codes.parent / "link.json").is_symlink()
+    assert "latents" in json.loads((codes.parent / "real.json").read_text())
+    os.mkfifo("pipe")
+    for command in ("diagnose codes.npz --json", "score codes.npz --json", "report codes.npz --out"):
+        refused = call(f"{command} pipe")
+        assert refused.code == 2
+        assert f"{command.split()[-1]} must be a file" in refused.err
+        assert "got the pipe pipe" in refused.err
+        assert refused.out == ""
+    assert (codes.parent / "pipe").is_fifo()

@@ -99,3 +99,15 @@ def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo
         done = call(words)
         assert done.code == 0
         assert "Trained for 1 step:" in done.out
+
+
+def test_what_can_be_done_about_a_missing_file_and_data_in_memory_can_be_done_here(call, elsewhere):
+    assert (
+        "there is no file nope.npz; give the folder of a run, or an .npz file" in call("report nope.npz").err
+    )
+    ps.train(np.random.default_rng(0).normal(size=(50, 3)), steps=2, out="memory")
+    for command in ("report memory", "compare memory"):
+        refused = call(command)
+        assert refused.code == 2
+        assert "look at the run in Python" in refused.err
+        assert "pass data" not in refused.err

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+import polariscope as ps
 from kept import artefacts, contents
 from polariscope.analysis.metrics import Scores
 
@@ -292,3 +293,18 @@ def test_a_wrong_file_of_options_is_refused_in_words(call, codes, text, message)
     refused = call("score codes.npz --metrics mig --config options.toml")
     assert refused.code == 2
     assert re.search(message, refused.err)
+
+
+def test_an_option_given_with_set_is_named_as_it_was_typed(call, elsewhere):
+    rng = np.random.default_rng(0)
+    np.savez("codes.npz", mean=rng.normal(size=(100, 2)), factors=rng.integers(3, size=(100, 2)))
+    refused = call("score codes.npz --metrics mig --set mig.n_bins=0")
+    assert refused.code == 2
+    assert "--set mig.n_bins must be at least 2, got 0" in refused.err
+
+
+def test_a_run_of_too_few_samples_is_told_to_draw_more_and_nothing_a_run_refuses(call, elsewhere):
+    ps.train(ps.load_dataset("sprites", image_size=16), net="linear", steps=2, out="run")
+    scored = call("score run --metrics mig --samples 3")
+    assert "draw more" in scored.out + scored.err
+    assert "continuous" not in scored.out + scored.err

@@ -185,3 +185,21 @@ def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(start, sp
     assert done.returncode == 0
     assert f"run: resuming from step {stopped_at}" in done.stderr
     assert [line["step"] for line in read_log(elsewhere / "run")] == list(range(20, 601, 20))
+
+
+def test_an_option_is_named_as_it_was_typed(call):
+    """--scale is another flag of this command."""
+    assert "--prior-scale must be positive, got -1" in call("train gaussian --prior-scale -1").err
+    assert "--variance must be positive, got -1" in call("train gaussian --variance -1").err
+    assert "--variance must be positive" in call("train gaussian --likelihood-variance -1").err
+
+
+def test_columns_that_only_split_the_data_need_not_be_factors(call, tmp_path):
+    rows = "".join(f"{row / 7},{row % 2},{'test' if row > 8 else 'train'},p{row // 3}\n" for row in range(12))
+    (tmp_path / "table.csv").write_text("height,owl,fold,patient\n" + rows)
+    words = "--labels owl --split-column fold --group-column patient --latents 1 --steps 2 --out run --quiet"
+    assert call("train table.csv", words).code == 0
+    settings = read_settings("run")
+    assert settings["data"]["aside"] == ["fold", "patient"]
+    assert settings["data"]["labels"] == ["owl"]
+    assert call("train table.csv --labels owl --split-column fld --out other").code == 2

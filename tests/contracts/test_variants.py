@@ -12,10 +12,12 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
+from polariscope.core.seeds import generator
 from polariscope.data.chain import apply_variants
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.dataset import family as datasets
 from polariscope.data.rendered.sprites import SpritesDataset
-from polariscope.data.sources import load_recorded, parse_source
+from polariscope.data.sources import load_dataset, load_recorded, parse_source
 from polariscope.data.variants import KINDS, OWN, AbstractVariant, ask_base, family
 from polariscope.data.variants.support.selection import AbstractSelection
 
@@ -209,3 +211,16 @@ def test_indices_that_do_not_exist_are_refused(data, wrong, words):
     for ask in (data.values, data.factors):
         with pytest.raises(InputError, match=words):
             ask(wrong)
+
+
+@pytest.mark.parametrize("name", ["colour", "noisy", "background"])
+@pytest.mark.parametrize("source", [name for name in datasets if "original" in datasets.traits(name)])
+def test_nuisances_apply_to_every_rendered_look_alike(source, name):
+    base = load_dataset(source, image_size=12)
+    data = apply_variants(base, name)
+    indices = generator(0, "look-alikes", source).integers(len(base), size=6)
+    images = data.images(indices)
+    assert images.shape == (6, 3, 12, 12)
+    np.testing.assert_array_equal(np.concatenate([data.images([index]) for index in indices]), images)
+    np.testing.assert_array_equal(data.factors(indices), base.factors(indices))
+    assert (images != base.images(indices)).any(axis=(1, 2, 3)).all()

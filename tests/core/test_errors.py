@@ -104,3 +104,15 @@ def test_unknown_names() -> None:
     with pytest.raises(InputError, match=r"no mode named 'crp'.*mean 'crop'"):
         check_word("mode", "crp", ("pad", "crop"))
     check_word("mode", "crop", ("pad", "crop"))
+
+
+def test_arguments_are_renamed_wherever_a_message_speaks_of_them() -> None:
+    error = InputError(
+        "scale", ("be below ", Argument("cap")), got=3, remedy=("use ", Argument("scale", 1.0))
+    )
+    renamed = error.renamed({"scale": Argument("prior_scale")})
+    assert str(renamed) == "prior_scale must be below cap, got 3; use prior_scale=1.0."
+    problem = InputError(problem=(Argument("n_bins"), " is odd")).renamed(
+        {"n_bins": Argument("set", "mig.n_bins")}
+    )
+    assert str(problem) == "set='mig.n_bins' is odd."

@@ -362,3 +362,88 @@ def test_a_folder_that_cannot_be_written_is_named_itself(tmp_path: Path) -> None
 
     with pytest.raises(files.WriteError, match=r"step-1 could not be written: No space left on device\."):
         write()
+
+
+def test_a_link_stays_and_the_file_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    file, link = tmp_path / "elsewhere" / "real.json", tmp_path / "link.json"
+    for text in ("first", "second"):  # first the link leads nowhere, then to a file
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path("elsewhere") / "real.json")
+        files.write_text(link, text)
+        assert link.is_symlink()
+        assert file.read_text() == text
+    assert sorted(entry.name for entry in tmp_path.rglob("*")) == ["elsewhere", "link.json", "real.json"]
+
+
+def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    (real / "old.txt").write_text("old")
+    link.symlink_to(real)
+    with files.atomic_folder(link) as part:
+        (part / "new.txt").write_text("new")
+    assert link.is_symlink()
+    assert [entry.name for entry in real.iterdir()] == ["new.txt"]
+
+
+def test_what_is_no_plain_file_is_refused_and_stays(tmp_path: Path) -> None:
+    pipe, folder, circle = tmp_path / "pipe", tmp_path / "folder", tmp_path / "circle"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    circle.symlink_to(circle)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    for path, reason in (
+        (pipe, "got the pipe"),
+        (link, "got the pipe"),
+        (folder, "got the folder"),
+        (circle, "got the link that leads in a circle"),
+    ):
+        with pytest.raises(PolariscopeError, match=rf"must be a file, {reason}"):
+            files.write_text(path, "text")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    with pytest.raises(PolariscopeError, match="must be a folder, got the pipe"), files.atomic_folder(pipe):
+        pass
+    with pytest.raises(PolariscopeError, match="json must be a file"):
+        files.check_target(pipe, "json")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["circle", "folder", "link", "pipe"]
+
+
+def test_a_folder_that_cannot_be_made_is_named_in_words(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("a file")
+    with pytest.raises(
+        files.WriteError, match=r"a\.json could not be written: (Not a directory|File exists)"
+    ):
+        files.write_text(tmp_path / "notes.txt" / "a.json", "text")
+
+
+def test_a_folder_is_deleted_under_another_name_which_the_next_writer_clears(tmp_path: Path) -> None:
+    for name in ("step-1", f".step-2.gone{files.PART}", f".step-3.old{files.PART}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text("half")
+    files.remove_folder(tmp_path / "step-1")
+    assert len(files.remove_leftovers(tmp_path)) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_being_replaced_is_not_put_back_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "old.txt").write_text("old")
+    rename = Path.rename
+    seen = []
+
+    def rename_then_another_cleans(path: Path, to: Path) -> Path:
+        moved = rename(path, to)
+        seen.append(files.remove_leftovers(tmp_path))
+        return moved
+
+    monkeypatch.setattr(Path, "rename", rename_then_another_cleans)
+    with files.atomic_folder(target) as part:
+        (part / "new.txt").write_text("new")
+    assert seen == [[], []]
+    assert [entry.name for entry in target.iterdir()] == ["new.txt"]

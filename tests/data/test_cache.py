@@ -142,6 +142,13 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_variable(
         make()
 
 
+def test_a_cache_folder_that_is_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))
+    with pytest.raises(InputError, match=rf"cannot be written \(Not a directory\); set .* {VARIABLE}"):
+        make()
+
+
 def test_what_is_kept_is_listed_and_freed_by_dataset(folder: Path) -> None:
     make("toy/a"), make("toy/deeper/b"), make("other/c")
     originals = cache.originals_folder("toy")

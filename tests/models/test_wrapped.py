@@ -15,6 +15,7 @@ from polariscope.core.errors import InputError
 from polariscope.estimators.evidence import log_evidence
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
+from polariscope.models.adapters.outputs import read_posterior
 from polariscope.training.plan import plan
 
 ROWS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
@@ -285,7 +286,7 @@ def test_auto_goes_over_to_a_gaussian_when_an_output_is_no_probability():
 @pytest.mark.usefixtures("unannotated")
 @pytest.mark.parametrize("variance", [-1.0, 0.0, float("nan"), float("inf")])
 def test_a_variance_that_is_none_is_refused(variance):
-    with pytest.raises(InputError, match="variance must be positive"):
+    with pytest.raises(InputError, match=r"variance must be (positive|finite)"):
         ps.wrap(KINDS["pair"], variance=variance)
 
 
@@ -301,3 +302,54 @@ def test_what_means_nothing_is_refused_not_ignored():
         ps.wrap(module, layers=["decoder/net"])
     with pytest.raises(InputError, match="got _Split; wrap a model of another library"):
         ps.report(module, ROWS, out="nowhere.html")
+
+
+def test_parts_that_contradict_each_other_are_refused_and_those_that_agree_are_taken():
+    mean, variance = torch.zeros(4, 2), torch.full((4, 2), 0.25)
+    agreeing = {"mean": mean, "variance": variance, "logvar": variance.log(), "std": variance.sqrt()}
+    assert torch.allclose(read_posterior(agreeing, 4).posterior.variance, variance)
+    tiny = {"mean": mean, "variance": torch.zeros(4, 2), "logvar": torch.full((4, 2), -150.0)}  # 0 in float32
+    assert read_posterior(tiny, 4).posterior.variance.max() == 0
+    for name, wrong in (("logvar", variance), ("std", variance), ("logvar", variance.log()[:, :1])):
+        with pytest.raises(InputError, match="do not agree"):
+            read_posterior({"mean": mean, "variance": variance, name: wrong}, 4)
+
+
+def test_what_the_second_array_is_cannot_be_said_of_outputs_that_say_it_themselves():
+    mean, spread = torch.zeros(4, 2), torch.full((4, 2), 0.25)
+    normal = torch.distributions.Normal(mean, spread)
+    for output in ({"mean": mean, "variance": spread}, normal, torch.distributions.Independent(normal, 1)):
+        with pytest.raises(InputError, match="second='std' is for pairs and triples"):
+            read_posterior(output, 4, "std")
+    assert torch.allclose(read_posterior((mean, spread), 4, "std").posterior.variance, spread**2)
+
+
+@pytest.mark.usefixtures("unannotated")
+def test_wrong_variances_and_shapes_are_refused_in_words():
+    encoder = torch.nn.Linear(6, 4)
+
+    def encode(x):
+        return encoder(x).chunk(2, dim=1)
+
+    for wrong in ("a", 0.0, float("nan")):
+        with pytest.raises(InputError, match="variance must be"):
+            ps.wrap(encode, variance=wrong)
+    for shape in ("abc", (6, 0), (2.5,), True, {6}):
+        with pytest.raises(InputError, match="shape must be whole numbers from 1, without the batch"):
+            ps.wrap(encode, shape=shape)
+    words = r"the encoder does not take observations of shape \(5,\).*give the shape"
+    with pytest.raises(InputError, match=words):
+        ps.wrap(encode, shape=5)
+    with pytest.raises(InputError, match="the decoder does not take what the encoder returns"):
+        ps.wrap(encode, torch.nn.Linear(3, 6), shape=6)
+    assert ps.wrap(encode, torch.nn.Linear(2, 6), shape=6).n_latents == 2
+
+
+@pytest.mark.usefixtures("unannotated")
+def test_a_tolerance_that_is_no_number_is_refused_in_words():
+    codes = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
+    for alpha in ("a", None, float("nan"), True):
+        with pytest.raises(InputError, match="alpha must be"):
+            ps.diagnose(**codes, alpha=alpha)
+    with pytest.raises(InputError, match="n_bootstrap must be an integer"):
+        ps.diagnose(**codes, n_bootstrap=2.5)

@@ -143,3 +143,12 @@ def test_the_same_seed_gives_the_same_interval():
 def test_what_cannot_have_a_knee_is_refused_in_words(x, y, message):
     with pytest.raises(InputError, match=message):
         knee(x, y)
+
+
+def test_a_constant_has_no_slope_and_is_one_in_any_unit():
+    x = np.arange(20.0)
+    for size in (1e-6, 1.0, 1e6):
+        curve = size * (1 + 1e-15 * (x % 2))  # rounding alone
+        found = knee(x, curve)
+        assert (found.slopes, found.reason) == ((0.0, 0.0), "the curve is constant")
+        assert knee(x, size * (1 + 1e-9 * (x % 2))).reason != "the curve is constant"

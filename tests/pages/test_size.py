@@ -14,7 +14,15 @@ from pages.test_browser import browser  # noqa: F401 (a fixture)
 from pages.test_report import Checker
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.pages.report import report
-from polariscope.pages.sections.size import MOST_PANELS, latest, panels_of, path_figure, place_of, size_view
+from polariscope.pages.sections.size import (
+    MOST_PANELS,
+    latest,
+    panels_of,
+    path_figure,
+    place_of,
+    save_figure,
+    size_view,
+)
 from polariscope.pages.size import disagreements, read_sizes, render_size, verdict, write_size_page
 from polariscope.sizing import Size, Trial
 from polariscope.sizing.support.size import keep_size, write_size
@@ -293,3 +301,11 @@ def test_the_page_reads_well_in_a_browser(
     )
     assert min(heights) > 60
     page.close()
+
+
+def test_an_answer_of_0_is_drawn_without_a_warning(tmp_path: Path) -> None:
+    """On a logarithmic axis, which 1 and 64 latents ask for, 0 has no place."""
+    trials = (trial(64, 21.0, "too many"), trial(1, 18.3, "undecided"))
+    size = Size(0, (0, 512), "fondue", threshold=1.0, per_seed=(0,), trials=trials)
+    save_figure([size], tmp_path / "size.png")
+    assert "latents" in size_view(size, "size")["path"]

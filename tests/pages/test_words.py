@@ -143,3 +143,19 @@ def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:
         "1 intermediate: most inputs are known to some degree, with no switch"
     )
     assert meanings(regime_with([0.01, 1.0]))["mixed"] == "neither active nor passive"
+
+
+def test_a_passive_latent_whose_mean_moves_counts_as_used_and_its_meaning_says_so() -> None:
+    """Its KL, ½·9 = 4.5 nats, is the largest of all, although its variance is the prior's."""
+    mean = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 3.0, 0.0]
+    regime = diagnose(mean=mean, variance=np.full((500, 3), [0.01, 0.98, 1.0]))
+    assert regime.types == ["active", "passive", "passive"]
+    assert regime.in_use == [1, 0]
+    said = explanation(regime)
+    assert "2 of 3 latents; the other one carries next to nothing. Latents 1, 0 carry 100" in said
+    assert "latent 1 has a mean that moves, so it is in use all the same" in meanings(regime)["passive"]
+    assert "latent 1 has a mean that moves" in str(regime)
+    # A mean that is away from the prior's and stays there costs as much and says nothing.
+    away = diagnose(mean=np.tile([0.0, 3.0], (500, 1)), variance=np.ones((500, 2)))
+    assert away.in_use == []
+    assert "No latent says anything" in explanation(away)

@@ -287,3 +287,24 @@ def test_leftovers_among_the_models_of_a_search_are_named(tmp_path: Path) -> Non
     left.mkdir()
     states = {finding.path: finding.state for finding in inspect_folder(tmp_path)}
     assert states[left] == "leftover"
+
+
+def test_leftovers_among_the_checkpoints_are_named_by_check_and_gone_once_the_run_is_opened(
+    copy: Path,
+) -> None:
+    left = copy / "checkpoints" / f".step-25.abc{files.PART}"
+    left.mkdir()
+    (left / "state.safetensors").write_text("half")
+    assert [finding.path for finding in inspect_folder(copy) if finding.state == "leftover"] == [left]
+    ps.open_run(copy)  # as diagnose, score, report, compare and show do
+    assert not left.exists()
+    assert {finding.state for finding in inspect_folder(copy)} == {"whole"}
+
+
+def test_a_place_where_nothing_can_be_made_is_named_in_words(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("a file")
+    with (
+        pytest.raises(files.WriteError, match="run could not be written: Not a directory"),
+        RunFolder(tmp_path / "notes.txt" / "run"),
+    ):
+        pass

@@ -23,7 +23,10 @@ ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance"),
 )
-WORDS = ("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised")
+WORDS = (
+    *("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised"),
+    "variance_is_exact",
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,6 +62,10 @@ class Representation:
     """Whether the prior's latents are known to be independent; a Gaussian's always are."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
+    variance_is_exact: bool = False
+    """Whether ``variance`` is known to be σ², since a model of this package made it; others may have mixed it up."""
+    is_still_learning: bool = False
+    """Whether the loss of the model was still falling when its training ended, where there is a log of it."""
     notes: tuple[str, ...] = ()
     """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
@@ -156,6 +163,33 @@ class Representation:
     @property
     def n_latents(self) -> int:
         return self.mean.shape[1]
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """What it holds, in words."""
+        span = f"{self.variance.min():.3g} to {self.variance.max():.3g}, mean {self.variance.mean():.3g}"
+        kinds = self.factor_kinds or ("",) * len(self.factor_names)
+        factors = ", ".join(
+            f"{name} ({kind})" if kind else name for name, kind in zip(self.factor_names, kinds, strict=True)
+        )
+        known = "not known" if self.factors is None else f"{self.factors.shape[1]} without names"
+        moments = [array for array in (self.prior_mean, self.prior_variance) if array is not None]
+        prior = "conditional" if any(array.ndim == 2 for array in moments) else "one for all samples"
+        return [
+            ("representation", f"{self.n_samples:,} samples, {self.n_latents} latents, {self.mean.dtype}"),
+            ("variance", span),
+            ("sampled", "drawn here" if self.sampled_was_drawn else "given"),
+            ("factors", factors or known),
+            ("prior", prior if moments else "N(0, 1)"),
+            *(("note", note) for note in self.notes),
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:<16}{words}" for label, words in self._summary())
+
+    def _repr_html_(self) -> str:
+        from polariscope.core.text import summary_as_html
+
+        return summary_as_html(self._summary())
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Named arrays and words, for a file."""

@@ -87,17 +87,38 @@ def spelling_of(words: Sequence[str]) -> Flags:
     """How arguments are written by who typed these words: the flags of the command that was called."""
     from polariscope.cli.flags import Flags
 
-    return Flags(_flags(words), advised=_flags(["train"]))
+    return Flags(_flags(words), advised=_flags(["train"]), parts=_flags_of_parts(words))
 
 
 def _flags(words: Sequence[str]) -> set[str]:
     """The flags of the command that is called, those of concepts included."""
+    command = _command(words)
+    own = _own_flags(command)
+    groups = command.groups() if hasattr(command, "groups") else ()
+    return own | {"--help", "--help-all"} | {flag for group in groups for flag in group.flags}
+
+
+def _flags_of_parts(words: Sequence[str]) -> dict[str, str]:
+    """The flag of each option with its part in front; the part is in it where the command has another such flag."""
+    command = _command(words)
+    own = _own_flags(command)
+    return {
+        f"{group.part}_{name}": longer if flag in own else flag
+        for group in (command.groups() if hasattr(command, "groups") else ())
+        for (flag, name), longer in zip(group.flags.items(), group.flags_with_part, strict=True)
+    }
+
+
+def _own_flags(command: Any) -> set[str]:
+    return {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
+
+
+def _command(words: Sequence[str]) -> Any:
+    """The command that is called."""
     command: Any = typer.main.get_command(make_app(words))
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
-    own = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
-    groups = command.groups() if hasattr(command, "groups") else ()
-    return own | {"--help", "--help-all"} | {flag for group in groups for flag in group.flags}
+    return command
 
 
 def _data_group(data: Any) -> typer.Typer:
@@ -170,6 +191,11 @@ def open_target(target: Path, samples: int | None, step: int | None, part: str =
 
         return Run(target)
     if not target.exists():
+        if target.suffix:
+            raise InputError(
+                problem=f"there is no file {target}",
+                remedy="give the folder of a run, or an .npz file of codes that is there",
+            )
         raise InputError(
             problem=f"there is no run and no file at {target}",
             remedy=("train a model with ", Call("train", "data", out=str(target))),

@@ -10,6 +10,7 @@ import typer
 from polariscope.cli.app import Step, say_kept
 from polariscope.cli.config import Config, settings_of
 from polariscope.core.errors import Argument, Call, InputError
+from polariscope.core.files import check_target
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -57,8 +58,8 @@ def compare(
     from polariscope.layers.printing import matching_as_text
     from polariscope.runs.run import Run
 
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError("out", "be a folder", got=f"the file {out}")
+    if out is not None:
+        check_target(out, "out", folder=True)
     missing = [run for run in runs if not run.exists()]
     if missing:
         raise InputError(

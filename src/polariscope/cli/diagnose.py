@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
-from polariscope.core.errors import InputError
 
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
@@ -46,8 +45,8 @@ def diagnose(
     from polariscope.cli.latents import print_regime
     from polariscope.core import files
 
-    if json is not None and json.is_dir():
-        raise InputError("json", "be a file", got=f"the folder {json}")
+    if json is not None:
+        files.check_target(json, "json")
     runs = [open_target(target, samples, step, part) for target in targets]
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def say_facts(data: AbstractDataset) -> None:
-    """Print memory, disk, licence, citation and notes of a dataset, and what was decided when it was read.
+    """Print memory, disk, licence, citation and notes of a dataset.
 
     :param data: the dataset.
     """
@@ -23,8 +23,6 @@ def say_facts(data: AbstractDataset) -> None:
     say(f"Memory {in_bytes(footprint.memory_bytes)}, {disk}. {footprint.words}")
     if data.note:
         say(f"Note: {data.note.rstrip('.')}.")
-    if data.choices:
-        say(f"As read: {', '.join(data.choices)}.")
     if data.licence:
         say(f"Licence: {data.licence}.")
     if data.citation:

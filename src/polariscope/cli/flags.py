@@ -67,10 +67,14 @@ class Flags(Spelling):
 
     :param flags: The flags of the command that was called.
     :param advised: Flags of other commands that advice may speak of: "train with ``--keep-checkpoints all``".
+    :param parts: (default none) Flags of options with their part in front, ``prior_scale``.
     """
 
-    def __init__(self, flags: Iterable[str], advised: Iterable[str] = ()) -> None:
+    def __init__(
+        self, flags: Iterable[str], advised: Iterable[str] = (), parts: Mapping[str, str] | None = None
+    ) -> None:
         self.flags = frozenset(flags)
+        self.parts = dict(parts or {})
         self.advised = self.flags | frozenset(advised)
 
     def name(self, name: str) -> str:
@@ -79,7 +83,7 @@ class Flags(Spelling):
         >>> Flags(["--alpha"]).name("alpha"), Flags(["--alpha"]).name("variance")
         ('--alpha', 'variance')
         """
-        return next((flag for flag in _forms(name) if flag in self.flags), name)
+        return next((flag for flag in _forms(name) if flag in self.flags), self.parts.get(name, name))
 
     def setting(self, name: str, value: object) -> str:
         """The flag with its value.
@@ -88,13 +92,15 @@ class Flags(Spelling):
         '--net mlp'
         >>> Flags(["--standardise"]).setting("standardise", False)
         '--no-standardise'
+        >>> Flags(["--delimiter"]).setting("delimiter", ";")
+        "--delimiter ';'"
         """
         flag = next((flag for flag in _forms(name) if flag in self.advised), None)
         if flag is None:
             return f"{name} {show(value)}"
         if isinstance(value, bool):
             return flag if value else f"--no-{flag[2:]}"
-        return f"{flag} {show(value)}"
+        return f"{flag} {shlex.quote(show(value))}"
 
     def call(self, call: Call) -> str:
         """The command of that name."""
@@ -323,7 +329,12 @@ def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, A
             raise InputError("set", "be NAME.OPTION=VALUE", got=f"{word!r}")
         family[name]  # refuses unknown names
         given.setdefault(name, {})[option.replace("-", "_")] = value.strip()
-    return {
-        name: check_options(f"{family.noun} {name!r}", family[name], options)
-        for name, options in given.items()
-    }
+    return {name: _checked(family, name, options) for name, options in given.items()}
+
+
+def _checked(family: Family, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of one member, checked; messages name them as they were typed."""
+    try:
+        return check_options(f"{family.noun} {name!r}", family[name], options)
+    except InputError as error:
+        raise error.renamed({option: Argument("set", f"{name}.{option}") for option in options}) from None

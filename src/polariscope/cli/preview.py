@@ -35,8 +35,7 @@ def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed:
     """Write a PNG with ``n_samples`` random images in a square; returns how many there are."""
     if file.suffix.lower() != ".png":
         raise InputError("out", "end in .png", got=file)
-    if file.is_dir():
-        raise InputError("out", "be a file", got=f"the folder {file}")
+    files.check_target(file, "out")
     indices = draw(data, n_samples, seed)
     side = math.ceil(math.sqrt(len(indices))) * (max(data.shape[1:]) + GAP)
     if side > LARGEST:

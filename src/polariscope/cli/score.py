@@ -59,8 +59,8 @@ def score(
     from polariscope.cli.families import open_family
     from polariscope.core import files
 
-    if json is not None and json.is_dir():
-        raise InputError("json", "be a file", got=f"the folder {json}")
+    if json is not None:
+        files.check_target(json, "json")
     names = [name.strip() for name in continuous.split(",") if name.strip()]
     options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
     runs = [open_target(target, samples, step, part) for target in targets]

@@ -17,6 +17,7 @@ from polariscope.cli.data import SOURCE_HELP, Scale, Standardise, Variants, Wrap
 from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, typed
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.files import check_target
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -124,8 +125,8 @@ def size(
     from polariscope.sizing.support.checks import check_recipe
     from polariscope.training.choices import announcement
 
-    if out is not None and out.is_file():
-        raise InputError("out", "be a folder", got=f"the file {out}")
+    if out is not None:
+        check_target(out, "out", folder=True)
     methods = check_methods(method, compare, target)
     chosen = objective or ("beta" if target == "beta" else "vae")
     concepts = {
@@ -242,7 +243,7 @@ def size_and_tell(
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.pages.size import write_size_page
-    from polariscope.sizing import Goal
+    from polariscope.sizing import Goal, family
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
 
@@ -268,8 +269,9 @@ def size_and_tell(
         asked = f"--size {quoted(out)}" if is_kept else f"--latents {answer.n_latents}"
         asked += f" --objective {goal['objective']}"
         asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
+        is_careful = family.traits(answer.method).get("is_careful", False)
         rate = goal.get("learning_rate") or (
-            Goal(images=len(data.shape) == 3).careful_rate() if answer.method == "fondue" else None
+            Goal(images=len(data.shape) == 3).careful_rate() if is_careful else None
         )
         asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
         say_next((f"polariscope train {again} {asked}", "a model of this size"))

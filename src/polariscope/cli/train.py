@@ -206,7 +206,8 @@ def take_flags(
         for flag, value in given.items()
         if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
     }
-    data = open_source(source, share_out(of_data, [its_data], every)["data"], wrapping)
+    of_data = share_out(of_data, [its_data], every)["data"]
+    data = open_source(source, with_columns_aside(of_data, its_data, given), wrapping)
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
     chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
     shared = share_out(given, chosen, every, own)
@@ -214,6 +215,23 @@ def take_flags(
     return data, {
         f"{part}_{name}": value for part in shared if part != "data" for name, value in shared[part].items()
     }
+
+
+def with_columns_aside(options: dict[str, Any], its_data: Group, given: dict[str, object]) -> dict[str, Any]:
+    """The options of the data; columns that only say how to split are set aside, where the data can do that."""
+    if "aside" not in its_data.options:
+        return options
+    used = [
+        name.strip()
+        for key in ("columns", "labels", "row_names", "aside")
+        for name in str(options.get(key, "")).split(",")
+    ]
+    asked = [str(given[flag]) for flag in ("--split-column", "--group-column") if flag in given]
+    added = [name for name in dict.fromkeys(asked) if name not in used]
+    if not added:
+        return options
+    before = [options["aside"]] if "aside" in options else []
+    return {**options, "aside": ",".join([*before, *added])}
 
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:

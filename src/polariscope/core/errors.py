@@ -7,7 +7,7 @@ An :class:`InputError` keeps its parts, and is worded for its reader: an argumen
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard, overload
 
@@ -164,8 +164,36 @@ class InputError(PolariscopeError, ValueError):
             message += f"; {spelling.text(self.remedy)}"
         return message if message.endswith((".", "?")) else f"{message}."
 
+    def renamed(self, names: Mapping[str, Argument]) -> InputError:
+        """The same about arguments as the reader gave them, where one was given under another name.
+
+        >>> error = InputError("scale", "be positive", got=-1)
+        >>> print(error.renamed({"scale": Argument("prior_scale")}))
+        prior_scale must be positive, got -1.
+
+        :param names: how the reader calls each argument.
+        """
+        argument, must, problem, remedy = (
+            _renamed(text, names) for text in (self.argument, self.must, self.problem, self.remedy)
+        )
+        return _rebuild(argument, must, problem, self.got, remedy)
+
     def __reduce__(self) -> tuple[object, ...]:  # errors cross processes by their parts, not by their message
         return _rebuild, (self.argument, self.must, self.problem, self.got, self.remedy)
+
+
+def _renamed(text: Text | None, names: Mapping[str, Argument]) -> Text | None:
+    """A text with its arguments under other names; one with a value to give keeps it."""
+    if isinstance(text, Argument):
+        found = names.get(text.name, text)
+        return (
+            found if text.value is ABSENT or found.value is not ABSENT else Argument(found.name, text.value)
+        )
+    if text is None or isinstance(text, str | Call | Either):
+        return text
+    return tuple(
+        piece for each in text if isinstance(piece := _renamed(each, names), str | Argument | Call | Either)
+    )
 
 
 def _is_text(got: object) -> TypeGuard[Text]:

@@ -8,12 +8,13 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polariscope.core.errors import PolariscopeError
+from polariscope.core.errors import InputError, PolariscopeError
 
 try:
     import fcntl
@@ -66,6 +67,42 @@ OLD = f".old{PART}"
 """End of the names of folders that are being replaced."""
 
 
+def check_target(path: Path, argument: str | None = None, *, folder: bool = False) -> Path:
+    """Where a file can be written whole: the path, or what a link leads to. Everything else is refused.
+
+    A device or a pipe would be replaced by a plain file, so it is never a target. Commands ask before they work.
+
+    :param path: what is to be written; it need not exist.
+    :param argument: (default None) the argument that names it, for the message.
+    :param folder: (default False) whether a folder is to be written instead of a file.
+    """
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    try:
+        mode = target.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return target  # nothing there yet, or a folder on the way that is none, which writing names
+    except OSError as error:
+        raise WriteError.of(path, error) from error
+    if stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode):
+        return target
+    wanted, wrong = ("folder", "file") if folder else ("file", "folder")
+    kind = next((word for test, word in KINDS_OF_FILE if test(mode)), wrong)
+    raise InputError(
+        argument or str(path),
+        f"be a {wanted}",
+        got=f"the {kind} {path}",
+        remedy=f"what is written replaces what is there, so give the path of a {wanted} or a new one",
+    )
+
+
+KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISFIFO, "pipe"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISLNK, "link that leads in a circle,"),
+)
+
 Guard = Callable[[], None]
 """Called right before a file gets its name; raises where the writer has lost the right to write."""
 
@@ -74,11 +111,13 @@ Guard = Callable[[], None]
 def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``.
 
-    What a killed process left behind in the same folder is removed first.
+    A link stays, and what it leads to is replaced. What exists and is no plain file (a device, a pipe, a folder) is
+    refused. What a killed process left behind in the same folder is removed first.
 
     :param path: where the file goes.
     :param guard: (default None) called right before it gets its name.
     """
+    path = check_target(path)
     with _writing(path, tempfile.mkstemp) as part:
         yield part
         part.chmod(0o666 & ~_umask())
@@ -93,9 +132,12 @@ def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
 def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one).
 
+    A link stays, and the folder it leads to is replaced; what is no folder is refused.
+
     :param path: where the folder goes.
     :param guard: (default None) called right before it gets its name.
     """
+    path = check_target(path, folder=True)
     with _writing(path, lambda **where: (None, tempfile.mkdtemp(**where))) as part:
         yield part
         part.chmod(0o777 & ~_umask())
@@ -106,18 +148,21 @@ def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
         if guard is not None:
             guard()
         old = part.with_name(f"{part.name.removesuffix(PART)}{OLD}")
-        if path.exists():
-            path.rename(old)  # deleting it in place could be cut short and leave half a folder under its name
-        part.rename(path)
-        fsync_folder(path.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        with _held(path):  # or another process would take it for a leftover and put it back
+            if path.exists():
+                path.rename(
+                    old
+                )  # deleting it in place could be cut short and leave half a folder under its name
+            part.rename(path)
+            fsync_folder(path.parent)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterator[Path]:
     """A part of ``path``, locked while it is written, so others can tell it from one that was left behind."""
+    make_folder(path.parent, path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent)
         while True:
             handle, name = make(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
@@ -143,6 +188,44 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
         raise WriteError.of(path, error) from error
 
 
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold the lock of a file or folder, by whatever name it goes, where it exists and locks do."""
+    try:
+        lock = _lock(path)
+    except _NoLocksError:
+        lock = None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def make_folder(folder: Path, wanted: Path | None = None) -> None:
+    """Make a folder and those on the way; where that cannot be, say so in words.
+
+    :param folder: the folder.
+    :param wanted: (default: the folder) what is to be written, which the message names.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # also where nothing can be made at all, as in /proc
+        raise WriteError.of(wanted or folder, error) from error
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder of files so that a kill never leaves half of it under its name.
+
+    :param path: the folder.
+    """
+    gone = path.with_name(f".{path.name}.gone{PART}")
+    with _held(path):
+        shutil.rmtree(gone, ignore_errors=True)
+        path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
 def remove_leftovers(folder: Path) -> list[Path]:
     """Delete what killed processes left in ``folder``; what is being written now is locked and stays.
 
@@ -157,8 +240,8 @@ def remove_leftovers(folder: Path) -> list[Path]:
         if lock is None:
             continue
         try:
-            target = _target(part)
-            if part.name.endswith(OLD) and not target.exists():
+            target = _target(part) if part.name.endswith(OLD) else None
+            if target is not None and not target.exists():
                 part.rename(target)
             else:
                 _remove(part)
@@ -170,9 +253,10 @@ def remove_leftovers(folder: Path) -> list[Path]:
     return removed
 
 
-def _target(part: Path) -> Path:
-    """What a part was to become: ``.NAME.RANDOM[.old].polariscope.part`` is of NAME."""
-    return part.with_name(part.name[1:].removesuffix(PART).removesuffix(".old").rpartition(".")[0])
+def _target(part: Path) -> Path | None:
+    """Whose folder was put aside: ``.NAME.RANDOM.old.polariscope.part`` is of NAME; None where no name is left."""
+    name = part.name[1:].removesuffix(OLD).rpartition(".")[0]
+    return part.with_name(name) if name else None
 
 
 def _lock(part: Path) -> int | None:

@@ -89,6 +89,9 @@ def cached_array(
         return kept
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # one of its folders is a file, say
+        raise _not_writable(error) from None
+    try:
         _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
         with filelock.FileLock(path.with_suffix(".lock")):
             kept = _map(path, shape, np.dtype(dtype))  # another process may have made it meanwhile
@@ -102,14 +105,18 @@ def cached_array(
     except OSError as error:
         if error.errno not in files.NOT_WRITABLE:
             raise
-        raise InputError(
-            problem=f"the cache folder {cache_folder()} cannot be written ({os.strerror(error.errno or 0)})",
-            remedy=f"set the environment variable {VARIABLE} to a folder with room",
-        ) from None
+        raise _not_writable(error) from None
     made = _map(path, shape, np.dtype(dtype))
     if made is None:
         raise PolariscopeError(f"{path} was written but cannot be read back; check the disk.")
     return made
+
+
+def _not_writable(error: OSError) -> InputError:
+    return InputError(
+        problem=f"the cache folder {cache_folder()} cannot be written ({os.strerror(error.errno or 0)})",
+        remedy=f"set the environment variable {VARIABLE} to a folder with room",
+    )
 
 
 def is_cached(key: str) -> bool:

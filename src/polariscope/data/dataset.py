@@ -11,7 +11,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
@@ -22,7 +22,9 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
-from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
+
+if TYPE_CHECKING:
+    from polariscope.data.footprint import Footprint
 
 
 class AbstractDataset(abc.ABC):
@@ -39,6 +41,8 @@ class AbstractDataset(abc.ABC):
     """Names of the classes of factors that were text, by factor."""
     feature_names: tuple[str, ...] = ()
     """Names of the features of flat data; empty where they have none."""
+    aside_names: tuple[str, ...] = ()
+    """Names of columns that are neither features nor factors, which :meth:`aside_columns` gives."""
     choices: tuple[str, ...] = ()
     """What was decided for the user when the data were read, in a few words each: where the channels are …"""
     licence: str = ""
@@ -115,13 +119,26 @@ class AbstractDataset(abc.ABC):
         """
         return None
 
-    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
-        """The values of a factor for every observation, in words where its classes have names.
+    def aside_columns(self, indices: ArrayLike | int) -> dict[str, Shaped[np.ndarray, " sample"]]:
+        """Columns that are neither features nor factors, for these observations: what they are split by.
 
-        :param name: of the factor.
+        :param indices: numbers of the observations, from 0.
         """
+        self.check_indices(indices)
+        return {}
+
+    def column(self, name: str) -> Shaped[np.ndarray, " sample"]:
+        """The values of a factor, or of a column that was set aside, for every observation.
+
+        They are in words where the classes have names.
+
+        :param name: of the factor or column.
+        """
+        if name in self.aside_names:
+            return self.aside_columns(np.arange(len(self)))[name]
         if name not in self.factor_names:
-            raise unknown("column", name, self.factor_names, f"(These are the factors of {self.name}.)")
+            known = (*self.factor_names, *self.aside_names)
+            raise unknown("column", name, known, f"These are the factors and other columns of {self.name}.")
         values = self.factors(np.arange(len(self)))[:, self.factor_names.index(name)]
         classes = self.factor_classes.get(name)
         return values if classes is None else np.array(classes)[values.astype(np.int64)]
@@ -172,6 +189,8 @@ class AbstractDataset(abc.ABC):
 
     def footprint(self) -> Footprint:
         """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
+        from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
+
         self.values([0])  # so what is made at first use exists
         held = held_bytes(tuple(vars(self).values()))
         words = (

@@ -88,7 +88,12 @@ class Transition:
                     f"a laplace transition moves ordinal and cyclic factors, and {data.name} has none "
                     "with two values or more"
                 ),
-                remedy=("use ", Argument("transition_kind", "uniform")),
+                remedy=(
+                    "say which factors have an order with ",
+                    Argument("factor_kinds"),
+                    ", or use ",
+                    Argument("transition_kind", "uniform"),
+                ),
             )
         if self.kind != "laplace" and n_varying < 2:
             raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
 
@@ -134,7 +134,10 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             problem=(
                 f"the dataset was made from arrays in memory, of shape {shape}, and cannot be loaded again"
             ),
-            remedy=("pass ", Argument("data"), " with the same arrays"),
+            remedy=Either(
+                ("pass ", Argument("data"), " with the same arrays"),
+                "look at the run in Python, where open_run and report take the same arrays beside it",
+            ),
         )
     options = {
         key: value

@@ -20,6 +20,7 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
+from polariscope.core.options import options_of
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import refuse_non_counts
@@ -39,7 +40,8 @@ from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
-LIKELIHOOD = {"name": "gaussian", "learned": "shared", "variance": 0.1}
+LEARNED = {"learned": "shared", "variance": 0.1}
+"""Options of the likelihood that is chosen for a table: its variance is learned, from a tenth of the features'."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
 OWN = ("steps", "learning_rate", "batch_size", "seed")
 
@@ -393,8 +395,9 @@ class VAE(TransformerMixin, BaseEstimator):
                     "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
                 )
         chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
-        if _is_auto(self.likelihood) and chosen["likelihood"] == "gaussian":
-            chosen["likelihood"] = LIKELIHOOD
+        known = options_of(concept_of("likelihood", chosen["likelihood"]))
+        if _is_auto(self.likelihood) and all(option in known for option in LEARNED):
+            chosen["likelihood"] = {"name": chosen["likelihood"], **LEARNED}
         if (
             concept_of("objective", self.objective).needs
             or concept_of("prior", chosen["prior"]).is_conditional

@@ -77,6 +77,7 @@ def compare_layers(
         )
     return Comparison(
         measure=measure,
+        title=similarity.traits(measure).get("title", measure),
         options=options,
         models=tuple(source.label for source in sources),
         groups=tuple(source.group for source in sources),

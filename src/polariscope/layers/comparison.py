@@ -69,6 +69,8 @@ class HeatMap:
     n_samples: int
     about: str = ""
     """What is compared with what, where rows and columns do not say it."""
+    title: str = ""
+    """What figures call the measure; empty: its name."""
 
     def matching(self) -> dict[str, tuple[float, float | None]]:
         """Score and error of each layer with the one of the same name."""
@@ -184,6 +186,8 @@ class Comparison:
     """Of checkpoints: the run each model belongs to, from 0, and its step; empty when they are none."""
     digests: tuple[str, ...] = ()
     """The hash of each model's architecture and weights; empty when activations were given."""
+    title: str = ""
+    """What figures call the measure. It is kept with the scores, so a page need not open the measure."""
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -330,6 +334,7 @@ class Comparison:
             spread=found.std(axis=0, ddof=1) if len(found) > 1 else None,
             n_pairs=len(found),
             measure=self.measure,
+            title=self.title,
             n_samples=self.n_samples,
             **names,
         )

@@ -23,7 +23,6 @@ STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.5, "axes.ti
 NUMBERS_UP_TO = 20  # layers; in more cells numbers would not be legible
 MOST_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
 ACROSS = 6  # small heat maps beside each other
-NAMES = {"cka": "CKA", "cka-debiased": "Debiased CKA", "cka-rbf": "RBF CKA", "procrustes": "Procrustes"}
 
 
 def draw_heat_map(found: HeatMap) -> Figure:
@@ -48,8 +47,7 @@ def draw_heat_map(found: HeatMap) -> Figure:
         axes.set_ylabel(found.row_label, color=INK, fontweight="bold", parse_math=False)
         axes.set_xlabel(found.column_label, color=INK, fontweight="bold", parse_math=False)
         pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
-        name = NAMES.get(found.measure, found.measure)
-        title = f"{name}{pairs}, {found.n_samples:,} samples"
+        title = f"{found.title or found.measure}{pairs}, {found.n_samples:,} samples"
         figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11, color=INK)
         _draw_bar(figure, mesh, axes, low)
     return figure

@@ -34,6 +34,8 @@ class AbstractModel(nn.Module, abc.ABC):
     """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
     has_density: bool = True
     """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
+    knows_its_variance: bool = False
+    """Whether what it calls a variance is one for sure; outputs of other libraries may be a logarithm or a root."""
     is_diagonal: bool = True
     """Whether latents are independent given x."""
     needs_counts: bool = False

@@ -136,6 +136,8 @@ def report(
     """
     asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
+    if out is not None:
+        files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         run, step = run.folder, step or run.step
     if isinstance(run, (str, Path)) and not Path(run).is_file():

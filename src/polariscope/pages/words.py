@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import escape
 
-from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Regime, name_latents
+from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, UNFINISHED, Regime, name_latents
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def meanings(regime: Regime) -> dict[str, str]:
     return {
         "active": "known almost exactly for every input: posterior variance near 0",
         "mixed": f"neither active nor passive. {listed}" if kinds else "neither active nor passive",
-        "passive": regime.meaning_of_passive,
+        "passive": regime.passive_in_words,
     }
 
 
@@ -100,7 +100,7 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
             "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
             "spread."
         )
-    used = [j for j in regime.order if regime.types[j] != "passive" and not regime.latents[j].is_idle]
+    used = regime.in_use
     in_use = len(used)
     if in_use == 0:
         return (
@@ -140,6 +140,8 @@ def _room(regime: Regime, size: Size | None) -> str:
         return "There are more factors than latents, so a model with more latents may find a use for them."
     if any(note.startswith(PRUNED) for note in regime.notes):
         return "Some of them hardly leave the prior: a lower weight of the rate comes before more latents."
+    if any(note.startswith(UNFINISHED) for note in regime.notes):
+        return "The loss was still falling when training ended: train longer before you change their number."
     faint = [j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl]
     if not faint:
         return "None is left over, so a model with more latents may find a use for them."

@@ -8,7 +8,7 @@ and both are kept.
 from __future__ import annotations
 
 import contextlib
-import html
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -70,6 +70,7 @@ class Run:
         computes: bool = True,
     ) -> None:
         self.folder = RunFolder(path, guard)
+        self.folder.remove_leftovers()
         self.computes = computes
         """Whether what is not kept is computed; else :class:`NotKeptError` is raised."""
         self.settings: dict[str, Any] = self.folder.settings
@@ -221,6 +222,15 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
+    def _is_still_learning(self, step: int | None) -> bool:
+        """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
+        from polariscope.numerics.intervals import is_still_falling
+
+        with contextlib.suppress(PolariscopeError, OSError):
+            lines = [line for line in self.log() if step is None or line["step"] <= step]
+            return is_still_falling([line["loss"] for line in lines])
+        return False
+
     # What was measured of it.
 
     def representation(
@@ -233,7 +243,8 @@ class Run:
         :param part: (default "all") or "train", "validation", "test".
         :param step: (default None: the finished model) the checkpoint of this step.
         """
-        return self.representation_of(self._model(step), n_samples, seed, part)
+        found = self.representation_of(self._model(step), n_samples, seed, part)
+        return dataclasses.replace(found, is_still_learning=self._is_still_learning(step))
 
     def representation_of(
         self, model: AbstractModel, n_samples: object = 10_000, seed: int = 0, part: str = "all"
@@ -269,7 +280,9 @@ class Run:
         :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
         """
         from polariscope.analysis.regime.regime import Regime
+        from polariscope.analysis.regime.types import check_rule
 
+        check_rule(alpha, n_bootstrap)
         settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
 
         def compute() -> Regime:
@@ -568,12 +581,9 @@ class Run:
         return "\n".join(f"{label:<11}{words}" for label, words in self._summary())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
-            for label, words in self._summary()
-        )
-        return f"<table>{rows}</table>"
+        from polariscope.core.text import summary_as_html
+
+        return summary_as_html(self._summary())
 
     def _summary(self) -> list[tuple[str, str]]:
         model, training, data = (self.settings[part] for part in ("model", "training", "data"))

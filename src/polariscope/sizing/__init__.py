@@ -28,7 +28,9 @@ method = family = open_family(
 """``statistic`` is what its trials measure, ``needs_variances`` whether it compares posterior variances with those of
 the prior N(0, I), which not every model has, ``threshold`` where that is cut: "goal", a number of its own, or None;
 ``interval`` what the interval of one seed covers, ``uses`` which options of the goal it heeds. What only one method
-asks for is a keyword-only argument of its function."""
+asks for is a keyword-only argument of its function. Some also declare ``needs_factors`` (for data with known factors
+only), ``finds_beta`` (it can search the largest β) and ``is_careful`` (its models learn at the goal's careful rate, as
+a model of the size found then should)."""
 
 FROM_DATA = ("images",)
 """What a goal says of the data, and nobody asks for."""

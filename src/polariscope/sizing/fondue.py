@@ -32,6 +32,8 @@ TOO_WIDE = 8
     statistic="Σ E[σ²]",
     trains=True,
     needs_variances=True,
+    finds_beta=True,
+    is_careful=True,
     threshold="goal",
     interval="how the answer could change with more training",
     uses=("n_init", "cap", "steps"),
@@ -57,12 +59,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
-    are proved with 2e-4. The answers are then within one latent of the published procedure's (1e-4, an epoch a model)
-    for 10 of 10 seeds on sprites of 32×32 pixels, 9 of them within the interval, with 11x fewer steps, and for 2 of 2
-    of 64×64 with 14x fewer (``python benchmarks/fondue.py --seeds 10``, ``--image-size 64``; the rule was set with
-    these seeds in view; all this was measured on the first drawing of ``sprites``, 1.7 times larger in area than
-    dSprites). What is left is the luck of a start: with t = 1 one latent that is given up leaves Σ E[σ²] just below or
-    just above the threshold, and such models are trained to the end and said to be in doubt.
+    are proved with 2e-4. ``python benchmarks/fondue.py`` compares answers and steps with the published procedure's.
+    What is left is the luck of a start: with t = 1 one latent that is given up leaves Σ E[σ²] just below or just above
+    the threshold, and such models are trained to the end and said to be in doubt.
 
     :param candidates: trains and encodes a model for any number of latents.
     :param goal: what is sought, and within which limits.

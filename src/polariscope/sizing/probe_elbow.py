@@ -17,6 +17,7 @@ MOST_SAMPLES = 4000
     statistic="probe accuracy",
     trains=True,
     needs_variances=False,
+    needs_factors=True,
     threshold=None,
     interval="95 % of the knees when the residuals are drawn anew",
     uses=("cap", "steps"),

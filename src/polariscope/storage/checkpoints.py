@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,4 @@ class Checkpoints:
         for step in self.steps[:-keep] if keep else []:
             if self.guard is not None:
                 self.guard()
-            gone = self.path(step).with_name(f".step-{step}.old{files.PART}")
-            shutil.rmtree(gone, ignore_errors=True)
-            self.path(step).rename(gone)  # a name that no one takes for a whole checkpoint
-            shutil.rmtree(gone)
+            files.remove_folder(self.path(step))

@@ -59,12 +59,11 @@ class RunFolder:
         self._made = False
 
     def __enter__(self) -> RunFolder:
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError("out", "be a folder", got=f"the file {self.path}", remedy="choose another place")
+        files.check_target(self.path, "out", folder=True)
         self._refuse_other_things()
         self._made = not self.path.exists()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.path)
             self._lock = filelock.FileLock(self.path / LOCK)
             if self.guard is None:
                 self._lock.acquire(timeout=0)
@@ -73,12 +72,16 @@ class RunFolder:
                 f"{self.path} is being trained by another process; wait for it or choose another folder."
             ) from None
         except OSError as error:
-            if error.errno not in files.NOT_WRITABLE:
+            if isinstance(error, files.WriteError) or error.errno not in files.NOT_WRITABLE:
                 raise
             raise files.WriteError.of(self.path, error) from error
+        self.remove_leftovers()
+        return self
+
+    def remove_leftovers(self) -> None:
+        """Delete what killed processes left, also among the checkpoints; what is being written now stays."""
         for folder in (self.path, self.checkpoints.folder):
             files.remove_leftovers(folder)
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

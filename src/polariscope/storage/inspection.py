@@ -103,7 +103,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         elif entry.name not in seen and not re.fullmatch(r"report-step-\d+\.html", entry.name):
             yield Finding(entry, "unknown", "it is not a file of polariscope")
     if run.checkpoints.folder.is_dir():
-        for entry in sorted(run.checkpoints.folder.glob(f".*{files.PART}")):
+        for entry in sorted(run.checkpoints.folder.rglob(f".*{files.PART}")):
             yield _leftover(entry)
 
 

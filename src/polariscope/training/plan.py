@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class RunPlan:
         """Training, validation and test indices of the run."""
         return self.settings.deal(self.data)
 
-    def describe(self, device: str, threads: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def describe(self, device: str, threads: Mapping[str, object] | None = None) -> dict[str, Any]:
         """The contents of settings.json.
 
         :param device: Where it is trained.
@@ -84,7 +85,7 @@ class RunPlan:
         record["n_observations"] = len(self.data)
         record["split"] = self.settings.split_in_words(self.data, self.split)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
-        used = {"threads": torch.get_num_threads()} if threads is None else threads
+        used: Mapping[str, object] = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
         record["chosen"] = [*self.chosen, f"{count} thread{'s' if count != 1 else ''}"]
         record["environment"] = {
@@ -123,8 +124,12 @@ def plan(
         )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
         raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
-    concepts = {kind: build(FAMILIES[kind], choice, routed[kind]) for kind, choice in chosen.items()}
-    settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
+    concepts = {}
+    for kind, choice in chosen.items():
+        with _as_given(kind, options):
+            concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
+    with _as_given("training", options):
+        settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
             problem=(
@@ -238,13 +243,24 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
                 "scale",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
-            raise unknown("option", key, every, f"(The parts chosen are {parts}.)")
+            raise unknown("option", key, every, f"The parts chosen are {parts}.")
         if len(matches) > 1:
             forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
             raise InputError(problem=f"option {key!r} belongs to more than one part", remedy=f"say {forms}")
         owner, name = matches[0]
         routed[owner][name] = value
     return routed
+
+
+@contextlib.contextmanager
+def _as_given(part: str, options: Mapping[str, object]) -> Iterator[None]:
+    """Errors about an option that was given with its part in front (``prior_scale``) name it so."""
+    try:
+        yield
+    except InputError as error:
+        front = f"{part}_"
+        given = {key.removeprefix(front): Argument(key) for key in options if key.startswith(front)}
+        raise error.renamed(given) from None
 
 
 def concept_of(kind: str, choice: object) -> Any:

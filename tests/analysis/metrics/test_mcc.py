@@ -82,3 +82,12 @@ def test_classes_without_order_are_pointed_out() -> None:
     factors = grid(2, 3)
     assert "factor shape" in mcc(noise(6, 2), factors, factor_names=("flip", "shape")).notes[-1]
     assert mcc(noise(6, 2), factors, factor_kinds=("categorical", "continuous")).notes == ()
+
+
+def test_correlations_do_not_suffer_from_an_offset():
+    """Values on a grid of powers of two are exact in floats, with the offset too."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-8, 8, size=(50, 2)) / 8 for _ in range(2))
+    once = np.ones((1, 50), dtype=np.uint64)
+    shifted = correlations(x + 2.0**40, y - 2.0**40, once)
+    np.testing.assert_allclose(shifted, correlations(x, y, once), atol=1e-12)

@@ -232,3 +232,37 @@ def test_a_sampled_array_drawn_here_is_said_so():
     codes = polarised()
     del codes["sampled"]
     assert "sampled was not given" in said(codes)
+
+
+def untrained(**known):
+    """A model after a few steps: all variances a little above 1, means that hardly move, three factors."""
+    rng = np.random.default_rng(0)
+    variance = rng.uniform(1.0, 1.4, size=(400, 3))
+    mean = 0.05 * rng.normal(size=variance.shape)
+    sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+    factors = rng.integers(3, size=(400, 3))
+    return " ".join(diagnose(Representation(mean, variance, sampled, factors=factors, **known)).notes)
+
+
+def test_a_model_of_ours_that_has_not_begun_is_not_told_that_its_variance_is_wrong():
+    assert "exponentiated twice" in untrained()  # of arrays that could be anything
+    said = untrained(variance_is_exact=True)
+    assert "has not begun to encode its inputs. Train it longer" in said
+    assert "exponentiated" not in said
+    assert "Over-pruned" not in said
+    assert "Over-pruned" not in untrained()
+
+
+def test_a_model_that_is_still_learning_is_not_told_to_lower_the_rate():
+    rng = np.random.default_rng(0)
+    codes = {**polarised(), "factors": rng.integers(3, size=(2000, 3))}
+    assert "Over-pruned" in " ".join(diagnose(Representation(**codes)).notes)
+    said = " ".join(diagnose(Representation(**codes, is_still_learning=True)).notes)
+    assert "Still learning: 2 latents" in said
+    assert "Over-pruned" not in said
+
+
+def test_several_idle_latents_are_spoken_of_in_the_plural():
+    mean = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 0.0, 0.0]
+    said = " ".join(diagnose(mean=mean, variance=np.full((300, 3), [0.01, 0.5, 0.5])).notes)
+    assert "latents 1, 2. Their posterior is nearly the same for every input: they say nothing" in said

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polariscope.analysis.regime.types import TYPES, classify
+from polariscope.analysis.regime.types import TYPES, Moments, classify, is_fragile, types_of
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,36 @@ def test_types_follow_their_latents_when_these_are_permuted(moments: list, rando
     types = classify(mean, variance)
     assert set(types) <= set(TYPES)
     assert classify(mean[order], variance[order]) == [types[i] for i in order]
+
+
+@pytest.mark.parametrize(
+    ("alpha_range", "fragile"),
+    [
+        ((0.0, 0.5), False),
+        ((0.08, 0.5), False),  # α = 0.1 may fall by a fifth
+        ((0.081, 0.5), True),
+        ((0.0, 0.12), False),  # or rise by a fifth
+        ((0.0, 0.119), True),
+        ((0.09, 0.11), True),
+    ],
+)
+def test_a_type_is_fragile_if_a_tolerance_a_fifth_larger_or_smaller_changes_it(alpha_range, fragile):
+    assert is_fragile(alpha_range, 0.1) is fragile
+
+
+def test_no_tolerance_beyond_one_half_is_asked_for():
+    assert not is_fragile((0.0, 0.5), 0.45)
+
+
+def test_under_a_conditional_prior_a_latent_on_the_bound_is_mixed():
+    below = np.nextafter(0.1, 0)
+    found = types_of(
+        Moments(
+            mean=np.array([1.0, 1.0, 0.0, 0.0]),
+            variance=np.zeros(4),
+            displacement=np.array([0.1, below, 5.0, 5.0]),
+            noise=np.array([np.inf, np.inf, 0.1, below]),
+        ),
+        0.1,
+    )
+    assert found.tolist() == ["mixed", "passive", "mixed", "active"]

@@ -147,3 +147,34 @@ def test_the_real_anndata_gives_the_same(tmp_path):
     assert data.fingerprint == load_dataset(tmp_path / "cells.h5ad", labels=["type"]).fingerprint
     backed = from_dataset(anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r"), labels=["type"])
     np.testing.assert_array_equal(backed.values([3, 1, 3]), COUNTS[[3, 1, 3]])
+
+
+def test_a_sparse_matrix_that_is_not_what_it_says_is_refused(tmp_path):
+    """A place outside the matrix would be written to memory when a row is made dense."""
+    path = write(tmp_path / "cells.h5ad")
+    with h5py.File(path, "r+") as file:
+        file["X/indices"][0] = 99
+    with pytest.raises(InputError, match="damaged or not as AnnData writes it"):
+        AnndataDataset(path)
+    with h5py.File(path, "r+") as file:
+        file["X/indices"][0] = 0
+        del file["X"].attrs["shape"]
+    with pytest.raises(InputError, match="damaged or not as AnnData writes it"):
+        AnndataDataset(path)
+
+
+def test_a_sparse_matrix_beyond_its_limit_is_refused_before_it_is_read(tmp_path):
+    """HDF5 declares 800 GB in a few bytes."""
+    path = write(tmp_path / "cells.h5ad")
+    with h5py.File(path, "r+") as file:
+        for part, kind in (("data", np.float32), ("indices", np.int32)):
+            del file["X"][part]
+            file["X"].create_dataset(part, shape=(10**11,), dtype=kind, chunks=(10**6,))
+    with pytest.raises(InputError, match=r"would unpack to 800\.0 GB.*max_unpacked"):
+        AnndataDataset(path)
+
+
+def test_columns_of_obs_may_be_set_aside(tmp_path):
+    data = load_dataset(write(tmp_path / "cells.h5ad"), labels=["type"], aside=["batch"])
+    assert data.factor_names == ("type",)
+    assert data.column("batch").tolist() == ["x", "y", "x", "x"]

@@ -484,3 +484,28 @@ def test_dates_are_no_numbers():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"]), "a": [1.0]})
     with pytest.raises(InputError, match=r"column 'day' holds '2020-01-01.*' in row 0, which is no number"):
         from_arrays(frame)
+
+
+def test_frames_whose_rows_are_in_another_order_are_refused():
+    """Rows are paired by their places: a frame of factors that was shuffled would give every sample another's."""
+    rows = pandas.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["x", "y", "z"])
+    kinds = pandas.Series([0, 1, 2], index=["x", "y", "z"], name="kind")
+    assert from_arrays(rows, kinds).factors([2]).tolist() == [[2]]
+    with pytest.raises(
+        InputError, match=r"same rows in the same order, got 'x' and 'z' in row 0; .*loc\[X.index\]"
+    ):
+        from_arrays(rows, kinds[::-1])
+    with pytest.raises(InputError, match="got 'z' and 'w' in row 2"):
+        from_arrays(rows, kinds.rename({"z": "w"}))
+    numbered = rows.reset_index(drop=True)
+    with pytest.raises(InputError, match="same rows in the same order"):
+        from_arrays(numbered, kinds.reset_index(drop=True)[::-1])
+    assert from_arrays(numbered, kinds[::-1]).factors([0]).tolist() == [
+        [2]
+    ]  # numbers beside names say nothing
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(4).to_sparse(), torch.eye(4, dtype=torch.bfloat16)])
+def test_tensors_that_numpy_cannot_read_are_refused_with_a_remedy(tensor):
+    with pytest.raises(InputError, match=r"X must be something NumPy can read.*to_dense\(\).float\(\)"):
+        from_arrays(tensor)

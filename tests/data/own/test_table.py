@@ -11,10 +11,12 @@ import pyarrow.parquet
 import pytest
 
 from polariscope.core.errors import InputError
+from polariscope.data.chain import apply_variants
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.own.support import delimited
 from polariscope.data.own.table import TableDataset
 from polariscope.data.sources import load_dataset, load_recorded
+from polariscope.training.plan import plan
 
 TEXT = "height,weight,species,age\n1.5,3,owl,2\n-2e-3,4,cat,3\n7,5,owl,2\n"
 
@@ -128,7 +130,7 @@ def test_a_table_without_a_line_of_names_is_announced(write):
         ("a,b\n1,x\n2,\n", {"labels": ("b",)}, "column 'b' lacks 1 value, first in row 1"),
         ("a,b\n1,2\n", {"columns": ("c",)}, "no column of table.csv named 'c'; there are a, b"),
         ("a,b\n1,2\n", {"labels": ("a", "b")}, "no column left"),
-        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' cannot be both"),
+        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' cannot be two of"),
         ("a,b\n1,2\n", {"columns": ("a", "a")}, "asked for twice"),
         ("a,b\n1,2\n", {"delimiter": "::"}, "delimiter must be one character"),
     ],
@@ -164,6 +166,17 @@ def test_a_gzipped_table_that_grows_beyond_its_limit_is_refused(write):
         TableDataset(path, max_unpacked=1e-6)
 
 
+def test_a_parquet_file_that_grows_beyond_its_limit_is_refused(tmp_path):
+    """A value that repeats takes no room in the file: 3 kB hold what is 16 MB in memory."""
+    path = tmp_path / "bomb.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": np.zeros(10**6), "b": np.zeros(10**6)}), path)
+    assert path.stat().st_size < 50_000
+    with pytest.raises(InputError, match=r"would unpack to 0\.0 GB.*allow more with max_unpacked"):
+        TableDataset(str(path), max_unpacked=0.015)
+    assert len(TableDataset(str(path), max_unpacked=0.017)) == 10**6
+    assert len(TableDataset(str(path), columns=("a",), max_unpacked=0.015)) == 10**6
+
+
 def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
     path = tmp_path / "table.parquet"
     table = pyarrow.table({"a": [1.0, None], "b": ["x", "y"], "c": [[1], [2]], "d": [1, 2]})
@@ -190,3 +203,50 @@ def test_a_table_holds_what_the_same_frame_holds(write):
     frame = pandas.read_csv(path)
     same = from_arrays(frame[["height", "weight"]], frame[["species", "age"]])
     assert TableDataset(path, labels=("species", "age")).fingerprint == same.fingerprint
+
+
+FOLDS = "height,species,fold,patient\n" + "".join(
+    f"{row / 7},{'owl' if row % 2 else 'cat'},{'test' if row > 8 else 'train'},p{row % 9 // 3}{row > 8}\n"
+    for row in range(12)
+)
+
+
+def test_columns_set_aside_are_neither_features_nor_factors_and_still_split_the_data(write, tmp_path):
+    text = write(FOLDS)
+    pandas.read_csv(text).to_parquet(tmp_path / "table.parquet")
+    for path in (text, str(tmp_path / "table.parquet")):
+        data = load_dataset(path, labels=["species"], aside=["fold", "patient"])
+        assert data.feature_names == ("height",)
+        assert data.factor_names == ("species",)
+        assert data.column("fold").tolist() == ["train"] * 9 + ["test"] * 3
+        assert load_recorded(data.describe()).fingerprint == data.fingerprint
+        some = apply_variants(data, "subset:n=6,seed=1", standardise=True)
+        assert some.column("patient").tolist() == data.column("patient")[some.ids(np.arange(6))].tolist()
+
+
+def test_a_changed_column_that_was_set_aside_changes_the_fingerprint(write):
+    data = load_dataset(write(FOLDS), labels=["species"], aside=["fold", "patient"])
+    other = load_dataset(
+        write(FOLDS.replace("p0False", "p9False"), "other.csv"), labels=["species"], aside=["fold", "patient"]
+    )
+    assert data.fingerprint != other.fingerprint
+
+
+def test_a_column_is_used_for_one_thing(write):
+    with pytest.raises(InputError, match="'species' cannot be two of feature, label, name of rows and aside"):
+        load_dataset(write(FOLDS), labels=["species"], aside=["species", "fold", "patient"])
+
+
+def test_labels_have_the_kinds_that_are_said(write):
+    """Steps to neighbouring values, as slow and pcl take them, need factors with an order."""
+    text = "height,turn,size\n" + "".join(f"{row / 7},{row % 3},{row // 3}\n" for row in range(9))
+    data = load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic", "ordinal"])
+    assert data.factor_kinds == ("cyclic", "ordinal")
+    assert load_recorded(data.describe()).factor_kinds == ("cyclic", "ordinal")
+    plan(data, "slow", "mlp", 2)
+    with pytest.raises(InputError, match="say which factors have an order with factor_kinds"):
+        plan(load_dataset(write(text), labels=["turn", "size"]), "slow", "mlp", 2)
+    with pytest.raises(InputError, match="factor_kinds must have one entry for each of the 2 factors"):
+        load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic"])
+    with pytest.raises(InputError, match="none were given"):
+        load_dataset(write(text), factor_kinds=["cyclic"])

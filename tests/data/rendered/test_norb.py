@@ -37,6 +37,7 @@ def test_the_grid_is_that_of_the_original():
     assert len(CATEGORIES) == 5
     assert family.traits("norb")["original"] == "smallnorb"
     assert "not the original" in data.note
+    assert data.factor_classes["category"] == ("animals", "humans", "aeroplanes", "trucks", "cars")
 
 
 @pytest.mark.usefixtures("unannotated")  # checking the types takes longer than making the figures

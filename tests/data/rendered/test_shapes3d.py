@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -140,12 +141,28 @@ def test_kept_layers_stay_within_the_stated_memory(image_size):
         assert 480 * layers_of(0, 0, 0).nbytes < 32e6
 
 
+@pytest.mark.parametrize("image_size", [8, 64])
+def test_drawing_takes_no_more_memory_than_is_stated(image_size):
+    data = Shapes3DDataset(image_size=image_size)
+    shapes3d._keeper.cache_clear()
+    stated = data.footprint().memory_bytes
+    kept = 480 * shapes3d._keeper(image_size)(0, 0, 0).nbytes
+    indices = np.arange(64) * 480 + 100 + np.arange(64) % 3  # of three geometries
+    tracemalloc.start()
+    data.values(indices)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert stated >= kept
+    assert stated >= kept + peak - held, "all geometries, and what a batch takes beyond those it keeps"
+
+
 def test_results_on_another_drawing_are_not_taken_over():
     assert SMALL.fingerprint != files.digest(SMALL.describe())
 
 
 def test_the_look_alike_says_what_it_is():
     assert "not the original" in SMALL.note
+    assert SMALL.factor_classes["shape"] == ("cube", "cylinder", "sphere", "capsule")
     assert family.traits("shapes3d")["original"] == "shapes3d-original"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -143,8 +144,20 @@ def test_images_do_not_depend_on_how_they_are_divided_into_chunks(monkeypatch):
     np.testing.assert_array_equal(DATA.images(indices), images)
 
 
+@pytest.mark.parametrize("image_size", [16, 128])
+def test_drawing_takes_no_more_memory_than_is_stated(image_size):
+    data = SolidsDataset(image_size=image_size)
+    solids.reduced_rotations.cache_clear()
+    tracemalloc.start()
+    data.values(generator(0, "memory").integers(len(data), size=64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert data.footprint().memory_bytes >= peak
+
+
 def test_the_look_alike_says_what_it_is():
     assert "not the original" in DATA.note
+    assert DATA.column("shape")[::400].tolist() == list(SOLIDS)
     assert family.traits("solids")["original"] == "symsol"
     assert DATA.fingerprint != files.digest(DATA.describe())
 

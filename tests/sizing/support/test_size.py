@@ -429,3 +429,13 @@ def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFix
     assert "Options of method guess: --guess-number The answer [7]" in words
     assert main(["size", "gaussian", "--method", "guess", "--guess-number", "3", "--quiet"]) == 0
     assert capsys.readouterr().out.startswith("3 latents")
+
+
+def test_wrong_options_are_refused_also_by_methods_that_train_nothing():
+    rows = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    for wrong in ({"treshold": 1}, {"objective": "nonsense"}, {"beta": 4}, {"batch_size": -1}):
+        with pytest.raises(InputError):
+            ps.size(rows, "id", **wrong)
+        with pytest.raises(InputError):
+            ps.compare_sizes(rows, ["id"], **wrong)
+    assert ps.size(rows, "id", objective="beta", beta=4).value is not None  # some others would use them

@@ -48,7 +48,8 @@ def gride(
 
     At s = 1 it is 1/mean(log μ), TwoNN's likelihood over all points. Small scales see noise, large ones curvature
     and edges; the curve shows both, and the value is that of the largest scale of the smallest stable range
-    (:mod:`._plateau`), or of ``scale``. ``k`` is the largest 2s. Unlike thinning the sample, this loses no points.
+    (``support/plateau.py``), or of ``scale``. ``k`` is the largest 2s. Unlike thinning the sample, this
+    loses no points.
 
     The bootstrap takes one Newton step in log d from the estimate, which is exact to first order.
 

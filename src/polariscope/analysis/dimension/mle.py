@@ -67,8 +67,8 @@ def mle(
     hence the default: 5 % low at k = 20, half at k = 3. For an answer of your own take ``normaliser="k-1"``, as
     :func:`~polariscope.analysis.dimension.support.stability.intrinsic_dimension` does.
 
-    ``k="auto"`` takes the upper end of the smallest stable range of k up to 40 (:mod:`._plateau`), a choice that the
-    interval does not hold; the curve over k is in the result in any case. ``anchor`` is the share of points around
+    ``k="auto"`` takes the upper end of the smallest stable range of k up to 40 (``support/plateau.py``), a choice that
+    the interval does not hold; the curve over k is in the result in any case. ``anchor`` is the share of points around
     which d(x) is taken, at random, ``n_runs`` times with other anchors, and averaged; their neighbours are sought
     among all points. Below 1 it only adds noise, and is there to repeat the published numbers (0.8, 5 runs).
 

@@ -23,9 +23,9 @@ from polariscope.analysis.regime.regime import Latent, Regime, Structure
 from polariscope.analysis.regime.structure import partners, redundancy, truncation
 from polariscope.analysis.regime.types import (
     ALPHA,
-    ALPHA_LIMIT,
     TYPES,
     alpha_ranges,
+    check_rule,
     moments,
     sensitivity,
     type_shares,
@@ -93,7 +93,7 @@ def diagnose(
     >>> regime.types
     ['active', 'passive']
     """
-    _check_options(alpha, n_bootstrap)
+    check_rule(alpha, n_bootstrap)
     arrays = {
         "mean": mean,
         "variance": variance,
@@ -217,20 +217,6 @@ def _structure(
         mutual_information=tuple(map(tuple, information.tolist())),
         partners=partners(correlations),
     )
-
-
-def _check_options(alpha: float, n_bootstrap: int) -> None:
-    if not 0 < alpha < ALPHA_LIMIT:
-        raise InputError(
-            "alpha",
-            f"lie between 0 and {ALPHA_LIMIT}",
-            got=alpha,
-            remedy=(
-                f"from {ALPHA_LIMIT} on a latent could be both active and passive. The published value is 0.1"
-            ),
-        )
-    if n_bootstrap < 1:
-        raise InputError("n_bootstrap", "be at least 1", got=n_bootstrap, remedy="200 is the default")
 
 
 def _check_size(representation: Representation) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from polariscope.analysis.regime.criteria import mean_variance
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian
-from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, Latent, name_latents
+from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, UNFINISHED, Latent, name_latents
 from polariscope.analysis.regime.types import CONFIDENT, is_fragile
 from polariscope.analysis.representation import Representation
 from polariscope.numerics.dependence import total_correlation_of
@@ -21,6 +21,12 @@ ENOUGH = 100
 
 EXCLUSIVE: dict[str, tuple[str, ...]] = {
     "variance is no variance": ("exponentiated", "not drawn"),
+    "what to do about latents near the prior": (
+        "exponentiated",
+        "not begun",
+        "still learning",
+        "over-pruned",
+    ),
     "how sure a type is": ("unsure", "fragile"),
     "what a latent that is not passive says": ("idle", "wide", "intermediate", "switching"),
     "is the total correlation right": ("fewer samples than latents", "infinite in sampled", "not gaussian"),
@@ -108,11 +114,18 @@ def _about_input(
     misfit = "sampled does not look like draws from N(mean, variance): (z − μ)²/σ² does not average 1 in "
     if posterior.prior == "standard" and ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
         also = f" Also, {misfit}{_named(wrong)}." if wrong.any() else ""
-        yield _whole(
-            "exponentiated",
-            "No posterior variance is below the prior's, which hardly happens; variance may have been "
-            f"exponentiated twice, which swaps active with passive.{also}",
-        )
+        if representation.variance_is_exact:
+            yield _whole(
+                "not begun",
+                "No posterior variance is below the prior's: the model has not begun to encode its inputs. Train it "
+                "longer; if that changes nothing, lower the weight of the rate.",
+            )
+        else:
+            yield _whole(
+                "exponentiated",
+                "No posterior variance is below the prior's, which hardly happens; variance may have been "
+                f"exponentiated twice, which swaps active with passive.{also}",
+            )
     if wrong.any():
         yield Note(
             "not drawn",
@@ -200,8 +213,9 @@ def _about_mixed(latents: Sequence[Latent]) -> Iterable[Note]:
     }
     words: dict[str, Callable[[list[int]], str]] = {
         "idle": lambda which: (
-            f"Not passive by its variance, yet with a mean that hardly moves: {name_latents(which)}. Its posterior is "
-            "nearly the same for every input: it says nothing about the input, whatever its KL."
+            f"Not passive by {_its(which)} variance, yet with a mean that hardly moves: {name_latents(which)}. "
+            f"{_capital(_its(which))} posterior is nearly the same for every input: "
+            f"{'it says' if len(which) == 1 else 'they say'} nothing about the input, whatever the KL."
         ),
         "wide": lambda which: (
             f"Wider than the prior: {name_latents(which)}. The rule calls this mixed, but no input is known."
@@ -255,6 +269,10 @@ def _on_shape(which: list[int], mixed: Set[int], shaped: Set[int]) -> str:
     return f"The Gaussian total correlation is an approximation. {_capital('; '.join(reasons))}."
 
 
+def _its(which: Sequence[int]) -> str:
+    return "its" if len(which) == 1 else "their"
+
+
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
@@ -287,6 +305,13 @@ def _about_pruning(
         yield _whole(
             "too few latents",
             f"{TOO_FEW}: {len(latents)} for {varying}. Not every factor can have a latent of its own.",
+        )
+    if n_in_use < n_factors and representation.is_still_learning:
+        yield _whole(
+            "still learning",
+            f"{UNFINISHED}: {n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 "
+            f"of the prior's, for {varying}, but the loss was still falling when training ended. Train longer before "
+            "you change anything else.",
         )
     if n_in_use < n_factors:
         others = sum(latent.type != "passive" for latent in latents)

@@ -170,7 +170,7 @@ def remarks(regime: Regime) -> list[str]:
     return [
         delta,
         f"Σ E[σ²] {number(regime.trace)}.",
-        f"Passive: {regime.meaning_of_passive}. Known: σ² < {regime.alpha:g} of the prior's; "
+        f"Passive: {regime.passive_in_words}. Known: σ² < {regime.alpha:g} of the prior's; "
         f"unknown: σ² > {1 - regime.alpha:g} of it.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from polariscope.analysis.regime.types import (
     CONFIDENT,
@@ -19,13 +19,17 @@ from polariscope.analysis.regime.types import (
 )
 from polariscope.core.records import from_plain, to_plain
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
 Mixedness = Literal["switching", "intermediate", "wide"]
 PRUNED = "Over-pruned"
 TOO_FEW = "Fewer latents than factors"
-"""How two notes begin, of which a page shows one."""
+UNFINISHED = "Still learning"
+"""How three notes begin, of which a page shows one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,6 +208,41 @@ class Regime:
         return {kind: found.count(kind) for kind in get_args(Mixedness) if kind in found}
 
     @property
+    def moving_passive(self) -> list[int]:
+        """Latents that are passive by their variance, yet with a mean that moves and a KL: they say something.
+
+        The published rule looks at variances only. Here the variance of the mean is at least α of the prior's, and
+        the KL at least the α/2 nats that such a mean costs.
+        """
+        return [
+            latent.index
+            for latent in self.latents
+            if latent.type == "passive"
+            and latent.std_of_mean**2 * latent.mean_of_ratio >= self.alpha * latent.mean_of_variance
+            and latent.kl >= self.alpha / 2
+        ]
+
+    @property
+    def in_use(self) -> list[int]:
+        """Latents that say something about the input, by KL: mean or variance depend on it."""
+        moving = self.moving_passive
+        return [
+            index
+            for index in self.order
+            if index in moving or (self.types[index] != "passive" and not self.latents[index].is_idle)
+        ]
+
+    @property
+    def passive_in_words(self) -> str:
+        """What passive means here; where a passive latent's mean moves, that it is so by its variance only."""
+        moving = self.moving_passive
+        if not moving:
+            return self.meaning_of_passive
+        said = "its variance is the prior's for every input"
+        verb = "has a mean that moves, so it is" if len(moving) == 1 else "have means that move, so they are"
+        return f"{said}; {name_latents(moving)} {verb} in use all the same"
+
+    @property
     def fragile(self) -> list[int]:
         """Latents whose type is another one for an α that differs by at most a fifth."""
         return [latent.index for latent in self.latents if is_fragile(latent.alpha_range, self.alpha)]
@@ -242,6 +281,17 @@ class Regime:
         from polariscope.analysis.regime import printing
 
         return printing.as_html(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw mean posterior variance and KL of every latent, by KL, in the colour of its type.
+
+        Bars are the variances, on the left axis; crosses the KLs in nats with their intervals, on the right one.
+
+        :param ax: (default: axes of a new figure) where to draw.
+        """
+        from polariscope.analysis.regime.plotting import draw
+
+        return draw(self, ax)
 
 
 def name_latents(indices: Sequence[int]) -> str:

@@ -28,6 +28,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
 
 @similarity(
     "cka",
+    title="CKA",
     symmetric=True,
     bounds=(0, 1),
     invariant_to={"rotation", "scale", "shift", "sample_order"},

@@ -33,6 +33,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
 
 @similarity(
     "cka-debiased",
+    title="Debiased CKA",
     symmetric=True,
     bounds=(-1, 1),
     invariant_to={"rotation", "scale", "shift", "sample_order"},

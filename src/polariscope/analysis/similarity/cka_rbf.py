@@ -49,6 +49,7 @@ FORM = VectorForm(compress)
 
 @similarity(
     "cka-rbf",
+    title="RBF CKA",
     symmetric=True,
     bounds=(0, 1),
     invariant_to={"rotation", "scale", "shift", "sample_order"},

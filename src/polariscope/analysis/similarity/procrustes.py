@@ -39,6 +39,7 @@ FORM = FactorForm(compress)
 
 @similarity(
     "procrustes",
+    title="Procrustes",
     symmetric=True,
     bounds=(0, 1),
     invariant_to={"rotation", "scale", "shift", "sample_order"},

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
+from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.data.dataset import dataset
 from polariscope.data.own.support.columns import Troubles
@@ -33,10 +34,14 @@ class AnndataDataset(AbstractRowsDataset):
     """The layer with the observations; none: X."""
     labels: tuple[str, ...] = ()
     """Columns of obs that are factors: categories, texts or numbers."""
+    aside: tuple[str, ...] = ()
+    """Columns of obs that are no factors but named by split_column or group_column."""
     unit_interval: bool = False
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     cache_megabytes: Annotated[int, Ge(0)] = 1024
     """Keep dense values in memory up to this size."""
+    max_unpacked: Annotated[float, Gt(0)] | None = None
+    """Gigabytes that a sparse matrix may take; none: 4, or 200 times the file where that is more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
@@ -57,7 +62,7 @@ class AnndataDataset(AbstractRowsDataset):
             ) from None
         try:
             return self._contents(file)
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
@@ -78,25 +83,49 @@ class AnndataDataset(AbstractRowsDataset):
                 remedy=f"name a layer: {list(file.get('layers', ()))}",
             )
         rows = (
-            _sparse(matrix)
+            self._sparse(matrix)
             if hasattr(matrix, "keys")
             else in_memory(IndexedRows(matrix), self.cache_megabytes)
         )
         obs, var = file["obs"], file["var"]
         columns = [str(name) for name in obs if name not in (_index(obs), "__categories")]
         troubles = Troubles()
-        factors = {}
-        for name in self.labels:
+        read = {}
+        for name in (*self.labels, *self.aside):
             if name not in columns:
                 raise unknown("column of obs", name, columns)
-            factors[name] = _column(obs, name, troubles)
+            read[name] = _column(obs, name, troubles)
         troubles.refuse("obs", "choose other labels, or fill the values in")
         return Contents(
             rows,
-            factors or None,
+            {name: read[name] for name in self.labels} or None,
             feature_names=tuple(_texts(var[_index(var)])),
             ids=np.array(_texts(obs[_index(obs)])),
+            aside={name: read[name] for name in self.aside},
         )
+
+    def _sparse(self, group: Any) -> SparseRows:
+        """A sparse matrix: its values, their columns (or rows) and where each row (or column) begins."""
+        from scipy.sparse import csc_array, csr_array
+
+        kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        make = {"csr": csr_array, "csc": csc_array}.get(kind.removesuffix("_matrix").removesuffix("_array"))
+        if make is None:
+            raise InputError(
+                problem=f"the matrix is stored as {kind!r}",
+                remedy="store it dense, or sparse by rows (csr_matrix)",
+            )
+        # A few bytes of HDF5 may declare arrays of any size.
+        parts = [group[name] for name in ("data", "indices", "indptr")]
+        size = sum(int(part.size) * part.dtype.itemsize for part in parts)
+        path = Path(self.path)
+        if size > (limit := unpacked_limit(path, self.max_unpacked)):
+            raise too_large(path, limit, size)
+        shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+        matrix = make(tuple(part[:] for part in parts), shape=tuple(map(int, shape)))
+        matrix.check_format(full_check=True)  # a place outside the matrix would be written to memory
+        return SparseRows(matrix)
 
 
 def _index(group: Any) -> str:
@@ -110,24 +139,6 @@ def _texts(stored: Any) -> list[str]:
         stored["values"] if hasattr(stored, "keys") else stored
     )  # newer files may have a mask beside them
     return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]
-
-
-def _sparse(group: Any) -> SparseRows:
-    """A sparse matrix: its values, their columns (or rows) and where each row (or column) begins."""
-    from scipy.sparse import csc_array, csr_array
-
-    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
-    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
-    make = {"csr": csr_array, "csc": csc_array}.get(kind.removesuffix("_matrix").removesuffix("_array"))
-    if make is None:
-        raise InputError(
-            problem=f"the matrix is stored as {kind!r}",
-            remedy="store it dense, or sparse by rows (csr_matrix)",
-        )
-    shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    return SparseRows(
-        make((group["data"][:], group["indices"][:], group["indptr"][:]), shape=tuple(map(int, shape)))
-    )
 
 
 def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:

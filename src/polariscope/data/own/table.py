@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Gt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.data.dataset import dataset
+from polariscope.data.dataset import FactorKind, dataset
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.delimited import read_delimited
 from polariscope.data.own.support.observed import AbstractRowsDataset
@@ -23,10 +23,10 @@ PARQUET = (".parquet", ".pq")
 class TableDataset(AbstractRowsDataset):
     """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
 
-    Every column is a feature, unless it is named as a label or as the names of rows. Nothing is guessed: a column that
-    holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is numbered in
-    alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0. The
-    fingerprint is a hash of what is used.
+    Every column is a feature, unless it is named as a label, as the names of rows or set aside. Nothing is guessed: a
+    column that holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is
+    numbered in alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0.
+    The fingerprint is a hash of what is used.
     """
 
     path: str
@@ -35,8 +35,12 @@ class TableDataset(AbstractRowsDataset):
     """The columns that are features; none: all that are not used otherwise."""
     labels: tuple[str, ...] = ()
     """Columns that are factors or classes; they may hold text."""
+    factor_kinds: tuple[FactorKind, ...] = ()
+    """categorical, ordinal, cyclic or continuous for each label; none: by the values, as above."""
     row_names: str | None = None
     """The column that identifies each row; none: row numbers."""
+    aside: tuple[str, ...] = ()
+    """Columns that are neither features nor factors: not used, or named by split_column or group_column."""
     delimiter: str | None = None
     """What stands between values; none: a tab in .tsv files, else a comma."""
     header: bool | None = None
@@ -44,14 +48,20 @@ class TableDataset(AbstractRowsDataset):
     unit_interval: bool = False
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Gigabytes to which a gzipped file may unpack; none: 4, or 200 times the file where that is more."""
+    """Gigabytes to which a gzipped or Parquet file may unpack; none: 4, or 200 times the file where that is more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
-        self._fill(self._read(Path(self.path)))
+        contents = self._read(Path(self.path))
+        self._fill(dataclasses.replace(contents, factor_kinds=self.factor_kinds or None))
 
     def _read(self, path: Path) -> Contents:
-        chosen = {"columns": self.columns, "labels": self.labels, "row_names": self.row_names}
+        chosen = {
+            "columns": self.columns,
+            "labels": self.labels,
+            "row_names": self.row_names,
+            "aside": self.aside,
+        }
         if not path.name.lower().endswith(PARQUET):
             return read_delimited(
                 path,
@@ -65,4 +75,4 @@ class TableDataset(AbstractRowsDataset):
                 raise InputError(
                     problem=(Argument(name), " is for text files"), got=path.name, remedy="leave it out"
                 )
-        return read_parquet(path, **chosen)  # type: ignore[arg-type]
+        return read_parquet(path, **chosen, max_unpacked=self.max_unpacked)  # type: ignore[arg-type]

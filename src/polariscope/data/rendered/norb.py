@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from collections.abc import Callable
 from typing import Annotated
 
@@ -78,6 +79,7 @@ class NorbDataset(AbstractScenes):
     factor_names = ("category", "instance", "elevation", "azimuth", "lighting")
     factor_sizes = (5, 10, _N_ELEVATIONS, _N_AZIMUTHS, 6)
     factor_kinds = ("categorical", "categorical", "ordinal", "cyclic", "categorical")
+    factor_classes = types.MappingProxyType({"category": CATEGORIES})
     body_factors = ("category", "instance")
     drawing = 1
     citation = "lecun2004"

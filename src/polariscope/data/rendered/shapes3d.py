@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from collections.abc import Callable
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.data.dataset import AbstractGridDataset, dataset
+from polariscope.data.footprint import Footprint, batch_bytes
 from polariscope.data.rendered.support import room
 
 _DRAWING = 1  # raise it whenever an image changes: it is part of the fingerprint
@@ -22,6 +24,7 @@ _SKY = (153, 226, 249)
 _SKY_UNIT = 2**13  # of the whole of a pixel
 _UNIT = 64  # a level of 255 in the kept layers: whole numbers below 2²⁴ in all, so float32 sums them exactly
 _KEPT_BYTES = 2**28
+_RAY_BYTES = 208  # while a geometry is drawn
 _LAYERS = 8  # full and a fifth of the colour of floor, wall and object; white on the object; sky
 
 
@@ -42,8 +45,8 @@ class Shapes3DDataset(AbstractGridDataset):
 
     and a pixel is the mean over at least 9 rays, each of which meets one surface: no dark seams. Only 480 geometries
     (scale, shape, orientation) differ. For each, the shares of its surfaces in every pixel are kept once drawn, for
-    c = 1 and c = 1/5, and an image is a sum of these layers. They take 64 kB at 64 pixels, 31 MB for all; at most
-    256 MB are kept, which is all of them up to 186 pixels, and above it those that were used last.
+    c = 1 and c = 1/5, and an image is a sum of these layers. They take 64 kB at 64 pixels, 31 MB for all; for each
+    image size at most 256 MB are kept, which is all of them up to 186 pixels, and above it those that were used last.
 
     Distinct images: all 480,000 differ at 64 pixels. Cylinders, spheres and capsules do not turn with the camera, but
     the room behind them does.
@@ -61,6 +64,7 @@ class Shapes3DDataset(AbstractGridDataset):
     factor_names = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
     factor_sizes = (10, 10, 10, 8, 4, 15)
     factor_kinds = ("cyclic", "cyclic", "cyclic", "ordinal", "categorical", "ordinal")
+    factor_classes = types.MappingProxyType({"shape": room.SOLIDS})
     citation = "kim2018"
     note = "a look-alike of Shapes3D on its factor grid, not the original"
 
@@ -72,6 +76,16 @@ class Shapes3DDataset(AbstractGridDataset):
     def fingerprint(self) -> str:
         """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
         return files.digest({**self.describe(), "drawing": _DRAWING})
+
+    def footprint(self) -> Footprint:
+        """Memory of the layers of all geometries, of drawing one of them, and of a batch."""
+        n_geometries = math.prod(self.factor_sizes[3:])
+        kept = min(n_geometries * _layers_bytes(self.image_size), _KEPT_BYTES)
+        drawing = _RAY_BYTES * (_n_rays(self.image_size) * self.image_size) ** 2
+        words = (
+            "The layers of a geometry are kept once drawn; images are made of them when they are asked for."
+        )
+        return Footprint(kept + drawing + batch_bytes(self.n_features), 0, words)
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         factors = self.factors(indices)
@@ -118,18 +132,26 @@ def _weights(hues: Int[np.ndarray, "sample 3"]) -> Float[np.ndarray, "sample cha
 @functools.cache
 def _keeper(image_size: int) -> Callable[[int, int, int], UInt16[np.ndarray, "layer pixel"]]:
     """Layers of a geometry: drawn when first asked for, and kept as far as the memory goes."""
-    bytes_each = _LAYERS * 2 * image_size**2
 
-    @functools.lru_cache(maxsize=max(1, _KEPT_BYTES // bytes_each))
+    @functools.lru_cache(maxsize=max(1, _KEPT_BYTES // _layers_bytes(image_size)))
     def layers_of(scale: int, shape: int, orientation: int) -> UInt16[np.ndarray, "layer pixel"]:
         return _draw(scale, shape, orientation, image_size)
 
     return layers_of
 
 
+def _layers_bytes(image_size: int) -> int:
+    return _LAYERS * 2 * image_size**2
+
+
+def _n_rays(image_size: int) -> int:
+    """Of a pixel, along a side."""
+    return max(3, math.ceil(128 / image_size))
+
+
 def _draw(scale: int, shape: int, orientation: int, image_size: int) -> UInt16[np.ndarray, "layer pixel"]:
     """Mean over the rays of each pixel: share of each surface times its brightness."""
-    n_rays = max(3, math.ceil(128 / image_size))
+    n_rays = _n_rays(image_size)
     angle = math.radians(30 - 60 * orientation / 14)
     view = room.look(room.SOLIDS[shape], 0.75 + 0.5 * scale / 7, angle, n_rays * image_size)
 

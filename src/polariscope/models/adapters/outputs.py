@@ -44,6 +44,8 @@ DISTRIBUTIONS = ("latent_dist", "qz", "posterior")
 RECONSTRUCTIONS = ("reconstruction", "sample", "recon_x", "x_hat", "mean")
 BEYOND_SCALE = 60.0
 """A log-variance above it is no log-variance."""
+SURELY_APART = -80.0
+"""Log-variances below it may be 0 in one form and not in another."""
 SMALLEST_LOG_VARIANCE = -200.0
 """Stands for a variance that is 0 in float32."""
 
@@ -63,6 +65,7 @@ def read_posterior(output: object, n_rows: int, second: Second = "log_variance")
     :param second: (default "log_variance") what the second array of a pair or triple is, where nothing names it.
     """
     mean, spread, kind = _parts(output, n_rows, second)
+    _refuse_contradiction(output, spread, kind, n_rows)
     if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows:
         raise InputError(
             "the encoder", _wanted(n_rows), got=f"shapes {tuple(mean.shape)} and {tuple(spread.shape)}"
@@ -86,6 +89,7 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
     if isinstance(output, torch.distributions.Independent):
         output = output.base_dist
     if isinstance(output, torch.distributions.Normal):
+        _refuse_second(second, "a normal distribution")
         return output.loc, output.scale, "std"
     if isinstance(output, torch.distributions.Distribution):
         raise InputError(
@@ -117,7 +121,37 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
             got=f"a {type(output).__name__} with {has}",
             remedy="wrap it in a function that returns the pair",
         )
+    _refuse_second(second, f"its parts, {found} among them")
     return _tensor(mean, n_rows), _tensor(named[found], n_rows), SECONDS[found]
+
+
+def _refuse_second(second: Second, what: str) -> None:
+    """Where the output says itself what its parts are, nobody else needs to."""
+    if second != "log_variance":
+        raise InputError(
+            problem=(Argument("second", second), f" is for pairs and triples, and the encoder names {what}"),
+            remedy="leave it out",
+        )
+
+
+def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int) -> None:
+    """Refuse a mapping or object that holds several of variance, its logarithm and its root, which do not agree."""
+    if isinstance(output, (tuple, list, torch.distributions.Distribution)) and not hasattr(output, "_fields"):
+        return
+    named = _named(output)
+    others = {name: value for name in SECONDS if (value := named.get(name)) is not None}
+    if len(others) < 2 or any(named.get(name) is not None for name in DISTRIBUTIONS):
+        return
+    expected = _log_variance(spread, kind).clamp(min=SURELY_APART)
+    for name, value in others.items():
+        found = _tensor(value, n_rows)
+        if found.shape != spread.shape or not torch.allclose(
+            _log_variance(found, SECONDS[name]).clamp(min=SURELY_APART), expected, rtol=1e-3, atol=1e-3
+        ):
+            raise InputError(
+                problem=f"the encoder names {', '.join(others)}, and they do not agree",
+                remedy="wrap it in a function that returns the pair (mean, log_variance)",
+            )
 
 
 def _named(output: Any) -> dict[str, Any]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import torch
+from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, check_word
-from polariscope.core.options import build
+from polariscope.core.errors import Argument, InputError, check_word
+from polariscope.core.options import build, check_value
 from polariscope.models.adapters.outputs import read_outputs, read_posterior, to_logits
 from polariscope.models.inference import looking
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
@@ -68,8 +69,7 @@ class WrappedModel(AbstractModel):
         for part, given in (("encoder", encoder), ("decoder", decoder)):
             if given is not None and not callable(given):
                 raise InputError(part, "be a module or a function", got=type(given).__name__)
-        if not (variance > 0 and math.isfinite(variance)):
-            raise InputError("variance", "be positive", got=variance)
+        check_value("variance", variance, Annotated[float, Gt(0)])
         self.encoder, self.decoder = encoder, decoder
         # A method belongs to a module, whose device, type and mode count as if it had been given.
         self.owners = nn.ModuleList(
@@ -82,17 +82,31 @@ class WrappedModel(AbstractModel):
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self.notes: list[str] = []
-        sizes = () if shape is None else (shape,) if isinstance(shape, int) else shape
-        self._shape: tuple[int, ...] = tuple(int(size) for size in sizes)
+        self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
         self._prior: AbstractPriorModule | None = None
         self._check_layers()
         if self._shape:
+            self._try()
+
+    def _try(self) -> None:
+        """Run encoder and decoder once on zeros; what they cannot take is worded."""
+        part = "encoder"
+        try:
             with looking(self):
                 q = self.encode(self.place(torch.zeros(2, *self._shape)))
-                if decoder is not None:
+                part = "decoder"
+                if self.decoder is not None:
                     self.decode(q.mean)
+        except InputError:
+            raise
+        except Exception as error:
+            what = f"observations of shape {self._shape}" if part == "encoder" else "what the encoder returns"
+            raise InputError(
+                problem=f"the {part} does not take {what}: {str(error).splitlines()[0] if str(error) else error!r}",
+                remedy=("give the ", Argument("shape"), " of one observation, without the batch"),
+            ) from error
 
     # What it is.
 
@@ -284,6 +298,19 @@ class WrappedModel(AbstractModel):
 
 
 wrap = WrappedModel
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The shape of one observation; empty where it is not known yet."""
+    sizes = () if shape is None else (shape,) if isinstance(shape, int | np.integer) else shape
+    is_whole = isinstance(sizes, Sequence | np.ndarray) and not isinstance(sizes, str)
+    if not is_whole or not all(
+        isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0 for size in sizes
+    ):
+        raise InputError(
+            "shape", "be whole numbers from 1, without the batch", got=f"{shape!r}", remedy="(1, 64, 64), say"
+        )
+    return tuple(int(size) for size in sizes)
 
 
 def _source(part: Any) -> str:

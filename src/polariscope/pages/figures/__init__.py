@@ -14,11 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from polariscope.analysis.regime.types import VariableType
+from polariscope.analysis.regime.types import COLOURS as COLOURS
 from polariscope.geometry.figures import PAPER, tile, to_pictures
 
-COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
-"""One colour per type of latent, told apart by readers of every kind of colour vision."""
 TRAIN, VALIDATION = "#44546a", "#c2410c"
 INK, QUIET, LINE = "#1f2933", "#5b6570", "#d8dee4"
 DIVERGING = "RdBu_r"

@@ -144,7 +144,9 @@ def path_figure(size: Size) -> Figure:
             places, values = [place_of(size, trial) for trial in own], [trial.statistic for trial in own]
             axes.plot(places, values, marker, color=colour, mfc=face, mew=1.3, ms=5.5, label=decision)
     _scale(axes, "y", [float(trial.statistic) for trial in trials])
-    _scale(axes, "x", [place_of(size, trial) for trial in trials])
+    # An answer of 0 has no place on a logarithmic axis.
+    answer = [] if size.value is None else [float(size.value)]
+    _scale(axes, "x", [*(place_of(size, trial) for trial in trials), *answer])
     axes.set_xlabel(_axis(size))
     axes.legend(loc="best")
     return figure

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from polariscope.core.errors import Argument, Either, InputError
-from polariscope.core.options import check_options, options_of
+from polariscope.core.options import build, check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import FROM_DATA, Goal, Target, family
-from polariscope.training.plan import label, plan
+from polariscope.training.plan import FAMILIES, choose, label, plan, route
+from polariscope.training.settings import TrainSettings
 
 LARGEST_SIZE = 25.0
 """Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
@@ -123,6 +124,7 @@ def check_scale(data: AbstractDataset, method: str) -> None:
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> tuple[str, ...]:
     """Refuse, before anything is trained, models that do not have what the method looks at; what is chosen else."""
     if not family.traits(method)["trains"]:
+        _check_unused(data, recipe)
         return data.choices
     job = plan(data, n_latents=1, steps=400, **recipe)
     others = ", ".join(name for name in family if not family.traits(name)["needs_variances"])
@@ -162,6 +164,19 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
     return job.chosen
 
 
+def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
+    """Refuse options of models that do not exist or that no model takes, also where none is trained.
+
+    Those that are right are passed over: several methods may be asked at once, and some of them train.
+    """
+    chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    known = (*FAMILIES, "initialisation", "device", "threads")
+    routed = route(chosen, {name: value for name, value in recipe.items() if name not in known})
+    for part, choice in chosen.items():
+        build(FAMILIES[part], choice, routed[part])
+    check_options("training", TrainSettings, routed["training"])
+
+
 def check_call(
     method: str, target: str, n_latents: int | None, seeds: object, recipe: dict[str, object]
 ) -> Target:
@@ -194,9 +209,10 @@ def check_call(
                 problem=(Argument("target", "beta"), " needs ", Argument("n_latents"), ", an integer from 1"),
                 got=f"{n_latents!r}",
             )
-        if method != "fondue":
+        if not family.traits(method).get("finds_beta", False):
+            able = " or ".join(repr(name) for name in family if family.traits(name).get("finds_beta", False))
             raise InputError(
-                problem=(Argument("target", "beta"), " is searched by method 'fondue' only"),
+                problem=(Argument("target", "beta"), f" is searched by method {able} only"),
                 got=f"{method!r}",
             )
         if "beta" in recipe:

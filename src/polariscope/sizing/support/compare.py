@@ -26,6 +26,14 @@ COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 """What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
 
 
+def needs_factors(method: str) -> bool:
+    """Whether a method is for data with known factors only.
+
+    :param method: a name of ``polariscope.sizing``.
+    """
+    return bool(family.traits(method).get("needs_factors", False))
+
+
 def compare_sizes(
     data: object,
     methods: Sequence[str] | None = None,
@@ -53,7 +61,7 @@ def compare_sizes(
     :param options: further arguments of :func:`size`, each for the methods that use it.
     """
     dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
-    chosen = methods or [name for name in COMPARED if name != "probe-elbow" or dataset.factor_names]
+    chosen = methods or [name for name in COMPARED if dataset.factor_names or not needs_factors(name)]
     keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}
     for name in chosen:  # refuse what is wrong with the call before anything is trained

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import grid, noise
-from polariscope.analysis.metrics import Score
+from polariscope.analysis.metrics import Score, family
 from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
 
@@ -139,3 +139,19 @@ def test_a_score_is_kept_as_json_whatever_it_holds() -> None:
 def test_a_score_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(InputError, match="its value is nan"):
         Score.of("mig", math.nan, interval=None, chance=None, variant="locatello")
+
+
+def test_a_kind_that_was_declared_is_not_asked_for_again():
+    values = np.random.default_rng(0).normal(size=(60, 1))
+    with pytest.raises(InputError, match="it is declared cyclic, which is for classes"):
+        Table(values, values, factor_kinds=["cyclic"])
+    with pytest.raises(InputError, match="declare it in factor_kinds"):
+        Table(values, values)
+    with pytest.raises(InputError, match=r"needed: draw more\.$"):
+        Table(values, np.arange(60)[:, None], factor_kinds=["ordinal"])
+
+
+def test_a_metric_that_does_not_apply_to_arrays_is_named():
+    codes = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(InputError, match="metric 'dci' does not apply: its disentanglement"):
+        family["dci"](codes, np.arange(60)[:, None] % 3)

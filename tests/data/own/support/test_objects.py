@@ -201,3 +201,19 @@ def test_zarr_arrays_are_read_where_they_are(tmp_path):
     lazy = from_dataset(array, cache_megabytes=0)
     np.testing.assert_array_equal(lazy.values([6, 0, 3, 0]), ROWS[[6, 0, 3, 0]])
     assert lazy.fingerprint == from_arrays(ROWS).fingerprint
+
+
+def test_an_object_that_lacks_items_is_refused():
+    class Short:
+        def __len__(self) -> int:
+            return 10
+
+        def __getitem__(self, index: int) -> np.ndarray:
+            if index > 4:
+                raise IndexError(index)
+            return np.full(3, index)
+
+    with pytest.raises(InputError, match="the Short has 10 items by its length, but no item 5"):
+        from_dataset(Short())
+    with pytest.raises(InputError, match=r"the dict has 1 items by its length, but no item 0 \(KeyError\)"):
+        from_dataset({"X": np.ones((3, 2))})

@@ -118,3 +118,51 @@ def test_no_solid_reaches_beyond_the_columns_that_are_looked_at():
             _, rays = room.camera(angle, 200)
             everywhere = np.isfinite(room.distance_to(solid, 1.25, room.camera(angle, 200)[0], rays))
             assert (everywhere == (room.look(solid, 1.25, angle, 200).surface == room.OBJECT)).all()
+
+
+def test_the_floor_is_as_bright_as_the_height_of_the_lamp_over_each_point_says():
+    """Only n·ℓ = ℓ_z counts there, and the floor does not face the camera: a + k ℓ_z¹⁺ᵉ, out of the shadow."""
+    angle, n = 0.2, 64
+    sine, cosine = math.sin(angle), math.cos(angle)
+    view = room.look("sphere", 0.75, angle, n)
+    rows, columns = np.nonzero(view.surface == room.FLOOR)
+    across, down = room.columns(n)[columns], room.columns(n)[rows] + room.HORIZON
+    ahead = room.CAMERA_HEIGHT / down
+    x, y = ahead * (sine + across * cosine) - sine, ahead * (cosine - across * sine) - cosine
+    to_lamp = room.LIGHT - np.stack([x, y, 0 * x], axis=1)
+    steep = to_lamp[:, 2] / np.linalg.norm(to_lamp, axis=1)
+    expected = np.minimum(room.BRIGHTEST, room.AMBIENT_FLOOR + room.LAMP * steep ** (1 + room.LAMP_FOCUS))
+    is_lit = np.hypot(x, y) > room.SHADOW_REACH
+    assert is_lit.sum() > 200
+    np.testing.assert_allclose(view.brightness[rows, columns][is_lit], expected[is_lit], rtol=1e-12)
+
+
+@pytest.mark.parametrize("solid", ["sphere", "capsule"])
+def test_the_lamp_lights_objects_from_above(solid):
+    view = room.look(solid, 1.0, 0.0, 200)
+    rows = np.flatnonzero((view.surface == room.OBJECT).any(axis=1))
+    top, bottom = (view.surface[row] == room.OBJECT for row in (rows[0], rows[-1]))
+    np.testing.assert_allclose(view.highlight[rows[0], top], room.HIGHLIGHT)
+    assert not view.highlight[rows[-1], bottom].any()
+    assert view.brightness[rows[0], top].min() > view.brightness[rows[-1], bottom].max()
+
+
+def test_walls_are_brighter_the_more_they_face_the_camera():
+    """The back wall faces it by cos θ, the side wall by sin θ. Marks are halfway up, so the upper edge has none."""
+    angle, n = 0.4, 160
+    sine, cosine = math.sin(angle), math.cos(angle)
+    view = room.look("sphere", 0.75, angle, n)
+    top = (view.surface == room.SKY).sum(axis=0)
+    across, up = room.columns(n), -room.HORIZON - room.columns(n)[top]
+    back = (room.WALL_DISTANCE + cosine) / (cosine - across * sine)
+    side = (room.WALL_DISTANCE + sine) / (sine + across * cosine)
+    is_side = (side > 0) & (side < back)
+    ahead = np.where(is_side, side, back)
+    points = [ahead * (sine + across * cosine) - sine, ahead * (cosine - across * sine) - cosine]
+    to_lamp = room.LIGHT - np.stack([*points, room.CAMERA_HEIGHT + ahead * up], axis=1)
+    to_lamp /= np.linalg.norm(to_lamp, axis=1, keepdims=True)
+    facing = np.where(is_side, -to_lamp[:, 0], -to_lamp[:, 1])
+    expected = room.AMBIENT + room.HEADLIGHT * np.where(is_side, sine, cosine)
+    expected += room.LAMP * facing * to_lamp[:, 2] ** room.LAMP_FOCUS
+    assert min(is_side.sum(), (~is_side).sum()) > 30
+    np.testing.assert_allclose(view.brightness[top, np.arange(n)], expected, rtol=1e-6)

@@ -100,4 +100,8 @@ def test_a_mesh_has_the_edges_of_its_solid_and_euler_counts_them():
         mesh = cloud(n)
         assert len(mesh.corners) - len(mesh.edges) + len(mesh.normals) == 2
     cube = np.array([[x, y, z] for x in (0, 1.0) for y in (0, 1.0) for z in (0, 1.0)]) - 0.5
-    assert len(scan.ConvexMesh.around(cube).edges) == 12, "diagonals of faces are no edges"
+    ring = [[math.cos(turn), math.sin(turn)] for turn in np.arange(96) * 2 * math.pi / 96]
+    drum = 0.6 * np.array([[x, y, z] for x, y in ring for z in (-1.0, 1.0)])
+    for corners, edges, faces in ((cube, 12, 6), (drum, 3 * 96, 98)):  # diagonals of faces are no edges
+        mesh = scan.ConvexMesh.around(corners)
+        assert (len(mesh.edges), len(mesh.normals)) == (edges, faces)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from polariscope.analysis.metrics.support.models import Models
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, Call, Either, InputError
 from polariscope.core.options import check_options, non_default
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
@@ -96,7 +96,20 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
         except TypeError as error:
             raise TypeError(f"{function.__name__}(): {error}") from None
         options = check_options(f"metric {name!r}", function, options)
-        return measure((Models if is_of_models else Table)(**bound.arguments), options)
+        prepared = (Models if is_of_models else Table)(**bound.arguments)
+        try:
+            return measure(prepared, options)
+        except InputError as error:
+            if error.problem is None:  # an argument is wrong, whatever the metric
+                raise
+            pieces = (
+                (error.problem,)
+                if isinstance(error.problem, str | Argument | Call | Either)
+                else error.problem
+            )
+            raise InputError(
+                problem=(f"metric {name!r} does not apply: ", *pieces), got=error.got, remedy=error.remedy
+            ) from None
 
     def of(prepared: Any, **given: Any) -> Any:
         return measure(prepared, check_options(f"metric {name!r}", function, given))

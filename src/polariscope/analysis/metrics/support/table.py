@@ -86,6 +86,7 @@ class Table:
         n_factors = 0 if self._factors is None else self._factors.shape[1]
         self.factor_names = check_names(factor_names, n_factors)
         self.factor_kinds = check_kinds(factor_kinds, n_factors)
+        self._are_kinds_declared = factor_kinds is not None
         if self._factors is not None:
             self._check_classes(self._factors)
 
@@ -290,12 +291,16 @@ class Table:
                     f"factor {name!r}",
                     "hold integers (classes)",
                     got=f"{column[column % 1 != 0][0]:g}",
-                    remedy=("if it is measured, ", DECLARE),
+                    remedy=f"it is declared {kind}, which is for classes; a measured factor is 'continuous'"
+                    if self._are_kinds_declared
+                    else ("if it is measured, ", DECLARE),
                 )
             if 2 * len(values) > len(column):
                 raise InputError(
                     problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
-                    remedy=("at least 2 samples a class are needed: draw more, or ", DECLARE),
+                    remedy="at least 2 samples a class are needed: draw more"
+                    if self._are_kinds_declared
+                    else ("at least 2 samples a class are needed: draw more, or ", DECLARE),
                 )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Shaped
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,3 +25,5 @@ class Contents:
     """What identifies each observation; None: its number."""
     choices: tuple[str, ...] = ()
     """What was decided while reading, in a few words each."""
+    aside: Mapping[str, Shaped[np.ndarray, " sample"]] = dataclasses.field(default_factory=dict)
+    """Columns that are neither features nor factors, by name: what data are split by."""

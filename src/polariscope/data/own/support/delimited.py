@@ -27,6 +27,7 @@ def read_delimited(
     columns: Sequence[str] = (),
     labels: Sequence[str] = (),
     row_names: str | None = None,
+    aside: Sequence[str] = (),
     delimiter: str | None = None,
     header: bool | None = None,
     max_unpacked: float | None = None,
@@ -37,6 +38,7 @@ def read_delimited(
     :param columns: (default: all that are neither labels nor names) the features.
     :param labels: (default none) columns that are factors.
     :param row_names: (default none) the column that identifies rows.
+    :param aside: (default none) columns that are neither features nor factors.
     :param delimiter: (default: a tab in .tsv files, else a comma) what stands between values.
     :param header: (default: yes, unless it holds only numbers) whether the first line names the columns.
     :param max_unpacked: (default: as :mod:`polariscope.core.archives` has it) gigabytes a gzipped file may unpack to.
@@ -65,7 +67,7 @@ def read_delimited(
             problem=f"{where}: column {names.index('')} has no name", remedy="give every column a name"
         )
     check_names(names, where)
-    selection = select(names, where, columns, labels, row_names)
+    selection = select(names, where, columns, labels, row_names, aside)
     numbers, texts = _read_columns(lines, where, names, selection)
     if not header and not columns:
         contents = contents_of(selection, numbers, texts, tuple(choices))

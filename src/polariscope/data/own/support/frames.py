@@ -88,6 +88,31 @@ def row_names(frame: object) -> Shaped[np.ndarray, " sample"] | None:
     return as_ids(index.to_numpy())
 
 
+def check_rows_match(frame: object, factors: object) -> None:
+    """Refuse a frame and factors of pandas whose indices say that their rows are not those of the same samples.
+
+    Rows are paired by their places, so the same names in another order, or other names, are a mistake. Row numbers
+    beside names say nothing.
+
+    :param frame: the observations.
+    :param factors: their factors.
+    """
+    one: Any = getattr(frame, "index", None)
+    other: Any = getattr(factors, "index", None)
+    if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
+        return
+    is_named = "RangeIndex" not in (type(one).__name__, type(other).__name__)
+    if one.equals(other) or not (is_named or set(one) == set(other)):
+        return
+    place = next(row for row, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
+    raise InputError(
+        "X and factors",
+        "have the same rows in the same order",
+        got=f"{one[place]!r} and {other[place]!r} in row {place}",
+        remedy="use factors.loc[X.index], or pass factors.to_numpy() if their order is right",
+    )
+
+
 def as_ids(values: Shaped[np.ndarray, " sample"]) -> Shaped[np.ndarray, " sample"]:
     """What identifies samples: whole numbers as they are, anything else as text.
 

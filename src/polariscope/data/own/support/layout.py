@@ -40,7 +40,7 @@ def axes_of(rows: AbstractRows, layout: Layout | None) -> Axes:
             "images",
             "be uint8 or floats in [0, 1]",
             got=rows.dtype,
-            remedy="convert values 0 … 255 with X.astype(np.uint8)",
+            remedy="convert values 0 … 255 with X.astype(np.uint8), and divide others by their largest possible value",
         )
     if rows.dtype.kind == "f":
         low, high = extent(rows)

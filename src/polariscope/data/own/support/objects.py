@@ -120,7 +120,7 @@ class Items:
         self.source = cast(Any, source)
         if not len(self.source):
             raise InputError(problem=f"the {type(source).__name__} is empty", remedy="give one with items")
-        first = self.source[0]
+        first = _item(self.source, 0)
         self.key, self.labels = key, labels
         if isinstance(first, Mapping):
             self._choose_keys(first)
@@ -165,7 +165,7 @@ class Items:
     @property
     def not_used(self) -> list[str]:
         """Entries of dictionaries that are neither the observation nor labels."""
-        first = self.source[0]
+        first = _item(self.source, 0)
         return (
             [name for name in first if name not in (self.key, *self.labels)]
             if isinstance(first, Mapping)
@@ -202,7 +202,7 @@ class Items:
         :param indices: their numbers.
         """
         together = getattr(self.source, "__getitems__", None)
-        items = together(list(indices)) if together else [self.source[index] for index in indices]
+        items = together(list(indices)) if together else [_item(self.source, index) for index in indices]
         observations, labels = [], []
         for index, item in zip(indices, items, strict=True):
             observation, label = self.split(item, index)
@@ -341,3 +341,14 @@ def read_anndata(data: object, labels: Sequence[str], layer: str | None, cache_m
 
 def _names(cells: Any, axis: str) -> tuple[str, ...]:
     return tuple(str(name) for name in getattr(cells, axis, ()))
+
+
+def _item(source: Any, index: int) -> Any:
+    try:
+        return source[index]
+    except (IndexError, KeyError) as error:
+        raise InputError(
+            problem=f"the {type(source).__name__} has {len(source)} items by its length, but no item {index} "
+            f"({type(error).__name__})",
+            remedy="give an object with data[i] for every i below len(data)",
+        ) from None

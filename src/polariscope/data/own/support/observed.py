@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import known_factors
-from polariscope.data.own.support.frames import is_frame, read_frame
+from polariscope.data.own.support.frames import check_rows_match, is_frame, read_frame
 from polariscope.data.own.support.layout import (
     Axes,
     Layout,
@@ -44,10 +45,12 @@ class AbstractRowsDataset(AbstractDataset):
     _axes: Axes
     _factors: Shaped[np.ndarray, "sample factor"] | None
     _ids: Shaped[np.ndarray, " sample"] | None
+    _aside: Mapping[str, Shaped[np.ndarray, " sample"]]
 
     def _fill(self, contents: Contents) -> None:
         """Check what was read, and keep it."""
         if is_frame(contents.array):
+            check_rows_match(contents.array, contents.factors)
             framed = read_frame(contents.array, "X")
             names, ids = contents.feature_names or framed.feature_names, contents.ids
             array, ids = framed.array, framed.ids if ids is None else ids
@@ -76,6 +79,8 @@ class AbstractRowsDataset(AbstractDataset):
             ("factor_kinds", factors.kinds),
             ("factor_classes", factors.classes),
             ("feature_names", names),
+            ("_aside", contents.aside),
+            ("aside_names", tuple(contents.aside)),
             ("choices", (*contents.choices, *choices_of(rows, axes, self.layout, asked))),
         ):
             object.__setattr__(self, name, value)
@@ -123,12 +128,16 @@ class AbstractRowsDataset(AbstractDataset):
         chosen = self.check_indices(indices)
         return chosen if self._ids is None else self._ids[chosen]
 
+    def aside_columns(self, indices: ArrayLike | int) -> dict[str, Shaped[np.ndarray, " sample"]]:
+        chosen = self.check_indices(indices)
+        return {name: column[chosen] for name, column in self._aside.items()}
+
     def _take(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample ..."]:
         return arranged(self._rows.take(self.check_indices(indices)), self._axes)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of the observations and factors."""
+        """Hash of the observations, the factors and what was set aside, by which data are split."""
         factors = None if self._factors is None else files.digest_array(self._factors)
         record: list[object] = [
             self._rows.digest(lambda chunk: arranged(chunk, self._axes)),
@@ -137,6 +146,7 @@ class AbstractRowsDataset(AbstractDataset):
             self.factor_kinds,
             self.unit_interval,
         ]
+        record += [[name, column.tolist()] for name, column in self._aside.items()]
         # The same bytes are other observations where 1 is white.
         return files.digest([*record, "white is 1"] if self.white == 1 else record)
 

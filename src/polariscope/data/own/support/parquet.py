@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed
 from polariscope.data.own.support.columns import Troubles, check_names
 from polariscope.data.own.support.contents import Contents
@@ -16,9 +17,18 @@ from polariscope.data.own.support.tables import REMEDY, contents_of, select
 INDEX = "__index_level_0__"
 """The column in which pandas keeps an index without a name."""
 
+VALUE_BYTES = 8
+"""Memory of one number."""
+
 
 def read_parquet(
-    path: Path, *, columns: Sequence[str] = (), labels: Sequence[str] = (), row_names: str | None = None
+    path: Path,
+    *,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    row_names: str | None = None,
+    aside: Sequence[str] = (),
+    max_unpacked: float | None = None,
 ) -> Contents:
     """The features, labels and row names of a Parquet file; only the columns that are used are read.
 
@@ -26,6 +36,8 @@ def read_parquet(
     :param columns: (default: all that are neither labels nor names) the features.
     :param labels: (default none) columns that are factors.
     :param row_names: (default: the index that pandas wrote, if there is one) the column that identifies rows.
+    :param aside: (default none) columns that are neither features nor factors.
+    :param max_unpacked: (default: as :mod:`polariscope.core.archives` has it) gigabytes that the columns may take.
     """
     if not path.is_file():
         raise InputError(problem=f"there is no file {path}")
@@ -40,7 +52,8 @@ def read_parquet(
             names = list(file.schema_arrow.names)
             check_names(names, path.name)
             row_names = INDEX if row_names is None and INDEX in names else row_names
-            selection = select(names, path.name, columns, labels, row_names)
+            selection = select(names, path.name, columns, labels, row_names, aside)
+            _check_size(path, len(selection.features) + len(selection.texts), file.metadata, max_unpacked)
             table = file.read(columns=[*selection.features, *selection.texts])
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
@@ -54,6 +67,14 @@ def read_parquet(
     troubles.refuse(path.name, REMEDY)
     choices = ("the index that pandas wrote identifies rows",) if row_names == INDEX else ()
     return contents_of(selection, numbers, texts, choices)
+
+
+def _check_size(path: Path, n_columns: int, footer: Any, max_unpacked: float | None) -> None:
+    """Refuse columns that take more memory than is allowed: a value that repeats takes no room in the file."""
+    packed = sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
+    size = max(packed, footer.num_rows * n_columns * VALUE_BYTES)
+    if size > (limit := unpacked_limit(path, max_unpacked)):
+        raise too_large(path, limit, size)
 
 
 def _array(column: Any, name: str, troubles: Troubles, text: bool) -> np.ndarray:

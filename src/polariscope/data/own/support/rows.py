@@ -212,6 +212,13 @@ def _rows_of(given: Any, name: str) -> AbstractRows:
         return DenseRows(np.asarray(given))
     except ValueError as error:
         raise InputError(name, "be one array", got=f"rows that do not fit together ({error})") from None
+    except TypeError as error:  # a sparse tensor, or a type of number that NumPy does not have
+        raise InputError(
+            name,
+            "be something NumPy can read",
+            got=f"a {type(given).__name__} ({str(error).rstrip('.')})",
+            remedy="convert it, e.g. with tensor.to_dense().float(), or pass a sparse matrix of SciPy",
+        ) from None
 
 
 def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] = ()) -> None:

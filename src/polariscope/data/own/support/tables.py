@@ -16,8 +16,10 @@ from polariscope.data.own.support.frames import as_ids
 REMEDY: Text = (
     "drop or fill in these rows, choose other columns with ",
     Argument("columns"),
-    ", or name classes with ",
+    ", name classes with ",
     Argument("labels"),
+    ", or leave columns out with ",
+    Argument("aside"),
 )
 """What to do about a column that lacks values or holds text."""
 
@@ -29,39 +31,47 @@ class Selection:
     features: tuple[str, ...]
     labels: tuple[str, ...] = ()
     row_names: str | None = None
+    aside: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The columns that may hold text."""
-        return (*self.labels, *(() if self.row_names is None else (self.row_names,)))
+        return (*self.labels, *self.aside, *(() if self.row_names is None else (self.row_names,)))
 
 
 def select(
-    there: Sequence[str], where: str, columns: Sequence[str], labels: Sequence[str], row_names: str | None
+    there: Sequence[str],
+    where: str,
+    columns: Sequence[str],
+    labels: Sequence[str],
+    row_names: str | None,
+    aside: Sequence[str] = (),
 ) -> Selection:
-    """The columns that are used: as features all that are neither labels nor names of rows, unless some are named.
+    """The columns that are used: as features all that are not used otherwise, unless some are named.
 
     :param there: the columns of the table.
     :param where: what the table is called.
     :param columns: the features that the user names; none: all that are left.
     :param labels: the columns that are factors.
     :param row_names: the column that identifies rows, or None.
+    :param aside: (default none) the columns that are neither features nor factors.
     """
     names = () if row_names is None else (row_names,)
-    for wanted in (columns, labels, names):
+    for wanted in (columns, labels, names, aside):
         choose_columns(wanted, there, where)
-    twice = [name for name in (*labels, *names) if name in columns or (name in labels and name in names)]
+    others = [*labels, *names, *aside]
+    twice = [name for name in dict.fromkeys(others) if name in columns or others.count(name) > 1]
     if twice:
         raise InputError(
-            problem=f"of {where}, {listed(twice)} cannot be both a feature and a label or name",
+            problem=f"of {where}, {listed(twice)} cannot be two of feature, label, name of rows and aside",
             remedy="name each column once",
         )
-    features = tuple(columns) or tuple(name for name in there if name not in (*labels, *names))
+    features = tuple(columns) or tuple(name for name in there if name not in others)
     if not features:
         raise InputError(
             problem=f"{where} has no column left for the observations", remedy="name fewer labels"
         )
-    return Selection(features, tuple(labels), row_names)
+    return Selection(features, tuple(labels), row_names, tuple(aside))
 
 
 def contents_of(
@@ -85,4 +95,5 @@ def contents_of(
         array[:, place] = column
     factors = {name: texts[name] for name in selection.labels} or None
     ids = None if selection.row_names is None else as_ids(texts[selection.row_names])
-    return Contents(array, factors, feature_names=selection.features, ids=ids, choices=choices)
+    aside = {name: texts[name] for name in selection.aside}
+    return Contents(array, factors, feature_names=selection.features, ids=ids, aside=aside, choices=choices)

@@ -9,6 +9,7 @@ by its exact share.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -46,13 +47,17 @@ class ConvexMesh:
         from scipy.spatial import ConvexHull
 
         hull = ConvexHull(corners)
-        normals, offsets = hull.equations[:, :3], -hull.equations[:, 3]
-        faces = hull.simplices.copy()
-        a, b, c = (corners[faces[:, place]] for place in range(3))
-        is_clockwise = (np.cross(b - a, c - a) * normals).sum(axis=1) < 0
-        faces[is_clockwise] = faces[is_clockwise][:, [0, 2, 1]]
+        # triangles in one plane are one face, as at the end of a cylinder; the first of them stands for it
+        rounded = hull.equations.round(9) + 0.0  # 0 for −0
+        _, first, face_of = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        chosen, face_of = np.unique(first[face_of], return_inverse=True)
+        normals, offsets = hull.equations[chosen, :3], -hull.equations[chosen, 3]
+        triangles = hull.simplices.copy()
+        a, b, c = (corners[triangles[:, place]] for place in range(3))
+        is_clockwise = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
+        triangles[is_clockwise] = triangles[is_clockwise][:, [0, 2, 1]]
         left: dict[tuple[int, int], int] = {}
-        for face, (first, second, third) in enumerate(faces.tolist()):
+        for face, (first, second, third) in zip(face_of.tolist(), triangles.tolist(), strict=True):
             left |= {(first, second): face, (second, third): face, (third, first): face}
         ends, sides = [], []
         for (start, end), face in sorted(left.items()):
@@ -84,20 +89,27 @@ def pictures(
     ends = mesh.edges[edge].T
     from_row, from_column = rows[picture, ends[0]], columns[picture, ends[0]]
     slope = (columns[picture, ends[1]] - from_column) / (rows[picture, ends[1]] - from_row)
+    # a crossing's column is where the edge meets row 0, and so much more for each line
+    at_top, per_line = from_column + slope * (0.5 / ROWS - from_row), slope / ROWS
 
     def each(values: np.ndarray) -> np.ndarray:
         return np.repeat(values, counts)
 
     line = np.arange(counts.sum()) - each(np.cumsum(counts) - counts - upper)
-    crossing = each(from_column - slope * from_row) + each(slope) * ((line + 0.5) / ROWS)
-    column = np.floor(crossing)
-    beyond = crossing - column
-    change = each(changes[picture, edge]) / ROWS
-    width = image_size + 1
-    place = (each(picture) * image_size + line // ROWS) * width + column.astype(np.int64)
-    size = len(turns) * image_size * width
-    steps = np.bincount(place, change * (1 - beyond), size) + np.bincount(place + 1, change * beyond, size)
-    return steps.reshape(len(turns), image_size, width)[..., :-1].cumsum(axis=-1)
+    crossing = each(at_top) + each(per_line) * line
+    column = crossing.astype(np.int64)
+    change = each(changes[picture, edge] / ROWS)
+    # column by column, so sums from left to right are sums of whole columns
+    n_rows = len(turns) * image_size
+    place = column * n_rows + each(picture * image_size) + line // ROWS
+    size = (image_size + 1) * n_rows
+    steps = np.bincount(place, change, size).reshape(-1, n_rows)
+    beyond = np.bincount(place, change * (crossing - column), size).reshape(-1, n_rows)
+    steps -= beyond
+    steps[1:] += beyond[:-1]
+    for before, after in itertools.pairwise(steps[:-1]):
+        after += before
+    return steps[:-1].reshape(image_size, len(turns), image_size).transpose(1, 2, 0)
 
 
 def _brightness(

@@ -1,0 +1,56 @@
+"""The diagnosis as a figure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from polariscope.analysis.regime.types import COLOURS, TYPES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from polariscope.analysis.regime.regime import Regime
+
+INK = "#1f2933"
+
+
+def draw(regime: Regime, ax: Axes | None = None) -> Axes:
+    """Variance (bars, left axis) and KL (crosses with intervals, right axis) of each latent, coloured by type.
+
+    :param regime: the diagnosis.
+    :param ax: (default: axes of a new figure, of pyplot where that is in use) where to draw.
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(1.6 + 0.42 * regime.n_latents, 3.0), layout="constrained")
+    latents = [regime.latents[index] for index in regime.order]
+    places = list(range(len(latents)))
+    bars = ax.bar(
+        places,
+        [latent.mean_of_variance for latent in latents],
+        color=[COLOURS[latent.type] for latent in latents],
+    )
+    for kind in TYPES:
+        count = regime.counts[kind]
+        if count:
+            first = next(bar for bar, latent in zip(bars, latents, strict=True) if latent.type == kind)
+            first.set_label(f"{count} {kind}")
+    ax.set_xticks(places, [str(latent.index) for latent in latents])
+    ax.set_xlabel("latent, by KL")
+    ax.set_ylabel("mean posterior variance")
+    finite = [
+        (place, latent) for place, latent in zip(places, latents, strict=True) if math.isfinite(latent.kl)
+    ]
+    if finite:
+        beside = ax.twinx()
+        values = [latent.kl for _, latent in finite]
+        around = [
+            [max(0.0, latent.kl - latent.kl_interval[0]) for _, latent in finite],
+            [max(0.0, latent.kl_interval[1] - latent.kl) for _, latent in finite],
+        ]
+        beside.errorbar([place for place, _ in finite], values, around, fmt="x", color=INK, lw=1)
+        beside.set_ylabel("KL, nats")
+    ax.legend(frameon=False, loc="best")
+    return ax

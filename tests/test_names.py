@@ -1,0 +1,97 @@
+"""Nothing outside a member's file decides by its name: what others must know of it are traits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polariscope as ps
+from polariscope.core.registry import Family
+
+PACKAGE = Path(ps.__file__).parent
+FAMILIES: Mapping[str, Family] = {
+    name: getattr(ps, name) for name in dir(ps) if isinstance(getattr(ps, name), Family)
+}
+OTHER_THINGS = {
+    "beta": (
+        "what a sizing search is for, latents or β",
+        *("cli/size.py", "cli/sizes.py", "cli/train.py", "pages/sections/size.py", "pages/size.py"),
+        *("sizing/__init__.py", "sizing/support/checks.py", "sizing/support/size.py"),
+    ),
+    "conditional": (
+        "a kind of prior, which several members have",
+        *("analysis/decomposition.py", "analysis/regime/notes.py", "analysis/regime/types.py"),
+    ),
+    "diagonal": ("a form of covariance in the closed form of the linear VAE", "analysis/theory.py"),
+    "full": (
+        "a form of covariance, all of the latents, all of the samples",
+        *("analysis/theory.py", "analysis/regime/types.py", "pages/sections/scores.py"),
+    ),
+    "gaussian": (
+        "the form of a prior, a variant of tc, and what the outputs of a decoder from elsewhere are",
+        *("analysis/decomposition.py", "analysis/metrics/tc.py", "models/adapters/wrapped.py"),
+    ),
+    "grey": ("a layout of images", "estimators/units.py"),
+    "linear": ("a path between two codes", "geometry/interpolation.py"),
+    "standardised": ("a variant of the metric", "analysis/metrics/beta_vae.py"),
+}
+"""Words that name a member and, in these files, something else; the reason comes first."""
+EXCEPTIONS = {(place, word) for word, (_, *places) in OTHER_THINGS.items() for place in places}
+
+
+def decisions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that something is compared with, matched with or looked up by."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            sides = [node.value]
+        else:
+            continue
+        for side in sides:
+            parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
+            for part in parts:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield node.lineno, part.value
+
+
+def tables(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """Line and keys of every dictionary whose keys are all strings, two or more."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and len(node.keys) > 1:
+            keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+            if len(keys) == len(node.keys) and all(isinstance(key, str) for key in keys):
+                yield node.lineno, {str(key) for key in keys}
+
+
+def found() -> list[tuple[str, str, int]]:
+    names = {name for family in FAMILIES.values() for name in family}
+    result = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE).as_posix()
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        own = file.stem.replace("_", "-")
+        result += [(place, word, line) for line, word in decisions(tree) if word in names - {own}]
+        for line, keys in tables(tree):
+            if any(keys <= set(family) for family in FAMILIES.values()):
+                result += [(place, word, line) for word in sorted(keys - {own})]
+    return result
+
+
+def test_no_members_name_decides_outside_its_file() -> None:
+    unexpected = [
+        f"{place}:{line} {word!r}" for place, word, line in found() if (place, word) not in EXCEPTIONS
+    ]
+    assert unexpected == []
+
+
+def test_every_exception_is_still_needed() -> None:
+    assert {(place, word) for place, word, _ in found()} >= set(EXCEPTIONS)
+
+
+def test_a_decision_by_name_would_be_found() -> None:
+    code = "if method == 'fondue': pass\nx = name in ('mig', other)\nT = {'cka': 1, 'rsa': 2}\n"
+    tree = ast.parse(code)
+    assert [word for _, word in decisions(tree)] == ["fondue", "mig"]
+    assert [keys for _, keys in tables(tree)] == [{"cka", "rsa"}]
