@@ -84,7 +84,8 @@ function scale(values, from, to, logarithmic) {
   let marks = ticks(low, high, 6);
   if (logarithmic) {
     const powers = marks.filter((mark) => Math.abs(mark - Math.round(mark)) < 1e-9);
-    marks = powers.length >= 2 ? powers.map((mark) => 10 ** Math.round(mark)) : [...new Set(values)].sort((a, b) => a - b);
+    const own = [...new Set(values)].sort((one, other) => one - other);
+    marks = powers.length >= 2 && own.length > 10 ? powers.map((mark) => 10 ** Math.round(mark)) : own;
   }
   return { place, marks: marks.map((mark) => [place(mark), short(mark)]) };
 }
