@@ -169,6 +169,17 @@ def test_without_a_network_it_says_which_file_it_expects_where(tmp_path: Path, m
         download(nowhere, tmp_path)
 
 
+def test_without_a_network_all_files_that_are_missing_are_named(tmp_path: Path, monkeypatch) -> None:
+    def unreachable(file: OriginalFile, folder: Path) -> Path:
+        raise fetching.UnreachableError(f"put it at {folder / file.name}.")
+
+    monkeypatch.setattr(fetching, "download", unreachable)
+    (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(b"unpacked by hand")
+    pattern = r"train-images-idx3-ubyte\.gz\. The other files of mnist .*/train-labels-[^,]*, [^,]*/t10k-images-[^,]*$"
+    with pytest.raises(PolariscopeError, match=pattern):
+        fetch("mnist", folder=tmp_path)
+
+
 def test_other_kinds_of_addresses_are_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     with pytest.raises(InputError, match="url must begin with http"):

@@ -42,6 +42,10 @@ BROKEN = (OSError, http.client.HTTPException)
 """What a connection that breaks off raises; an unknown host too."""
 
 
+class UnreachableError(PolariscopeError):
+    """A file could not be downloaded."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Fetched:
     """One file of a dataset that is there."""
@@ -87,11 +91,19 @@ def fetch(
             remedy=f"put it into {target}",
         )
     fetched, new = [], []
-    for file in wanted:
-        there = next((path for path in _spellings(target / file.name) if path.is_file()), None)
+    for number, file in enumerate(wanted):
+        there = _there(target / file.name)
         if there is None:
             say(f"{file.name} from {file.url}")
-            new.append(download(file, target))
+            try:
+                new.append(download(file, target))
+            except UnreachableError as error:
+                others = [other.url for other in wanted[number + 1 :] if not _there(target / other.name)]
+                if not others:
+                    raise
+                raise UnreachableError(
+                    f"{error} The other files of {name} belong into the same folder: {', '.join(map(str, others))}."
+                ) from None
         path = there or new[-1]
         fetched.append(Fetched(path, checked_by(file, path), there is not None))
     if any(file.md5 is None for file in wanted):
@@ -112,9 +124,10 @@ def _is_published(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, AbstractPublishedDataset)
 
 
-def _spellings(path: Path) -> tuple[Path, ...]:
-    """A file, and the same unpacked by hand."""
-    return (path, path.with_name(path.name.removesuffix(".gz")))
+def _there(path: Path) -> Path | None:
+    """A file, or the same unpacked by hand, if one of them is there."""
+    spellings = (path, path.with_name(path.name.removesuffix(".gz")))
+    return next((each for each in spellings if each.is_file()), None)
 
 
 def checked_by(file: OriginalFile, path: Path) -> str:
@@ -261,10 +274,10 @@ def _verify(file: OriginalFile, part: Path, note: Path) -> None:
         )
 
 
-def _unreachable(file: OriginalFile, part: Path, reason: str) -> PolariscopeError:
+def _unreachable(file: OriginalFile, part: Path, reason: str) -> UnreachableError:
     have = part.stat().st_size if part.exists() else 0
     kept = f" {in_bytes(have)} of it are here; the same command again goes on from there." if have else ""
-    return PolariscopeError(
+    return UnreachableError(
         f"{file.url} could not be downloaded ({reason.rstrip('.')}).{kept} Without a network, download it elsewhere "
         f"and put it at {part.with_name(file.name)}."
     )
