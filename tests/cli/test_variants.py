@@ -22,7 +22,10 @@ def test_info_shows_the_variants_and_how_to_look_at_them(call):
     assert "100 observations of 16×16 pixels, 3 channels." in done.out
     words = " ".join(done.out.split())
     assert "Variants: colour (seed = 0), subset (n = 100, seed = 0, where = shape=0)" in words
-    assert "polariscope data preview sprites --variant colour --variant subset:n=100,shape=0" in words
+    assert (
+        "polariscope data preview sprites --image-size 16 --variant colour --variant subset:n=100,shape=0"
+        in words
+    )
 
 
 def test_preview_draws_what_the_network_will_see(call):

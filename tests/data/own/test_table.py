@@ -164,6 +164,8 @@ def test_a_gzipped_table_that_grows_beyond_its_limit_is_refused(write):
     assert len(TableDataset(path)) == 10_000
     with pytest.raises(InputError, match="allow more with max_unpacked"):
         TableDataset(path, max_unpacked=1e-6)
+    with pytest.raises(InputError, match="allow more with max_unpacked"):
+        TableDataset(path, max_unpacked=5e-5)  # 20 kB of text, and 80 kB of numbers
 
 
 def test_a_parquet_file_that_grows_beyond_its_limit_is_refused(tmp_path):

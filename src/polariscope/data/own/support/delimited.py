@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from polariscope.core.archives import open_stream
+from polariscope.core.archives import is_gzip, open_stream, too_large, unpacked_limit
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.own.support.columns import Troubles, check_names, is_missing
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.tables import REMEDY, Selection, contents_of, select
+from polariscope.data.own.support.tables import REMEDY, VALUE_BYTES, Selection, contents_of, select
 
 LINES = 20_000
 """Read at once."""
@@ -68,7 +68,7 @@ def read_delimited(
         )
     check_names(names, where)
     selection = select(names, where, columns, labels, row_names, aside)
-    numbers, texts = _read_columns(lines, where, names, selection)
+    numbers, texts = _read_columns(lines, path, names, selection, max_unpacked)
     if not header and not columns:
         contents = contents_of(selection, numbers, texts, tuple(choices))
         return Contents(contents.array, contents.factors, ids=contents.ids, choices=contents.choices)
@@ -85,7 +85,7 @@ def read_texts(path: Path, max_unpacked: float | None = None) -> dict[str, Shape
     lines = _lines(path, between, max_unpacked)
     names = [field.strip() for field in next(lines, [])]
     check_names(names, path.name)
-    return _read_columns(lines, path.name, names, Selection((), tuple(names)))[1]
+    return _read_columns(lines, path, names, Selection((), tuple(names)), max_unpacked)[1]
 
 
 def _lines(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[list[str]]:
@@ -122,14 +122,19 @@ def _check_delimiter(path: Path, first: list[str], between: str) -> None:
 
 
 def _read_columns(
-    lines: Iterator[list[str]], where: str, names: list[str], selection: Selection
+    lines: Iterator[list[str]],
+    path: Path,
+    names: list[str],
+    selection: Selection,
+    max_unpacked: float | None,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Features as numbers; labels and names as numbers where all are, else as text."""
     features = {name: _Numbers(name) for name in selection.features}
     texts: dict[str, list[str]] = {name: [] for name in selection.texts}
     places = {name: names.index(name) for name in (*features, *texts)}
     troubles = Troubles()
-    start = 0
+    where, start = path.name, 0
+    limit = unpacked_limit(path, max_unpacked) if is_gzip(path) else None
     while some := list(itertools.islice(lines, LINES)):
         for row, fields in enumerate(some):
             if len(fields) != len(names):
@@ -146,6 +151,9 @@ def _read_columns(
             if lacking:
                 troubles.missing(name, lacking)
         start += len(some)
+        # "1," is two bytes of text and eight of memory.
+        if limit is not None and start * len(places) * VALUE_BYTES > limit:
+            raise too_large(path, limit)
     troubles.refuse(where, REMEDY)
     if not start:
         raise InputError(problem=f"{where} has no rows below its column names", remedy="add some")

@@ -13,6 +13,8 @@ from polariscope.data.own.support.columns import choose_columns, listed
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.frames import as_ids
 
+VALUE_BYTES = 8
+"""Memory of one number of a table."""
 REMEDY: Text = (
     "drop or fill in these rows, choose other columns with ",
     Argument("columns"),
