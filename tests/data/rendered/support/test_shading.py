@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from polariscope.core.seeds import generator
 from polariscope.data.rendered.support.mesh import Mesh, box, join, panel
-from polariscope.data.rendered.support.raster import Camera, look
+from polariscope.data.rendered.support.raster import Camera, Visible, look
 from polariscope.data.rendered.support.shading import (
     SAMPLES,
     Light,
@@ -41,6 +42,18 @@ def test_a_plane_sends_what_lamberts_law_says(elevation):
     np.testing.assert_array_equal(
         image(floor(), lighting), np.broadcast_to(expected[:, None, None], (3, 16, 16))
     )
+
+
+def test_surfaces_are_lit_by_the_angle_between_their_normal_and_the_light():
+    normals = generator(0, "normals").normal(size=(50, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    visible = Visible(np.arange(50), np.zeros(50, dtype=np.int64), normals)
+    light = Light.from_angles(2.2, 0.4, 0.7)
+    assert light.direction[1] > 0.5
+    sent = Lighting((light,), ambient=0.0).on(floor(colour=(1.0, 0.5, 0.0)), visible, FROM_ABOVE.towards)
+    lit = 0.7 * np.maximum(normals @ np.array(light.direction), 0)
+    assert (lit == 0).any()
+    np.testing.assert_allclose(sent, lit[:, np.newaxis] * [1.0, 0.5, 0.0], atol=1e-12)
 
 
 def test_lights_add_and_those_behind_a_surface_do_not_count():
