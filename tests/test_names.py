@@ -32,8 +32,10 @@ OTHER_THINGS = {
         "the form of a prior, a variant of tc, and what the outputs of a decoder from elsewhere are",
         *("analysis/decomposition.py", "analysis/metrics/tc.py", "models/adapters/wrapped.py"),
     ),
-    "grey": ("a layout of images", "estimators/units.py"),
+    "cars": ("a folder of the original archive", "data/published/cars3d.py"),
+    "grey": ("a layout of images", "estimators/units.py", "data/own/support/layout.py"),
     "linear": ("a path between two codes", "geometry/interpolation.py"),
+    "size": ("a kind of artefact", "runs/listing.py", "storage/inspection.py"),
     "standardised": ("a variant of the metric", "analysis/metrics/beta_vae.py"),
 }
 """Words that name a member and, in these files, something else; the reason comes first."""

@@ -35,6 +35,11 @@ def test_datasets_are_made_by_name_with_checked_options():
         load_dataset("sprites", image_size="large")
 
 
+def test_what_is_in_memory_is_no_name():
+    with pytest.raises(InputError, match=r"name must be the name of a dataset or the path .*use from_arrays"):
+        load_dataset(None)
+
+
 def test_sources_of_a_command_line(npz, tmp_path):
     assert parse_source("sprites", {"image_size": "32"}).shape == (1, 32, 32)
     assert parse_source("gaussian", {"eigenvalues": "2,1", "n_samples": "10"}).shape == (2,)

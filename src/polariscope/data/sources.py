@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polariscope.data.chain import Given
 
 
-def load_dataset(name: str | os.PathLike[str], *, variants: Given = (), **options: object) -> AbstractDataset:
+def load_dataset(name: object, *, variants: Given = (), **options: object) -> AbstractDataset:
     """Make a dataset by name, or from a file or folder, with its options.
 
     :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
@@ -27,6 +27,13 @@ def load_dataset(name: str | os.PathLike[str], *, variants: Given = (), **option
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
     """
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(
+            "name",
+            "be the name of a dataset or the path of a file or folder",
+            got=f"{name!r}",
+            remedy="use from_arrays or from_dataset for what is in memory",
+        )
     # A Path is never a name: Path("sprites") is a folder.
     member, path = name_and_path(name if isinstance(name, str) else os.path.join(".", name))
     if path is not None:

@@ -218,7 +218,10 @@ def explain_divergence(
         "values."
     )
     if state.step == 0:  # no weight has moved yet
-        remedy = "It is so with the initial weights: check the data for extreme values, and standardise them."
+        remedy = (
+            "It is so with the initial weights: check the data for extreme values, and standardise them; for counts, "
+            "take a likelihood of counts."
+        )
     return f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} {remedy}"
 
 
