@@ -48,7 +48,6 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     signature = inspect.signature(analysis)
     extra = inspect.Parameter("data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=object)
     face.__signature__ = signature.replace(parameters=[*signature.parameters.values(), extra])
-    face.__module__ = __name__
     before, example, after = inspect.cleandoc(analysis.__doc__ or "").partition("\n\n>>>")
     face.__doc__ = f"{before}\n{ALSO}{example}{after}"
     return take

@@ -234,7 +234,7 @@ class StudyLine:
 def in_time(seconds: float) -> str:
     """A duration for people.
 
-    >>> in_time(42), in_time(150), in_time(9000)
+    >>> in_time(42.0), in_time(150.0), in_time(9000.0)
     ('42 s', '2.5 min', '2.5 h')
     """
     if seconds < 60:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from jaxtyping import Shaped
 
+from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import FactorKind
 from polariscope.data.own.support.columns import Troubles, is_missing, number_classes
@@ -91,6 +92,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
 
 def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[str, ...]]]:
     """Factors as numbers, the names of their columns where there are any, and the classes of those that were text."""
+    refuse_masked(given, "factors")
     columns: dict[str, np.ndarray] | None = None
     if isinstance(given, Mapping):
         columns = {str(name): np.asarray(column) for name, column in given.items()}
