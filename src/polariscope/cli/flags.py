@@ -100,7 +100,8 @@ class Flags(Spelling):
             return f"{name} {show(value)}"
         if isinstance(value, bool):
             return flag if value else f"--no-{flag[2:]}"
-        return f"{flag} {shlex.quote(show(value))}"
+        shown = show(value)
+        return f"{flag} {shown if '…' in shown else shlex.quote(shown)}"  # …: what the reader fills in
 
     def call(self, call: Call) -> str:
         """The command of that name."""
