@@ -22,7 +22,9 @@ Survivors seen so far that no test can tell apart, and that are therefore left (
 - ``>`` against ``>=`` at a tolerance for rounding (``numerics/circle.py``, ``numerics/renyi.py``), which nothing hits;
 - the cut-off between two ways to the same number, which changes the speed only (``gram_product`` in
   ``numerics/distances.py``);
-- ``axis=-1`` against ``axis=1`` of a matrix (``analysis/metrics/modularity.py``).
+- ``axis=-1`` against ``axis=1`` of a matrix (``analysis/metrics/modularity.py``);
+- the diagonal of a matrix of distances, which is left out with all that is 0 anyway (``median_square`` in
+  ``objectives/support/kernels.py``).
 """
 
 from __future__ import annotations
