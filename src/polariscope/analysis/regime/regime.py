@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
+LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
 Mixedness = Literal["switching", "intermediate", "wide"]
 PRUNED = "Over-pruned"
 TOO_FEW = "Fewer latents than factors"
