@@ -259,7 +259,7 @@ def draw_map(
         )
         axes.set_xlabel("step")
         bar = figure.colorbar(mesh, ax=axes, shrink=0.7)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         ends = ", ".join(
             f"{name} {cell:.2f}" for name, cell in zip(layers.names, cells[:, -1].tolist(), strict=True)
         )
