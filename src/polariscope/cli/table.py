@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import Step
+from polariscope.cli.app import SAMPLES, Step
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -28,18 +28,106 @@ def table(
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
     step: Step = None,
+    stability: Annotated[
+        bool,
+        typer.Option(
+            "--stability",
+            help="Which latents return in every run, and which run is the most central, instead.",
+        ),
+    ] = False,
+    samples: Annotated[
+        int | None, typer.Option(help=f"With --stability: observations to encode. [{SAMPLES}]", min=2)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --stability: seed of the observations and shuffles. [0]", min=0)
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(help="With --stability: spearman or pearson correlation of latents. [spearman]"),
+    ] = None,
 ) -> None:
-    """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
+    """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each.
+
+    With --stability the latents of the runs, trained alike with other seeds, are matched with each other: which return
+    in every run, how consistent the runs are beside what chance gives, and which run to publish.
+    """
     from polariscope.cli.console import say
     from polariscope.studies.table import runs_table
 
     if csv is not None and csv.is_dir():
         raise InputError("csv", "be a file", got=f"the folder {csv}")
+    given = {"samples": samples, "seed": seed, "relation": relation}
+    if stability:
+        others = {"where": where, "columns": columns or None, "over_seeds": over_seeds or None}
+        refuse(others, " is for the table of runs", "stability")
+        print_stability(runs, csv, step, samples or SAMPLES, seed or 0, relation or "spearman")
+        return
+    refuse(given, " is for the stability of latents", None)
     found = runs_table(runs, step)
     print_table(found, None, None, where or [], columns, over_seeds)
     if csv is not None:
         _selected(found, where or [], columns).write(csv, "csv")
         say(f"The table is in {csv}")
+
+
+def refuse(options: dict[str, Any], why: str, mode: str | None) -> None:
+    """Refuse options that mean nothing to what is asked for."""
+    for name, value in options.items():
+        if value is not None:
+            how = ("leave ", Argument("stability"), " out") if mode else ("add ", Argument("stability"))
+            raise InputError(problem=(Argument(name), why), remedy=how)
+
+
+def print_stability(
+    runs: list[Path], csv: Path | None, step: int | None, samples: int, seed: int, relation: Any
+) -> None:
+    """Which latents return in every run, and which run is the most central."""
+    from polariscope.cli.console import printer, say, table
+    from polariscope.core import files
+    from polariscope.runs.stability import stability
+
+    found = stability(list(runs), relation=relation, n_samples=samples, seed=seed, step=step)
+    say(found.headline)
+    shown = table(
+        "run",
+        "latents in use",
+        "agreement with others",
+        "",
+        numbers=("latents in use", "agreement with others"),
+    )
+    for place in sorted(range(len(found.names)), key=lambda place: -found.centrality[place]):
+        mark = "most central" if place == found.central else ""
+        shown.add_row(found.names[place], str(found.n_used[place]), f"{found.centrality[place]:.3f}", mark)
+    printer().print(shown)
+    say(found.answer)
+    others = [name for place, name in enumerate(found.names) if place != found.shown]
+    heads = [f"in {name}" for name in others]
+    latents = table(
+        *("latent", "returns", "lowest", *heads),
+        title=f"Latents of {found.names[found.shown]}, their strength and partner in every other run",
+        numbers=("latent", "lowest", *heads),
+    )
+    for one in sorted(found.of(found.shown), key=lambda one: -one.lowest):
+        pairs = list(zip(one.strengths, one.partners, strict=True))
+        cells = [
+            "–" if partner is None else f"{strength:.2f} ({partner})"
+            for place, (strength, partner) in enumerate(pairs)
+            if place != found.shown
+        ]
+        count = sum(strength > found.threshold for strength in one.strengths) - 1
+        words = "in all" if one.returns else f"in {count} of {len(others)}"
+        latents.add_row(str(one.latent), words, f"{one.lowest:.2f}", *cells)
+    printer().print(latents)
+    say(f"A latent returns where |{relation} correlation| > {found.threshold:.2f}.")
+    say(
+        f"Space: {found.space:.3f} of the variance of a run's latents is linear in another's (chance "
+        f"{found.space_chance:.3f})."
+    )
+    for note in found.notes:
+        say(f"Note: {note}")
+    if csv is not None:
+        files.write_text(csv, found.to_csv())
+        say(f"The latents of all runs are in {csv}")
 
 
 def print_table(
