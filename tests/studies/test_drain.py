@@ -22,7 +22,8 @@ from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import study_table
 from polariscope.studies.workers.drain import Worker
-from polariscope.studies.workers.local import StudyLine, run_locally
+from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.workers.local import run_locally
 from polariscope.training.train import train
 from tiny_studies import snapshot, tiny
 

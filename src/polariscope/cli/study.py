@@ -48,7 +48,7 @@ def plan(
     from polariscope.cli.console import plural, printer, say, table
     from polariscope.runs.listing import in_bytes
     from polariscope.studies.estimate import estimate
-    from polariscope.studies.workers.local import in_time
+    from polariscope.studies.workers.line import in_time
 
     ledger = _open(file)
     runs = table("run", "folder", "steps", numbers=("steps",))
