@@ -139,20 +139,13 @@ def make_runs(
     :param progress: (default False) show how far it is.
     """
     ledger.prepare()
+    hours = ledger.study.limits.max_hours
+    deadline = None if hours is None else time.time() + hours * 3600
     with StudyLine(ledger, progress) as line:
-        work(line, deadline_of(ledger))
+        work(line, deadline)
     counts = ledger.counts()
     line.say(counts)
     return counts
-
-
-def deadline_of(ledger: Ledger) -> float | None:
-    """When a call that begins now has to stop, as ``time.time()`` has it; None: never.
-
-    :param ledger: that of the study.
-    """
-    hours = ledger.study.limits.max_hours
-    return None if hours is None else time.time() + hours * 3600
 
 
 def check_workers(workers: int) -> None:
