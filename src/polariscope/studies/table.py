@@ -277,12 +277,12 @@ class Table:
         columns = {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
         with duckdb.connect() as connection:
             if columns:
-                types = ", ".join(f"{_quoted(name)} {_sql_type(cells)}" for name, cells in columns.items())
+                types = ", ".join(f"{_quoted(name)} {_sql_type(column)}" for name, column in columns.items())
                 connection.execute(f"create table runs ({types})")
             if self.rows:
                 places = ", ".join("?" for _ in columns)
-                rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
-                connection.executemany(f"insert into runs values ({places})", rows)
+                cells = [list(row) for row in zip(*columns.values(), strict=True)]
+                connection.executemany(f"insert into runs values ({places})", cells)
             try:
                 answer = connection.execute(query)
                 names = [column[0] for column in answer.description or ()]

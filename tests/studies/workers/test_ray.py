@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import types
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 import polariscope
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.ray import _RayProcess, divide, run_on_ray
@@ -137,6 +138,19 @@ def test_a_worker_that_waits_for_a_place_is_taken_back_and_one_at_work_is_told_t
     assert (process.poll(), process.is_waiting) == (None, False)
     process.stop()
     assert control.told[-1] == (signal.SIGTERM,)
+
+
+def test_an_address_without_a_cluster_is_refused_at_once(tmp_path: Path) -> None:
+    ledger = Ledger(tiny(tmp_path / "study"))
+    for wrong in ("mine.toml", "ray://10.0.0.1:10001", "10.0.0.1:port", ":6379"):
+        with pytest.raises(InputError, match="ray must be local, auto or HOST:PORT, got"):
+            run_on_ray(ledger, address=wrong)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(PolariscopeError, match=f"no Ray cluster answers at {address}"):
+            run_on_ray(ledger, address=address)
+    assert not (tmp_path / "study").exists()
 
 
 def test_without_ray_the_message_says_how_to_install_it(

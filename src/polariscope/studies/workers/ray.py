@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -36,6 +37,8 @@ HERE = "local"
 """The address of a cluster that is started on this machine and closed afterwards; Ray's own word."""
 CONNECT_SECONDS = 60.0
 """How long the nodes may take to answer before any work begins."""
+ANSWER_SECONDS = 10.0
+"""How long the machine of an address may take to answer."""
 MARK = ".seen-"
 """Begins the name of the file by which a node shows that it sees a folder."""
 LOOK = """
@@ -69,6 +72,7 @@ def run_on_ray(
     """
     if workers is not None:
         check_workers(workers)
+    _check_address(address)
 
     def work(line: StudyLine, deadline: float | None) -> None:
         with _connected(address) as ray:
@@ -171,6 +175,21 @@ def _in_node(command: list[str], threads: int) -> list[str]:
 
 def _variables(threads: int) -> list[str]:
     return [f"{name}={value}" for name, value in worker_variables(threads).items()]
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address where no cluster can be; Ray itself tries for minutes."""
+    if address in (HERE, "auto"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or int(port) > 65535:
+        raise InputError("ray", f"be {HERE}, auto or HOST:PORT", got=f"{address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    except OSError as error:
+        raise PolariscopeError(
+            f"no Ray cluster answers at {address} ({error}); 'ray status' there says more."
+        ) from None
 
 
 @contextlib.contextmanager
