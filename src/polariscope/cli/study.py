@@ -205,7 +205,9 @@ def _slurm_options(words: list[str]) -> dict[str, str | bool]:
     for word in words:
         name, sign, value = word.partition("=")
         if not name or (sign and not value):
-            raise InputError("slurm_option", "be NAME=VALUE, as time=08:00:00, or NAME", got=f"{word!r}")
+            raise InputError(
+                "slurm_option", "be NAME=VALUE, or NAME where there is no value", got=f"{word!r}"
+            )
         found[name] = value if sign else True
     return found
 
