@@ -205,11 +205,12 @@ def _connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own = {"include_dashboard": False} if address == HERE else {}
+    # A cluster of our own is reached from this machine alone.
+    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == HERE else {}
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **own)
-    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+    except Exception as error:  # a node that does not start in time is a plain Exception
         raise PolariscopeError(
             f"the Ray cluster at {address!r} cannot be reached ({str(error).splitlines()[0]}); 'ray start --head' "
             "starts one, 'auto' is the one of this machine."
