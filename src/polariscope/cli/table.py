@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,6 +12,7 @@ from polariscope.cli.app import SAMPLES, Step
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
+    from polariscope.analysis.stability import Relation
     from polariscope.studies.table import Aggregate, Table
 
 
@@ -70,7 +72,7 @@ def table(
         say(f"The table is in {csv}")
 
 
-def refuse(options: dict[str, Any], why: str, mode: str | None) -> None:
+def refuse(options: Mapping[str, object], why: str, mode: str | None) -> None:
     """Refuse options that mean nothing to what is asked for."""
     for name, value in options.items():
         if value is not None:
@@ -79,14 +81,15 @@ def refuse(options: dict[str, Any], why: str, mode: str | None) -> None:
 
 
 def print_stability(
-    runs: list[Path], csv: Path | None, step: int | None, samples: int, seed: int, relation: Any
+    runs: list[Path], csv: Path | None, step: int | None, samples: int, seed: int, relation: str
 ) -> None:
     """Which latents return in every run, and which run is the most central."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core import files
     from polariscope.runs.stability import stability
 
-    found = stability(list(runs), relation=relation, n_samples=samples, seed=seed, step=step)
+    given = cast("Relation", relation)  # checked inside
+    found = stability(list(runs), relation=given, n_samples=samples, seed=seed, step=step)
     say(found.headline)
     shown = table(
         "run",

@@ -10,7 +10,7 @@ import pytest
 
 from polariscope.analysis.course import Course, LayerCourse, LayerSimilarity, snapshot
 from polariscope.analysis.representation import Representation
-from polariscope.pages.record import ReportRecord
+from polariscope.pages.record import ReportRecord, record_of_codes
 from polariscope.pages.sections.course import CourseSection, draw_codes, draw_layers
 from polariscope.pages.sections.training import read_history
 
@@ -21,11 +21,21 @@ def line(step: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def course() -> Course:
-    draw = np.random.default_rng(0)
-    mean = draw.normal(size=(200, 3)) * [1, 1, 0.01]
-    variance = np.tile([0.01, 0.02, 1.0], (200, 1))
-    snapshots = tuple(snapshot(Representation(mean, variance, mean), step) for step in (10, 20))
+def codes() -> Representation:
+    """Two active latents and a passive one."""
+    mean = np.random.default_rng(0).normal(size=(200, 3)) * [1, 1, 0.01]
+    return Representation(mean, np.tile([0.01, 0.02, 1.0], (200, 1)), mean)
+
+
+@pytest.fixture(scope="module")
+def record(codes: Representation) -> ReportRecord:
+    """A page about these codes, which has no log; tests give it one."""
+    return record_of_codes(codes, "codes")
+
+
+@pytest.fixture(scope="module")
+def course(codes: Representation) -> Course:
+    snapshots = tuple(snapshot(codes, step) for step in (10, 20))
     layers = LayerCourse(
         names=("input", "variance"),
         n_samples=50,
@@ -52,22 +62,23 @@ def test_logs_without_delta_are_read_and_have_no_such_curve() -> None:
 
 
 def test_the_section_is_there_when_the_log_or_a_course_has_something_to_show(
-    flat_record: ReportRecord, course: Course
+    record: ReportRecord, course: Course
 ) -> None:
     section = CourseSection()
-    old = dataclasses.replace(flat_record, history=read_history([line(10)]), parts={})
-    assert section.applies(flat_record)
+    assert not section.applies(record)
+    old = dataclasses.replace(record, history=read_history([line(10)]), parts={})
     assert not section.applies(old)
+    logged = read_history([line(10, delta_kl=0.1, std=[1.0, 0.0])])
+    assert section.applies(dataclasses.replace(record, history=logged, parts={}))
     undefined = read_history([line(10, delta_kl=None, std=[0.0, 0.0])])
-    assert not section.applies(dataclasses.replace(flat_record, history=undefined, parts={}))
+    assert not section.applies(dataclasses.replace(record, history=undefined, parts={}))
     assert section.applies(dataclasses.replace(old, parts={"course": course}))
 
 
-def test_the_share_on_the_page_is_that_of_the_log(flat_record: ReportRecord) -> None:
+def test_the_share_on_the_page_is_that_of_the_log(record: ReportRecord) -> None:
     deltas = [0.5, 0.01, 0.02, 0.01]
     lines = [line(10 * n, delta_kl=delta, std=[1.0, 0.1, 0.1]) for n, delta in enumerate(deltas, start=1)]
-    record = dataclasses.replace(flat_record, history=read_history(lines), parts={})
-    view = CourseSection().view(record)
+    view = CourseSection().view(dataclasses.replace(record, history=read_history(lines), parts={}))
     assert (view["polarised"].since, view["polarised"].share) == (20, 0.5)
     assert len(view["logged"]) == 2
     assert view["course"] is None
