@@ -77,7 +77,10 @@ def test_the_section_is_there_when_the_log_or_a_course_has_something_to_show(
 
 def test_the_share_on_the_page_is_that_of_the_log(record: ReportRecord) -> None:
     deltas = [0.5, 0.01, 0.02, 0.01]
-    lines = [line(10 * n, delta_kl=delta, std=[1.0, 0.1, 0.1]) for n, delta in enumerate(deltas, start=1)]
+    lines = [
+        line(10 * n, delta_kl=delta, std=[1.0, 0.1, 0.1], kl=[1.0, 0.0, 0.0])
+        for n, delta in enumerate(deltas, start=1)
+    ]
     view = CourseSection().view(dataclasses.replace(record, history=read_history(lines), parts={}))
     assert (view["polarised"].since, view["polarised"].share) == (20, 0.5)
     assert len(view["logged"]) == 2
