@@ -37,7 +37,10 @@ def test_classes_keep_their_names_when_some_are_missing() -> None:
     labels = np.repeat([7, 2, 5], 20)
     x = np.eye(8)[labels]
     assert logistic_predictions(x, labels, x).tolist() == [labels.tolist()]
-    assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
+    for most_weights in (_predictors.MOST_WEIGHTS, 0):
+        with mock.patch.object(_predictors, "MOST_WEIGHTS", most_weights):
+            assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
+    assert logistic_predictions(x[:1], labels[:1], x, (1.0, 10.0)).tolist() == [[7] * 60] * 2
 
 
 def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> None:

@@ -83,7 +83,8 @@ def test_the_fit_is_the_least_squares_of_a_fine_search():
     n_knees = 0
     for seed in range(24):
         draw = np.random.default_rng(seed)
-        x = np.cumsum(draw.uniform(0.5, 2.0, size=6))
+        x = 4 * np.cumsum(draw.uniform(0.5, 2.0, size=6))
+        x -= x[-2:].mean()  # 0 lies between the last two
         y = draw.normal(size=6)
         y[0 if seed % 2 else -1] += 5.0 * (seed % 3)  # an outlier at an end
         place, error, slopes = by_search(x, y)
@@ -98,7 +99,7 @@ def test_the_fit_is_the_least_squares_of_a_fine_search():
             fitted = joined_lines(x, found.value)
             fitted = fitted @ np.linalg.pinv(fitted) @ y
             assert ((y - fitted) ** 2).sum() == pytest.approx(error, rel=1e-3, abs=1e-4)
-            assert found.value == pytest.approx(place, abs=0.05)
+            assert found.value == pytest.approx(place, abs=0.2)
         assert found.slopes == pytest.approx(slopes, rel=0.02, abs=0.02)
     assert 5 < n_knees < 20
 
@@ -193,11 +194,12 @@ def test_nothing_at_all_is_constant_too():
     assert (found.slopes, found.p_value, found.reason) == ((0.0, 0.0), 1.0, "the curve is constant")
 
 
-@pytest.mark.parametrize("offset", [-1.0, 0.0, 1e3])  # the first is 0 at a point
-def test_a_straight_line_has_its_slope_twice(offset):
-    found = knee(X, 0.1 * X + offset)
+@pytest.mark.parametrize("slope", [0.1, 1 / 3, 0.7, -1.9])
+@pytest.mark.parametrize("zero", [0, 7, -1e3])  # the second is 0 at a point
+def test_a_straight_line_has_its_slope_twice(slope, zero):
+    found = knee(X, slope * (X - zero))
     assert (found.p_value, found.reason) == (1.0, "the curve is a straight line")
-    assert found.slopes == pytest.approx((0.1, 0.1), abs=1e-12)
+    assert found.slopes == pytest.approx((slope, slope), abs=1e-11)
 
 
 def test_a_curve_is_not_straight_because_one_of_its_points_is_on_the_line():

@@ -35,6 +35,9 @@ def test_the_linear_vae_is_diagnosed_exactly(beta, gamma):
     assert regime.sampled.total_correlation == pytest.approx(0, abs=1e-10)
     assert regime.noise_free_total_correlation == pytest.approx(0, abs=1e-10)
     assert [latent.confidence for latent in regime.latents] == [1.0] * 6
+    in_use = [name != "passive" for name in expected]
+    assert (regime.mean.predicted_rank, regime.sampled.predicted_rank) == (sum(in_use), 6)
+    assert list(dict(zip(regime.criteria.names, regime.criteria.in_use, strict=True))["primary"]) == in_use
 
 
 def test_worked_numbers_of_the_linear_vae_are_found():
