@@ -23,9 +23,11 @@ Survivors that no test can tell apart, or that have no consequence, and that are
   ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``), a tie of random numbers (the shares of
   ``knee``), what counts as diverged or collapsed (1e30 in ``analysis/regime/diagnose.py``);
 - the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
-  bound of float32 errors that real errors are far below), and what only keeps a matrix regular (``numerics/newton.py``);
-- speed only: the cut-off between two ways to the same number (``gram_product``, ``logistic_predictions``), rows and
-  threads at a time, a bound that sends more rows to the exact search than need it (``numerics/neighbour_search.py``);
+  bound of float32 errors that real errors are far below), and what only keeps a matrix regular
+  (``numerics/newton.py``);
+- speed or messages only: the cut-off between two ways to the same number (``gram_product``, ``logistic_predictions``),
+  the threads, words and seed of LightGBM, whose trees draw nothing, rows and threads at a time, a bound that sends more
+  rows to the exact search than need it (``numerics/neighbour_search.py``);
 - the same number by another way: ``axis=-1`` and ``axis=1`` of a matrix, rows and columns of a symmetric one, a factor
   of ±1 and its inverse, two formulas at the point where they meet, any row as the reference of a comparison of all;
 - both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose

@@ -12,6 +12,7 @@ from polariscope.analysis.metrics.probe import STRENGTHS
 from polariscope.numerics import classifiers as _predictors
 from polariscope.numerics.classifiers import (
     best_ridge_strength,
+    best_strength,
     boosted_trees,
     logistic_predictions,
     quiet_logistic,
@@ -59,6 +60,37 @@ def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> 
     assert best_ridge_strength(x, y, STRENGTHS, 5) == pytest.approx(1 / reference.alpha_)
 
 
+def test_ridge_regression_is_that_of_scikit_learn_for_features_that_spread_little() -> None:
+    from sklearn.linear_model import Ridge
+
+    draw = np.random.default_rng(1)
+    x, y = 0.01 * draw.normal(size=(30, 2)), draw.normal(size=(30, 1)) + 5
+    for strength, predicted in zip(STRENGTHS, ridge_predictions(x, y, x, STRENGTHS), strict=True):
+        np.testing.assert_allclose(predicted, Ridge(alpha=1 / strength).fit(x, y).predict(x).reshape(-1, 1))
+
+
+def test_the_best_strength_has_most_right_over_contiguous_folds_and_of_equals_the_weakest() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(2, size=24)
+    x = np.column_stack([labels + draw.normal(size=24), draw.normal(size=(24, 6))])
+    strengths = (1e-4, 0.1, 1e3)
+    for n_folds in (3, 100):  # no more folds than samples
+        right = [0, 0, 0]
+        for fold in np.array_split(np.arange(24), min(n_folds, 24)):
+            rest = [row for row in range(24) if row not in fold]
+            for place, predicted in enumerate(
+                logistic_predictions(x[rest], labels[rest], x[fold], strengths)
+            ):
+                right[place] += int((predicted == labels[fold]).sum())
+        assert right[0] > max(right[1:])
+        for order in (strengths, tuple(reversed(strengths))):
+            with mock.patch.object(_predictors, "logistic_predictions", wraps=logistic_predictions) as fits:
+                assert best_strength(x, labels, order, n_folds) == strengths[0]
+            assert fits.call_count == min(n_folds, 24)
+    apart = np.repeat([-1.0, 1.0], 12)[draw.permutation(24), None]
+    assert best_strength(apart, (apart[:, 0] > 0).astype(int), (1.0, 10.0), 3) == 1.0
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, None])
 def test_trees_read_classes_and_numbers_off_the_feature_that_has_them(n_classes: int | None) -> None:
     known = np.random.default_rng(0).integers(n_classes or 5, size=300)
@@ -76,3 +108,10 @@ def test_trees_without_a_feature_answer_what_is_most_frequent_or_the_mean(n_clas
     importance, predicted = boosted_trees(np.ones((5, 2)), target, np.ones((4, 2)), n_classes=n_classes)
     np.testing.assert_array_equal(importance, [0, 0])
     np.testing.assert_array_equal(predicted, [1 if n_classes else 2] * 4)
+
+
+def test_trees_of_a_target_that_never_varies_find_no_feature_important() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    importance, predicted = boosted_trees(x, np.full(50, 2.0), x[:3], n_classes=None, n_trees=5)
+    np.testing.assert_array_equal(importance, [0, 0])
+    np.testing.assert_array_equal(predicted, [2, 2, 2])

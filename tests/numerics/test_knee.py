@@ -84,9 +84,9 @@ def test_the_fit_is_the_least_squares_of_a_fine_search():
     for seed in range(24):
         draw = np.random.default_rng(seed)
         x = 4 * np.cumsum(draw.uniform(0.5, 2.0, size=6))
-        x -= x[-2:].mean()  # 0 lies between the last two
+        x -= x[:2].mean() if seed % 2 else x[-2:].mean()  # 0 lies between the first two, or the last
         y = draw.normal(size=6)
-        y[0 if seed % 2 else -1] += 5.0 * (seed % 3)  # an outlier at an end
+        y[0 if seed % 2 else -1] += 20.0 * (seed % 3)  # an outlier at an end
         place, error, slopes = by_search(x, y)
         found = knee(x, y, level=1.0)
         if abs(found.slopes[1]) >= abs(found.slopes[0]):
