@@ -42,6 +42,7 @@ import argparse
 import ast
 import copy
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -321,6 +322,35 @@ def failed_test(tree: Path) -> str | None:
     return found[-1] if found else None
 
 
+def in_memory(waiting: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """The mutants whose change is inside a function, with their verdicts, module by module."""
+    from mutations_in_memory import changed, try_module
+
+    for module in dict.fromkeys(mutant.module for mutant in waiting):
+        whole = ast.unparse(ast.parse((ROOT / PACKAGE / module).read_text()))
+        by_number = {mutant.number: mutant for mutant in waiting if mutant.module == module}
+        codes = {number: changed(whole, mutated(mutant)) for number, mutant in by_number.items()}
+        inside = [(number, found) for number, found in codes.items() if found is not None]
+        files = tests_of(module)
+        if not inside or not files:
+            continue
+        wanted = functools.partial(belongs, module)
+        for number, word in try_module(ROOT, ROOT / PACKAGE / module, files, inside, wanted):
+            if word != "elsewhere":
+                yield by_number[number], word
+
+
+def belongs(module: str, test: str) -> bool:
+    """Whether a test is one of a module: of the contracts only those that bear its name, unless members share it."""
+    path = Path(module)
+    names = (path.stem.replace("_", "-"), path.stem.replace("_", ""))
+    return (
+        "/contracts/" not in test
+        or path.parent.name == "support"
+        or any(name in test.lower() for name in names)
+    )
+
+
 def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tuple[Mutant, str]]:
     """Each mutant with its verdict, in the order in which they are known; as many at a time as there are trees.
 
@@ -410,6 +440,21 @@ def main() -> None:
     keys = {mutant: mutant.key(_texts(mutant.module)) for mutant in found}
     verdicts = [(mutant, str(known[key]["verdict"])) for mutant, key in keys.items() if key in known]
     waiting = [mutant for mutant, key in keys.items() if key not in known]
+
+    def keep(mutant: Mutant, word: str) -> None:
+        verdicts.append((mutant, word))
+        print(f"{word}  {mutant.module}:{mutant.line}  {mutant.change}", file=sys.stderr, flush=True)
+        if asked.results is not None:
+            known[keys[mutant]] = {**dataclasses.asdict(mutant), "verdict": word}
+            part = asked.results.with_name(f"{asked.results.name}.part")
+            part.write_text(json.dumps(known, indent=1))
+            part.replace(asked.results)
+
+    if not asked.unchanged:
+        for mutant, word in in_memory(waiting):
+            keep(mutant, word)
+        done = {mutant for mutant, _ in verdicts}
+        waiting = [mutant for mutant in waiting if mutant not in done]
     with tempfile.TemporaryDirectory(prefix="mutations-") as place:
         trees = [Path(place) / str(number) for number in range(asked.jobs)]
         for tree in trees:
@@ -417,13 +462,7 @@ def main() -> None:
                 shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy2(ROOT / "pyproject.toml", tree)
         for mutant, word in judge(waiting, trees, asked.limit):
-            verdicts.append((mutant, word))
-            print(f"{word}  {mutant.module}:{mutant.line}  {mutant.change}", file=sys.stderr, flush=True)
-            if asked.results is not None:
-                known[keys[mutant]] = {**dataclasses.asdict(mutant), "verdict": word}
-                part = asked.results.with_name(f"{asked.results.name}.part")
-                part.write_text(json.dumps(known, indent=1))
-                part.replace(asked.results)
+            keep(mutant, word)
     counts = {
         word: sum(w == word for _, w in verdicts) for word in ("killed", "timeout", "survived", "untested")
     }

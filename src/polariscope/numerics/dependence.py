@@ -81,6 +81,8 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
 def total_correlation_of(covariance: Float[np.ndarray, "latent latent"]) -> float:
     """Total correlation of a Gaussian with this covariance; see :func:`total_correlation`."""
+    if not len(covariance):
+        return 0.0
     eigenvalues = np.linalg.eigvalsh(correlation(covariance))
     # What rounding leaves of a zero eigenvalue; its logarithm would be an arbitrary number around 17 nats.
     if eigenvalues[0] <= 64 * np.finfo(np.float64).eps * len(eigenvalues):
