@@ -15,7 +15,7 @@ CITING = [
     *(ROOT / "src").rglob("*.py"),
     *(ROOT / "src").rglob("*.j2"),
     *(ROOT / "docs").glob("*.md"),
-    *(ROOT / "studies").rglob("*.py"),
+    *(ROOT / "benchmarks" / "originals").glob("*.py"),
     *ROOT.glob("*.md"),
 ]
 UNREADABLE = ("our reference", "analyses.md", "analyses §", "design.md", "objectives §", "general knowledge")
