@@ -14,7 +14,7 @@ TEXTS = sorted(
     [
         *(ROOT / "src").rglob("*.py"),
         *(ROOT / "src").rglob("*.j2"),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "benchmarks" / "originals").glob("*.py"),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
     ]

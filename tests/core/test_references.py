@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 CITING = [
     *(ROOT / "src").rglob("*.py"),
     *(ROOT / "src").rglob("*.j2"),
-    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "benchmarks" / "originals").glob("*.py"),
     *ROOT.glob("*.md"),
 ]
