@@ -11,6 +11,7 @@ import torch
 
 import polariscope as ps
 from polariscope.analysis.metrics.hoyer import hoyer
+from polariscope.core.seeds import generator
 from polariscope.geometry.use import decoder_use
 from polariscope.models.inference import draw_prior
 from polariscope.objectives.support.kernels import mmd
@@ -75,7 +76,7 @@ def test_sparsity_is_that_of_the_codes_and_of_the_prior(run: Run) -> None:
 def test_latents_are_grouped_by_what_the_decoder_makes_of_them(run: Run) -> None:
     found = DecoderUseAnalysis(n_samples=None, n_points=60).measure(run)
     rep = run.representation(None)
-    order = ps.core.seeds.generator(0, "decoder-use").permutation(60)
+    order = generator(0, "decoder-use", "rows").permutation(60)
     use = decoder_use(run.model(), rep.mean[order], run.data().values(order))
     assert found.use == pytest.approx(use)
     between = DecoderUseAnalysis(unused_below=float(use.mean())).columns(found)

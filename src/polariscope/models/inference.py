@@ -193,6 +193,7 @@ def draw_prior(
 ) -> tuple[Float[np.ndarray, "draw latent"], Float[np.ndarray, " draw"]] | None:
     """Draws of the prior and log p(z) at each, float64; None for a prior that depends on the sample.
 
+    :param model: whose prior it is; it stays as it is.
     :param n_draws: how many.
     :param seed: seed of the draws.
     """

@@ -61,7 +61,7 @@ class DecoderUseAnalysis(AbstractAnalysis[DecoderUse]):
 
             codes = run.representation(**self.where, step=step)
             assert codes.indices is not None
-            rows = generator(self.seed, self.kind).permutation(codes.n_samples)[: self.n_points]
+            rows = generator(self.seed, self.kind, "rows").permutation(codes.n_samples)[: self.n_points]
             observed = run.data().values(codes.indices[rows])
             use = decoder_use(run.model(step), codes.mean[rows], observed, seed=self.seed)
             return DecoderUse(tuple(use.tolist()), latent_moments(codes))
