@@ -108,7 +108,8 @@ class Study:
     seeds: int | Sequence[int] = 1
     """A number of seeds, from 0, or a list of them."""
     each: Options = dataclasses.field(default_factory=dict)
-    """What is measured of each run, with options: encode, diagnose, decompose, score, geometry, dimension."""
+    """What is measured of each run, with options: encode, diagnose, decompose, score, geometry, dimension, prior-fit,
+    sparsity, decoder-use."""
     once: Options = dataclasses.field(default_factory=dict)
     """What is done once for each data and objective, with options: size."""
     over: Options = dataclasses.field(default_factory=dict)
@@ -147,8 +148,8 @@ class Study:
         if not isinstance(self.budget, Budget):
             put(self, "budget", Budget(**check_options("budget", Budget, _table("budget", self.budget))))
         for scope in ("each", "once", "over"):
-            members = {name: _measurement(scope, name, given) for name, given in getattr(self, scope).items()}
-            put(self, scope, members)
+            given = {name.replace("_", "-"): options for name, options in getattr(self, scope).items()}
+            put(self, scope, {name: _measurement(scope, name, options) for name, options in given.items()})
         if self.diverged not in get_args(Diverged):
             raise unknown("way to deal with diverged runs", str(self.diverged), get_args(Diverged))
         if not isinstance(self.checkpoints, bool):

@@ -22,7 +22,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
-from polariscope.runs.run import NotKeptError, Run
+from polariscope.runs.run import Run
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
 
@@ -42,8 +42,6 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-KINDS = {"regime": "diagnose", "decomposition": "decompose", "scores": "score", "geometry": "geometry"}
-"""The analysis that says which columns a kind of artefact has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -544,35 +542,16 @@ def _axes(run: Run) -> dict[str, object]:
 def _newest(run: Run, step: int | None) -> Columns:
     """What was measured last of each kind."""
     cells: Columns = {}
-    for kind, name in KINDS.items():
-        artefact = run.newest(kind, step)
+    for name in analyses:
+        analysis = analyses[name]
+        if analyses.traits(name)["scope"] != "each" or analysis.record is None:
+            continue
+        artefact = run.newest(analysis.kind, step)
         content = None if artefact is None else run.read(artefact)
-        if content is not None:
-            cells |= analyses[name]().columns(_record(kind).from_dict(content))
-    with contextlib.suppress(NotKeptError):
-        cells |= _dimension(run, step)
+        if artefact is not None and content is not None:
+            measured = analysis.record.from_dict(content)
+            cells |= analysis.of_settings(artefact.key.settings).columns(measured)
     return cells
-
-
-def _dimension(run: Run, step: int | None) -> Columns:
-    artefact = run.newest("dimension", step)
-    content = None if artefact is None else run.read(artefact)
-    if artefact is None or content is None:
-        return {}
-    from polariscope.studies.analyses.dimension import DimensionAnalysis, Dimensions
-
-    analysis = DimensionAnalysis(source=artefact.key.settings["source"])
-    return analysis.columns(Dimensions.from_dict(content))
-
-
-def _record(kind: str) -> Any:
-    """The class of what a kind of artefact holds."""
-    from polariscope.analysis.decomposition import Decomposition
-    from polariscope.analysis.metrics import Scores
-    from polariscope.analysis.regime.regime import Regime
-    from polariscope.geometry.summary import Geometry
-
-    return {"regime": Regime, "decomposition": Decomposition, "scores": Scores, "geometry": Geometry}[kind]
 
 
 def _cell(value: object) -> Cell:
