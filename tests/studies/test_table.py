@@ -55,6 +55,17 @@ def test_aggregates_are_mean_deviation_and_students_interval() -> None:
     assert high.mean == pytest.approx(0.6)
 
 
+def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
+    table = handmade().over_seeds()
+    rows = [row for row in table.records() if row["column"] == "mig"]
+    assert [(row["beta"], row["n"]) for row in rows] == [(1, 3), (4, 3)]
+    (low, _) = handmade().aggregate(["mig"])
+    assert (rows[0]["mean"], rows[0]["sd"], rows[0]["t.low"], rows[0]["t.high"]) == (low.mean, low.sd, *low.t)
+    assert rows[0]["lowest"] == "beta=1,seed=0"
+    table.write(tmp_path / "seeds.csv")
+    assert (tmp_path / "seeds.csv").read_text().startswith("beta,column,n,mean,sd,t.low,t.high,")
+
+
 def test_a_comparison_pairs_runs_by_seed() -> None:
     found = handmade().compare("mig", "beta", 1, 4)
     differences = np.array([0.4, 0.3, 0.5])

@@ -65,14 +65,10 @@ def print_table(
                 remedy="choose one; a query can group by settings",
             )
         chosen = chosen.sql(sql)
-    if over_seeds:
-        if out is not None:
-            raise InputError(
-                problem=(Argument("over_seeds"), " is printed, not written"),
-                remedy=("leave ", Argument("out"), " out"),
-            )
+    if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
         return
+    chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:
         chosen.write(out, format)
         say(f"The table is in {out}")

@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -157,6 +157,27 @@ class Table:
                 if pairs:
                     found.append(_aggregate(dict(key), name, pairs))
         return found
+
+    def over_seeds(self) -> Table:
+        """What :meth:`aggregate` gives as a table: a row for each setting and column."""
+        rows = []
+        for one in self.aggregate():
+            t, bootstrap = one.t or (None, None), one.bootstrap or (None, None)
+            rows.append(
+                {
+                    **one.settings,
+                    **{"column": one.column, "n": one.n, "mean": one.mean, "sd": one.sd},
+                    **{
+                        "t.low": t[0],
+                        "t.high": t[1],
+                        "bootstrap.low": bootstrap[0],
+                        "bootstrap.high": bootstrap[1],
+                    },
+                    **{"lowest": one.lowest, "median": one.median, "highest": one.highest},
+                }
+            )
+        settings = tuple(name for name in self.settings if name != "seed")
+        return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, self.notes)
 
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
