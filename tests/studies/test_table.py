@@ -98,6 +98,33 @@ def test_rows_are_selected_by_any_column(condition: str, count: int) -> None:
     assert len(handmade().where(condition).rows) == count
 
 
+def test_a_table_of_which_no_row_is_left_has_its_columns() -> None:
+    none = handmade().where("mig>9")
+    assert (none.rows, none.columns) == ((), handmade().columns)
+    assert none.only(["mig"]).to_csv() == "run,state,beta,seed,mig\n"
+    with pytest.raises(InputError, match="no column named 'migg'"):
+        none.only(["migg"])
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    assert none.sql("select count(mig) as n from runs").rows == ({"n": 0},)
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [("flag=yes", ["a"]), ("flag=True", ["a"]), ("flag!=yes", ["b"]), ("flag=no", ["b"])],
+)
+def test_yes_and_no_are_selected_as_they_are_shown_and_as_they_are_written(
+    condition: str, runs: list[str]
+) -> None:
+    table = Table(({"run": "a", "flag": True}, {"run": "b", "flag": False}, {"run": "c"}), ())
+    assert [row["run"] for row in table.where(condition).rows] == runs
+
+
+def test_a_number_is_not_ordered_with_a_word() -> None:
+    with pytest.raises(InputError, match="what 'mig' is compared with must be a number, got 'high'"):
+        handmade().where("mig>high")
+    assert handmade().where("mig=high").rows == ()
+
+
 def test_a_wrong_condition_or_column_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="a condition must be COLUMN=VALUE"):
         handmade().where("mig")

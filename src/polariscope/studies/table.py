@@ -96,11 +96,13 @@ class Table:
     """Columns that say what varies, the seed last."""
     notes: tuple[str, ...] = ()
     """What was left out, and by which rule."""
+    header: tuple[str, ...] = ()
+    """Columns of a table of which no row is left."""
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns: the run, the settings, what was measured, and texts."""
-        found = dict.fromkeys(name for row in self.rows for name in row)
+        found = dict.fromkeys([name for row in self.rows for name in row] or self.header)
         first = [name for name in (*IDENTITY, *self.settings) if name in found]
         last = [name for name in WORDS if name in found]
         return [*first, *(name for name in found if name not in {*first, *last}), *last]
@@ -129,8 +131,8 @@ class Table:
                 )
             name, compare = match[1], OPERATORS[match[2]]
             self._check(name)
-            rows = tuple(row for row in rows if _holds(row.get(name), compare, match[3]))
-        return dataclasses.replace(self, rows=rows)
+            rows = tuple(row for row in rows if _holds(name, row.get(name), compare, match[3]))
+        return dataclasses.replace(self, rows=rows, header=tuple(self.columns))
 
     def only(self, columns: Sequence[str]) -> Table:
         """The same with fewer columns; the run and the settings stay.
@@ -141,7 +143,8 @@ class Table:
             self._check(name)
         kept = {*IDENTITY, *self.settings, *columns}
         rows = tuple({name: cell for name, cell in row.items() if name in kept} for row in self.rows)
-        return dataclasses.replace(self, rows=rows)
+        header = tuple(name for name in self.columns if name in kept)
+        return dataclasses.replace(self, rows=rows, header=header)
 
     def aggregate(self, columns: Sequence[str] | None = None) -> list[Aggregate]:
         """Every column over the seeds of each setting; runs without a finite number are left out of its row.
@@ -353,13 +356,17 @@ def _same(cell: object, value: object) -> bool:
     return cell == value or str(cell) == str(value)
 
 
-def _holds(cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
-    """Whether a cell and a text compare, as numbers where both are."""
+def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
+    """Whether a cell and a text compare, as numbers where both are; yes and no are also called true and false."""
     if cell is None:
         return False
-    if isinstance(cell, int | float) and not isinstance(cell, bool):
+    if isinstance(cell, bool):
+        return compare(shown(cell), {"true": "yes", "false": "no"}.get(text.lower(), text.lower()))
+    if isinstance(cell, int | float):
         with contextlib.suppress(ValueError):
             return compare(cell, float(text))
+        if compare not in (operator.eq, operator.ne):
+            raise InputError(f"what {name!r} is compared with", "be a number", got=f"{text!r}")
     return compare(str(cell).lower(), text.lower())
 
 
