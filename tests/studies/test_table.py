@@ -55,6 +55,15 @@ def test_aggregates_are_mean_deviation_and_students_interval() -> None:
     assert high.mean == pytest.approx(0.6)
 
 
+def test_runs_that_are_not_done_have_no_part_in_means_and_comparisons() -> None:
+    extra = {"run": "late", "state": "failed", "beta": 1, "seed": 3, "mig": 100.0}
+    paired = {"run": "early", "state": "running", "beta": 4, "seed": 3, "mig": -100.0}
+    table = Table((*handmade().rows, extra, paired), ("beta", "seed"))
+    assert table.aggregate(["mig"]) == handmade().aggregate(["mig"])
+    assert table.compare("mig", "beta", 1, 4) == handmade().compare("mig", "beta", 1, 4)
+    assert table.over_seeds().notes == ("Not in the means, since they are not done: bad, late, early.",)
+
+
 def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
     table = handmade().over_seeds()
     rows = [row for row in table.records() if row["column"] == "mig"]
@@ -117,6 +126,11 @@ def test_yes_and_no_are_selected_as_they_are_shown_and_as_they_are_written(
 ) -> None:
     table = Table(({"run": "a", "flag": True}, {"run": "b", "flag": False}, {"run": "c"}), ())
     assert [row["run"] for row in table.where(condition).rows] == runs
+
+
+def test_a_table_without_rows_says_why_it_has_no_columns() -> None:
+    with pytest.raises(InputError, match=r"^the table has no rows\. All diverged\.$"):
+        Table((), (), ("All diverged.",)).only(["mig"])
 
 
 def test_a_number_is_not_ordered_with_a_word() -> None:

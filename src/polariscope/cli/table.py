@@ -68,6 +68,8 @@ def print_table(
         chosen = chosen.sql(sql)
     if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
+        for note in (*chosen.notes, *chosen.left_out):
+            say(note)
         return
     chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:

@@ -117,6 +117,11 @@ class Table:
             if name not in hidden and any(_numbers(row, name) for row in self.rows)
         ]
 
+    @property
+    def done(self) -> tuple[Columns, ...]:
+        """Rows of runs that are done; the loss of others is that of a model that is not trained yet."""
+        return tuple(row for row in self.rows if row.get("state", "done") == "done")
+
     def where(self, *conditions: str) -> Table:
         """The rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
@@ -147,7 +152,9 @@ class Table:
         return dataclasses.replace(self, rows=rows, header=header)
 
     def aggregate(self, columns: Sequence[str] | None = None) -> list[Aggregate]:
-        """Every column over the seeds of each setting; runs without a finite number are left out of its row.
+        """Every column over the seeds of each setting; runs that are not done have no part in it.
+
+        Those without a finite number are left out of the row of that column.
 
         :param columns: (default: all that were measured) names.
         """
@@ -180,10 +187,19 @@ class Table:
                 }
             )
         settings = tuple(name for name in self.settings if name != "seed")
-        return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, self.notes)
+        return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, (*self.notes, *self.left_out))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A note where runs are not done, and so have no part in means and comparisons."""
+        done = {id(row) for row in self.done}
+        names = dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done)
+        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
 
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
+
+        Runs that are not done have no part in it.
 
         :param column: what is compared.
         :param setting: what changes.
@@ -223,15 +239,17 @@ class Table:
         )
 
     def _groups(self, *without: str) -> dict[tuple[tuple[str, object], ...], list[Columns]]:
-        """Rows with the same settings but for some."""
+        """Rows of runs that are done, with the same settings but for some."""
         names = [name for name in (*self.settings, "step") if name not in without]
         groups: dict[tuple[tuple[str, object], ...], list[Columns]] = {}
-        for row in self.rows:
+        for row in self.done:
             key = tuple((name, row[name]) for name in names if row.get(name) is not None)
             groups.setdefault(key, []).append(row)
         return groups
 
     def _check(self, name: str) -> None:
+        if not self.columns:
+            raise InputError(problem=" ".join(["the table has no rows.", *self.notes]).removesuffix("."))
         if name not in self.columns:
             raise unknown("column", name, self.columns)
 
