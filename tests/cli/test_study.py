@@ -81,6 +81,13 @@ def test_failed_runs_end_with_1_and_are_tried_again_on_request(call, study: Path
     assert call("study retry mine.toml --kind bad").code == 2
 
 
+def test_the_next_commands_quote_a_file_with_a_space(call, study: Path) -> None:
+    study.rename(study.with_name("my study.toml"))
+    study.with_name("my study.toml").write_text(FILE.replace("[1, 4]", "[1]"))
+    done = call("study run", ["my study.toml"])
+    assert "polariscope study table 'my study.toml'" in done.out + done.err
+
+
 def test_a_wrong_study_ends_with_2_and_writes_nothing(call, study: Path) -> None:
     study.write_text(FILE.replace("seeds = 2", "sedes = 2"))
     refused = call("study run mine.toml")
@@ -101,6 +108,12 @@ def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
     rows = list(csv.DictReader((study.parent / "t.csv").read_text().splitlines()))
     assert [row["run"] for row in rows] == runs
     assert {row["beta"] for row in rows} == {"1.0", "4.0"}
+    assert call("table", *runs, "--csv seeds.csv --over-seeds --columns loss").code == 0
+    means = list(csv.DictReader((study.parent / "seeds.csv").read_text().splitlines()))
+    assert [(row["beta"], row["column"], row["n"]) for row in means] == [
+        ("1.0", "loss", "2"),
+        ("4.0", "loss", "2"),
+    ]
     assert call("table nowhere").code == 2
     assert "no column named" in call("table", *runs, "--where nothing=1").err
 

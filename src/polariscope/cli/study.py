@@ -147,7 +147,7 @@ def run(
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
 
     options = _slurm_options(slurm_option or [])
     if ray is not None and slurm is not None:
@@ -172,15 +172,16 @@ def run(
         from polariscope.studies.workers.local import run_locally
 
         counts = run_locally(ledger, 1 if workers is None else workers, progress=True)
+    name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
     if counts["failed"]:
         raise PolariscopeError(
-            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {file}' says why."
+            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
         )
     say_next(
-        (f"polariscope study table {file}", "all runs side by side"),
-        (f"polariscope study report {file}", "the same as a page"),
+        (f"polariscope study table {name}", "all runs side by side"),
+        (f"polariscope study report {name}", "the same as a page"),
     )
 
 
@@ -188,14 +189,14 @@ def _submit(
     ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
 ) -> dict[State, int] | None:
     """Submit jobs and say which; the runs in each state in the end where that is waited for."""
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
     from polariscope.studies.workers.slurm import submit
 
     jobs = submit(ledger, workers, cluster, options)
     say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. What they say is in {jobs.folder}")
     if wait:
         return jobs.wait(progress=True)
-    say_next((f"polariscope study status {file}", "how far they are"))
+    say_next((f"polariscope study status {quoted(Path(file))}", "how far they are"))
     return None
 
 

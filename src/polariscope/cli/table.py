@@ -38,7 +38,8 @@ def table(
     found = runs_table(runs, step)
     print_table(found, None, None, where or [], columns, over_seeds)
     if csv is not None:
-        _selected(found, where or [], columns).write(csv, "csv")
+        chosen = _selected(found, where or [], columns)
+        (chosen.over_seeds() if over_seeds else chosen).write(csv, "csv")
         say(f"The table is in {csv}")
 
 
@@ -67,6 +68,8 @@ def print_table(
         chosen = chosen.sql(sql)
     if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
+        for note in (*chosen.notes, *chosen.left_out):
+            say(note)
         return
     chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:
@@ -100,6 +103,7 @@ def _selected(found: Table, where: list[str], columns: str) -> Table:
 
 def _print_aggregates(aggregates: list[Aggregate]) -> None:
     from polariscope.cli.console import printer, table
+    from polariscope.studies.table import shown
 
     headers = (
         "settings",
@@ -110,15 +114,16 @@ def _print_aggregates(aggregates: list[Aggregate]) -> None:
         "95 % (t)",
         "95 % (bootstrap)",
         "lowest",
+        "median",
         "highest",
     )
     printed = table(*headers, numbers=("runs", "mean", "± SD"))
     for one in aggregates:
-        settings = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+        settings = ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items())
         spread = "" if one.sd is None else f"{one.sd:.3g}"
         cells: list[Any] = [settings, one.column, str(one.n), f"{one.mean:.4g}", spread]
         cells += [
             "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
         ]
-        printed.add_row(*cells, one.lowest, one.highest)
+        printed.add_row(*cells, one.lowest, one.median, one.highest)
     printer().print(printed)
