@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.studies.ledger import Ledger
@@ -38,6 +39,30 @@ def study(elsewhere: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize(("rule", "code"), [("discard", 0), ("fail", 1)])
+def test_runs_that_diverge_are_planned_and_fail_unless_they_are_discarded(
+    call, study: Path, rule: str, code: int
+) -> None:
+    wild = FILE.replace("beta = [1, 4]", "learning_rate = [1e30, 1e-3]").replace("seeds = 2", "seeds = 1")
+    wild = wild.replace("steps = 6", 'steps = 6\noptimiser = "sgd"')
+    study.write_text(f'diverged = "{rule}"\n{wild}')
+    planned = call("study plan mine.toml")
+    assert planned.code == 0
+    assert "no trial: it diverged" in planned.out
+    done = call("study run mine.toml")
+    assert done.code == code
+    assert ("1 run diverged, and will not be in the table." in done.out + done.err) == (rule == "discard")
+
+
+def test_a_device_that_is_not_there_is_refused_before_any_run_fails(call, study: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    study.write_text(f'device = "cuda"\n{FILE}')
+    refused = call("study run mine.toml")
+    assert refused.code == 2
+    assert "4 waiting, 0 running, 0 done, 0 failed." in call("study status mine.toml").out
+
+
 def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     planned = call("study plan mine.toml")
     assert planned.code == 0
@@ -58,6 +83,12 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     assert call("study table mine.toml --format md --columns loss").out.startswith(
         "| run | state | beta | seed | loss |"
     )
+    paired = call("study table mine.toml --compare beta=1,4 --columns loss").out
+    assert "2 of 2" in paired or "0 of 2" in paired or "1 of 2" in paired
+    assert "beta=4 minus beta=1" in paired
+    wrong = call("study table mine.toml --compare beta=1")
+    assert wrong.code == 2
+    assert "two of its values, as beta=1,4" in wrong.err
     over = call("study table mine.toml --over-seeds --columns loss").out
     assert over.count(" loss ") == 2
     assert (study.parent / "mine/study.html").exists() is False

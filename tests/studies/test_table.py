@@ -85,6 +85,16 @@ def test_a_comparison_pairs_runs_by_seed() -> None:
     assert found.sd == pytest.approx(0.1)
 
 
+def test_every_measured_column_is_compared_and_values_may_be_typed() -> None:
+    (found,) = handmade().comparisons("beta", "1", "4")
+    assert found.column == "mig"
+    assert found.difference == pytest.approx(0.4)
+    with pytest.raises(
+        InputError, match=r"no two runs that are done differ only in 'beta', 1 and 5; its values are 1, 4"
+    ):
+        handmade().comparisons("beta", "1", "5")
+
+
 def test_what_has_no_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="no two runs with a number in 'mig' differ only in 'beta'"):
         handmade().compare("mig", "beta", 1, 9)

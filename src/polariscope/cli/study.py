@@ -175,9 +175,13 @@ def run(
     name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
-    if counts["failed"]:
+    failed = [failure for run in ledger.runs if (failure := ledger.failure(run))]
+    expected = [each for each in failed if each["kind"] == "diverged" and ledger.study.diverged == "discard"]
+    if expected:
+        say(f"{plural(len(expected), 'run')} diverged, and will not be in the table.")
+    if n_failed := len(failed) - len(expected):
         raise PolariscopeError(
-            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
+            f"{n_failed} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
         )
     say_next(
         (f"polariscope study table {name}", "all runs side by side"),
@@ -251,12 +255,18 @@ def table(
             metavar="QUERY",
         ),
     ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
 ) -> None:
     """Put all runs of a study side by side."""
     from polariscope.cli.table import print_table
     from polariscope.studies.table import study_table
 
-    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql)
+    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql, compare)
 
 
 def report(

@@ -27,6 +27,12 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
     step: Step = None,
 ) -> None:
     """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
@@ -36,7 +42,7 @@ def table(
     if csv is not None and csv.is_dir():
         raise InputError("csv", "be a file", got=f"the folder {csv}")
     found = runs_table(runs, step)
-    print_table(found, None, None, where or [], columns, over_seeds)
+    print_table(found, None, None, where or [], columns, over_seeds, compare=compare)
     if csv is not None:
         chosen = _selected(found, where or [], columns)
         (chosen.over_seeds() if over_seeds else chosen).write(csv, "csv")
@@ -51,6 +57,7 @@ def print_table(
     columns: str,
     over_seeds: bool,
     sql: str | None = None,
+    compare: str | None = None,
 ) -> None:
     """Print a table, or write it into a file."""
     from polariscope.cli.console import printer, say, table
@@ -59,6 +66,14 @@ def print_table(
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
+    if compare is not None:
+        if over_seeds or sql is not None or out is not None or format is not None:
+            raise InputError(
+                problem=(Argument("compare"), " is printed by itself"),
+                remedy="leave the other ways to show the table out",
+            )
+        _print_comparisons(chosen, compare)
+        return
     if sql is not None:
         if over_seeds:
             raise InputError(
@@ -99,6 +114,32 @@ def _selected(found: Table, where: list[str], columns: str) -> Table:
     chosen = found.where(*where)
     names = [name.strip() for name in columns.split(",") if name.strip()]
     return chosen.only(names) if names else chosen
+
+
+def _print_comparisons(chosen: Table, text: str) -> None:
+    """Two values of a setting side by side, paired by seed and all else."""
+    from polariscope.cli.console import printer, say, table
+    from polariscope.studies.table import shown
+
+    setting, _, values = text.partition("=")
+    pair = [value.strip() for value in values.split(",")]
+    if len(pair) != 2 or not all(pair):
+        raise InputError("compare", "be a setting and two of its values, as beta=1,4", got=f"{text!r}")
+    headers = ("column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in")
+    printed = table(*headers, numbers=headers[1:4])
+    for one in chosen.comparisons(setting.strip(), *pair):
+        ends = [
+            "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
+        ]
+        printed.add_row(
+            one.column, str(one.n), shown(one.difference), shown(one.sd), *ends, f"{one.higher} of {one.n}"
+        )
+    printer().print(printed)
+    say(
+        f"Differences are {setting}={pair[1]} minus {setting}={pair[0]}, over runs that are equal in all else."
+    )
+    for note in chosen.left_out:
+        say(note)
 
 
 def _print_aggregates(aggregates: list[Aggregate]) -> None:

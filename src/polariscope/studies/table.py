@@ -196,6 +196,27 @@ class Table:
         names = dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done)
         return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
 
+    def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
+        """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
+
+        :param setting: what changes.
+        :param first: its value in the first of each pair.
+        :param second: in the second.
+        """
+        if setting not in self.settings:
+            raise unknown("setting that varies", setting, self.settings)
+        found = []
+        for column in self.measured:
+            with contextlib.suppress(InputError):  # without a pair
+                found.append(self.compare(column, setting, first, second))
+        if not found:
+            values = dict.fromkeys(shown(row.get(setting)) for row in self.rows)
+            raise InputError(
+                problem=f"no two runs that are done differ only in {setting!r}, {first} and {second}",
+                remedy=f"its values are {', '.join(values)}",
+            )
+        return found
+
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
 
