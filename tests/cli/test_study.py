@@ -88,7 +88,7 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     assert "beta=4 minus beta=1" in paired
     wrong = call("study table mine.toml --compare beta=1")
     assert wrong.code == 2
-    assert "two of its values, as beta=1,4" in wrong.err
+    assert "be SETTING=A,B with two values of the setting" in wrong.err
     over = call("study table mine.toml --over-seeds --columns loss").out
     assert over.count(" loss ") == 2
     assert (study.parent / "mine/study.html").exists() is False

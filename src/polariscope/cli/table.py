@@ -124,7 +124,7 @@ def _print_comparisons(chosen: Table, text: str) -> None:
     setting, _, values = text.partition("=")
     pair = [value.strip() for value in values.split(",")]
     if len(pair) != 2 or not all(pair):
-        raise InputError("compare", "be a setting and two of its values, as beta=1,4", got=f"{text!r}")
+        raise InputError("compare", "be SETTING=A,B with two values of the setting", got=f"{text!r}")
     headers = ("column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in")
     printed = table(*headers, numbers=headers[1:4])
     for one in chosen.comparisons(setting.strip(), *pair):
