@@ -28,6 +28,35 @@ def test_contents_come_back_by_name_and_the_first_of_a_name_stays(journal: Journ
     verify_journal(journal.path)
 
 
+def test_what_another_process_kept_is_neither_lost_nor_kept_twice(journal: Journal, tmp_path: Path) -> None:
+    other = Journal(Artefacts(tmp_path), KEY)
+    other.keep("c", 1)
+    journal.keep("c", 2)
+    journal.keep("d", 3)
+    other.keep("d", 4)
+    other.keep("e", 5)
+    assert {name: journal.read()[name] for name in "cde"} == {"c": 1, "d": 3, "e": 5}
+    verify_journal(journal.path)
+
+
+def test_lines_are_not_read_again_for_each_new_one(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Journal, "read", None)  # would be called
+    journal.keep("c", 1)
+    journal.keep("a", 2)
+    monkeypatch.undo()
+    assert list(journal.read()) == ["a", "b", "c"]
+
+
+def test_a_damaged_file_that_was_not_read_is_set_aside_before_a_line_is_kept(
+    journal: Journal, tmp_path: Path
+) -> None:
+    journal.path.write_bytes(journal.path.read_bytes().replace(b"1.5", b"1.6"))
+    fresh = Journal(Artefacts(tmp_path), KEY)
+    fresh.keep("c", 1)
+    assert fresh.read() == {"c": 1}
+    verify_journal(fresh.path)
+
+
 def test_another_key_is_another_file(journal: Journal, tmp_path: Path) -> None:
     other = Journal(Artefacts(tmp_path), Key("course-codes", None, "data", settings={"n_samples": 4}))
     assert other.read() == {}

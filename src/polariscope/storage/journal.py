@@ -32,15 +32,22 @@ class Journal:
         self.artefacts = artefacts
         self.key = key
         self.path = artefacts.folder / f"{key.kind}-{key.digest[:12]}{layout.JOURNAL}"
+        self._log = Log(self.path, key.digest, artefacts.guard)
+        self._names: set[str] = set()
+        self._seen: int | None = None
+        """Bytes of the whole lines whose names these are; None before the file was read."""
 
     def read(self) -> dict[str, Any]:
         """What was kept, by name. A file that does not match its hashes is set aside, and all of it is made again."""
+        self._log = Log(self.path, self.key.digest, self.artefacts.guard)
         try:
-            lines = self._log().read()
+            lines = self._log.read()
         except DamagedError as error:
             self.artefacts.set_aside(self.path, error)
-            return {}
-        return {line["name"]: line["content"] for line in lines[1:]}
+            lines = []
+        found = {line["name"]: line["content"] for line in lines[1:]}
+        self._names, self._seen = set(found), self._log.end.n_bytes
+        return found
 
     def keep(self, name: str, content: object) -> None:
         """Append a content; a name that is there already keeps what it has.
@@ -49,18 +56,22 @@ class Journal:
         :param content: a record or a JSON value.
         """
         with self.artefacts.writing():
-            if name in self.read():
+            if self._size != self._seen:  # another process wrote; else no line is read again for each new one
+                self.read()
+            if name in self._names:
                 return
-            log = self._log()
-            if self.path.exists() and self.path.stat().st_size > log.end.n_bytes:
+            log = self._log
+            if self._size > log.end.n_bytes:
                 log.cut(log.end)  # the beginning of a line, which a killed process left
             if log.end.n_lines == 0:
                 log.append({"key": self.key.to_dict()})
             log.append({"name": name, "content": to_plain(content)})
-            log.flush()
+            self._names.add(name)
+            self._seen = log.flush().n_bytes
 
-    def _log(self) -> Log:
-        return Log(self.path, self.key.digest, self.artefacts.guard)
+    @property
+    def _size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
 
 
 def verify_journal(path: Path) -> None:
