@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import polariscope as ps
+from long_training import unchecked
 from polariscope.analysis.course import Course
 from polariscope.analysis.similarity.cka import cka
 from polariscope.core.errors import InputError
@@ -25,14 +26,20 @@ FEW: Any = {"n_samples": 400, "n_layer_samples": 80}
 
 
 def make(path: Path, **more: Any) -> Path:
-    settings: dict[str, Any] = {"seed": 0, "n_latents": 3, "likelihood_variance": 0.05, "steps": 300}
+    settings: dict[str, Any] = {"net": "linear", "seed": 0, "n_latents": 3, "likelihood_variance": 0.05}
     ps.train(
         ps.load_dataset("gaussian", eigenvalues=(8.0, 4.0), width=4, n_samples=1000),
-        net="linear",
-        validate_every=300,
         keep_checkpoints="all",
         out=path,
-        **{**settings, "learning_rate": 0.02, "log_every": 50, "checkpoint_every": 50, **more},
+        **{
+            **settings,
+            "steps": 300,
+            "validate_every": 300,
+            "learning_rate": 0.02,
+            "log_every": 50,
+            "checkpoint_every": 50,
+            **more,
+        },
     )
     return path
 
@@ -112,6 +119,37 @@ def test_interrupted_anywhere_it_goes_on_where_it_was(path: Path, encoded: list[
     assert {finding.state for finding in inspect_folder(path)} == {"whole"}
 
 
+def test_layers_that_were_interrupted_are_those_of_a_whole_course(path: Path, encoded: list[int]) -> None:
+    """The last state, which others are compared with, is measured first; resumed, only its layers are seen again."""
+    whole = ps.open_run(shutil.copytree(path, path.with_name("whole"))).course(layers=True, **FEW)
+
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.open_run(path).course(layers=True, progress=stop, **FEW)
+    encoded.clear()
+    resumed = ps.open_run(path).course(layers=True, **FEW)
+    assert encoded == [300, 100, 150, 200, 250]
+    assert resumed.layers is not None
+    assert whole.layers is not None
+    np.testing.assert_array_equal(resumed.layers.dimension, whole.layers.dimension)
+    np.testing.assert_allclose(
+        resumed.layers.similarities[0].values, whole.layers.similarities[0].values, atol=1e-6
+    )
+
+
+def test_steps_with_the_same_weights_are_encoded_once(tmp_path: Path, encoded: list[int]) -> None:
+    run = make(tmp_path / "still", steps=150, learning_rate=1e-60)  # 0 as a float32
+    course = ps.open_run(run).course(layers=True, **FEW)
+    assert encoded == [150]
+    assert course.steps == (50, 100, 150)
+    assert course.kl[0].tolist() == course.kl[2].tolist()
+    assert course.layers is not None
+    np.testing.assert_allclose(course.layers.similarities[0].values, 1, atol=1e-6)
+
+
 def test_a_line_that_a_kill_cut_is_measured_again_alone(path: Path, encoded: list[int]) -> None:
     first = ps.open_run(path).course(**FEW)
     (journal,) = path.glob("course-*.jsonl")
@@ -146,8 +184,8 @@ def test_layers_beside_codes_are_one_pass(
 
     monkeypatch.setattr(type(ps.open_run(path).data()), "values", counted)
     ps.open_run(path).course(layers=True, **FEW)
-    assert encoded == [300, *STEPS]  # the last first: others are compared with it
-    assert sum(read) == 80 + 400 * len(STEPS)
+    assert encoded == [300, *STEPS[:-1]]  # the last first: others are compared with it
+    assert sum(read) == 400 * len(STEPS)
 
 
 def layers_of(model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -194,6 +232,17 @@ def test_a_layer_that_never_varies_has_no_similarity_and_no_dimension(tmp_path: 
     assert course.polarised.since is None
 
 
+def test_layers_that_another_run_does_not_have_are_named(path: Path, tmp_path: Path) -> None:
+    deep = make(tmp_path / "deep", net="mlp", encoder_widths=(8,), decoder_widths=(8,), steps=100)
+    course = ps.open_run(deep).course(against=path, **FEW)
+    assert course.layers is not None
+    values = dict(zip(course.layers.names, course.layers.similarities[1].values.T, strict=True))
+    alone = [name for name, column in values.items() if np.isnan(column).all()]
+    assert alone
+    assert np.isfinite(values["mean"]).all()
+    assert any(f"Not compared with run: {', '.join(alone)}." in note for note in course.notes)
+
+
 def test_codes_that_are_kept_already_are_not_encoded_again(path: Path, encoded: list[int]) -> None:
     run = ps.open_run(path)
     run.representation(400)
@@ -205,7 +254,7 @@ def test_codes_that_are_kept_already_are_not_encoded_again(path: Path, encoded: 
 def test_some_steps_of_a_run(path: Path, encoded: list[int]) -> None:
     course = ps.open_run(path).course(steps=[200, 100], **FEW)
     assert course.steps == (100, 200)
-    assert any("Only 2 of the run's steps" in note for note in course.notes)
+    assert any("Only two steps were looked at" in note for note in course.notes)
     with pytest.raises(InputError, match="not of step 120"):
         ps.open_run(path).course(steps=[120])
 
@@ -229,7 +278,9 @@ def test_memory_is_that_of_one_checkpoint(path: Path) -> None:
         ({"latent": 3}, "latent must be a number from 0 to 2, got 3"),
         ({"alpha": 0.7}, "alpha must lie between 0 and 0.5"),
         ({"measure": "ckaa"}, "Did you mean 'cka'"),
-        ({"n_layer_samples": 1}, "n_samples and n_layer_samples must be at least 2"),
+        ({"layers": True, "n_layer_samples": 20}, "n_layer_samples must be more than 20, the neighbours"),
+        ({"layers": True, "n_samples": 20}, "n_layer_samples must be more than 20, .*got 20"),
+        ({"n_samples": 1}, "n_samples must be at least 2, got 1"),
     ],
 )
 def test_a_wrong_call_is_refused_before_anything_is_encoded(
@@ -238,6 +289,18 @@ def test_a_wrong_call_is_refused_before_anything_is_encoded(
     with pytest.raises(InputError, match=words):
         ps.open_run(path).course(**call)
     assert encoded == []
+
+
+def test_a_run_of_one_model_has_no_course(tmp_path: Path) -> None:
+    run = make(tmp_path / "short", steps=50)
+    with pytest.raises(InputError, match=r"a model of step 50 only.*keep_checkpoints='all' and a smaller"):
+        ps.open_run(run).course(**FEW)
+    assert ps.open_run(run).course(steps=[50], **FEW).steps == (50,)  # asked for by its number
+    begun = make(tmp_path / "begun", steps=50)
+    shutil.rmtree(begun / "checkpoints")
+    (begun / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="has no model yet"):
+        ps.open_run(begun).course(**FEW)
 
 
 def test_runs_of_other_data_are_not_compared(path: Path, tmp_path: Path) -> None:
@@ -254,7 +317,8 @@ def test_delta_of_a_linear_model_falls_to_its_closed_form(tmp_path: Path) -> Non
     Along the way both latents are in use, so Δ = ½ Σ E[σ²] / KL at every step, and E[σ²] falls towards γ/λ.
     """
     more: dict[str, Any] = {"n_latents": 2, "likelihood_variance": 0.2, "steps": 1500, "schedule": "cosine"}
-    run = make(tmp_path / "long", learning_rate=0.05, checkpoint_every=100, log_every=300, **more)
+    with unchecked():
+        run = make(tmp_path / "long", learning_rate=0.05, checkpoint_every=100, log_every=300, **more)
     course: Course = ps.open_run(run).course(n_samples=None)
     eigenvalues, noise = np.array([8.0, 4.0]), 0.2
     limit = (noise / eigenvalues).sum() / np.log(eigenvalues / noise).sum()

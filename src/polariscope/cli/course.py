@@ -88,7 +88,7 @@ def course(
             part=part,
             progress=progress,
         )
-    say(str(found))
+    say(f"{found}\n")
     if csv is not None:
         files.write_text(csv, found.to_csv())
         say(f"All numbers are in {csv}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
@@ -95,13 +94,10 @@ def follow(
     follower = _Follower(run, plan, indices, given, other)
     if progress is not None and follower.pending:
         progress(0, len(follower.pending))
-    with contextlib.ExitStack() as stack:
-        if any(
-            part not in (CODES, DIMENSION) for step in follower.pending for part in follower.missing(step)
-        ):
-            follower.compress_references(stack.enter_context(scratch(None, plan.memory * 1e9 / 2)))
-        for number, step in enumerate(list(follower.pending), start=1):
-            follower.measure(step)
+    with scratch(None, plan.memory * 1e9 / 2) as place:
+        follower.compress_references(place)
+        for number, step in enumerate(follower.pending, start=1):
+            follower.measure(step, place)
             if progress is not None:
                 progress(number, len(follower.pending))
     return follower.course()
@@ -131,6 +127,9 @@ class _Follower:
         self.journals = {part: self._journal(part) for part in self._parts()}
         self.kept: dict[str, dict[str, Any]] = {part: one.read() for part, one in self.journals.items()}
         self.pending = [step for step in plan.steps if self.missing(step)]
+        """Steps of which a part is missing, in the order in which they are measured."""
+        if FINAL in self.missing(last):  # first, since the others are compared with it
+            self.pending = [last, *self.pending[:-1]]
         self._dataset: AbstractDataset | None = None
         self._compressed: dict[str, dict[str, np.ndarray]] = {}
         self._dimensions: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -177,22 +176,31 @@ class _Follower:
         return np.sort(drawn)
 
     def compress_references(self, place: Scratch) -> None:
-        """The layers of the models that others are compared with, as small as the measure allows."""
+        """The layers of the models that others are compared with, where something is still to be compared.
+
+        The last state is left out when it is itself to be measured: then its layers come from that pass.
+        """
         for part, (_, digest) in self.references.items():
-            model = self.run.model(self.plan.steps[-1])
+            missing = [step for step in self.pending if part in self.missing(step)]
+            if not missing or (part == FINAL and missing[0] == self.plan.steps[-1]):
+                continue
             if part == OTHER:
                 assert self.other is not None
                 model = self.other.model()
+            else:
+                model = self.run.model(self.plan.steps[-1])
             check_shape(model, self.dataset)
-            with scratch(None, self.plan.memory * 1e9 / 2) as kept:
-                layers = self._layers_of(model, kept, digest)
-                self._compressed[part] = {}
-                for name, array in layers.items():
-                    if is_constant(array):
-                        continue
-                    small = self._form.compress(array)
-                    self._compressed[part][name] = stored = place.array(small.shape, self._form.kept_as)
-                    stored[...] = small
+            with scratch(None, self.plan.memory * 1e9 / 2) as passing:
+                self._compress(part, self._layers_of(model, passing, digest), place)
+
+    def _compress(self, part: str, layers: Mapping[str, np.ndarray], place: Scratch) -> None:
+        """Keep these layers, as small as the measure allows, to compare others with; those that vary."""
+        self._compressed[part] = {}
+        for name, array in layers.items():
+            if not is_constant(array):
+                small = self._form.compress(array)
+                self._compressed[part][name] = stored = place.array(small.shape, self._form.kept_as)
+                stored[...] = small
 
     @property
     def _form(self) -> AbstractForm:
@@ -209,12 +217,20 @@ class _Follower:
 
     # What is measured.
 
-    def measure(self, step: int) -> None:
-        """Measure what is missing of a checkpoint, in one pass, and keep it."""
+    def measure(self, step: int, place: Scratch) -> None:
+        """Measure what is missing of a checkpoint, in one pass, and keep it.
+
+        :param step: its step.
+        :param place: where the layers of the last state stay, for the others to be compared with.
+        """
         missing = self.missing(step)
+        if not missing:
+            return  # another step has the same weights
         digest = self.digests[step]
-        with scratch(None, self.plan.memory * 1e9 / 2) as place:
-            codes, layers = self._encode(step, missing, place)
+        with scratch(None, self.plan.memory * 1e9 / 2) as passing:
+            codes, layers = self._encode(step, missing, passing)
+            if FINAL in missing and FINAL not in self._compressed:
+                self._compress(FINAL, layers, place)
             found: dict[str, Any] = {}
             if CODES in missing:
                 assert codes is not None
@@ -327,13 +343,20 @@ class _Follower:
             cells = [[read({**nothing, **found[name]}) for name in names] for found in dimensions]
             return np.array(cells, dtype=np.float64)
 
-        similarities = []
+        similarities, alone_notes = [], []
         for part, (reference, _) in self.references.items():
             values = [[self._of(part, step)[name] for name in names] for step in steps]
             title = similarity.traits(self.plan.measure).get("title", self.plan.measure)
-            similarities.append(
-                LayerSimilarity(reference, self.plan.measure, title, np.array(values, dtype=np.float64))
-            )
+            found = LayerSimilarity(reference, self.plan.measure, title, np.array(values, dtype=np.float64))
+            similarities.append(found)
+            alone = [
+                name for name, column in zip(names, found.values.T, strict=True) if np.isnan(column).all()
+            ]
+            if alone and part == OTHER:
+                alone_notes.append(
+                    f"Not compared with {reference}: {', '.join(alone)}. It has no layer of this name, or one of the "
+                    "two never varies."
+                )
         layers = LayerCourse(
             names=names,
             n_samples=self.plan.n_layer_samples,
@@ -343,14 +366,15 @@ class _Follower:
             high=table(lambda cell: cell["interval"][1]),
             similarities=tuple(similarities),
         )
-        return layers, tuple(sorted(refused))
+        return layers, (*sorted(refused), *alone_notes)
 
     def _about_steps(self) -> tuple[str, ...]:
         if len(self.plan.steps) > 2:
             return ()
+        only = "Only one step was" if len(self.plan.steps) == 1 else "Only two steps were"
         return (
-            f"Only {len(self.plan.steps)} of the run's steps are looked at. Training keeps the last two checkpoints "
-            "unless it is told to keep all.",
+            f"{only} looked at, too few for a course. A run keeps its last two checkpoints unless it is trained "
+            "to keep all of them (keep_checkpoints='all', --keep-checkpoints all).",
         )
 
 

@@ -537,7 +537,7 @@ class Run:
         from polariscope.analysis.course import Course, check_latent
         from polariscope.analysis.regime.types import check_rule
         from polariscope.analysis.similarity import similarity
-        from polariscope.runs.course import Plan, follow
+        from polariscope.runs.course import K, Plan, follow
 
         check_rule(alpha, 1)
         if latent is not None:
@@ -548,11 +548,28 @@ class Run:
             raise InputError(
                 problem=f"{self.path} has no model yet", remedy="wait for its first checkpoint, or train it"
             )
+        if len(wanted) == 1 and steps is None:
+            raise InputError(
+                problem=f"{self.path} has a model of step {wanted[0]} only, so there is no course to follow",
+                remedy=(
+                    "train with ",
+                    Argument("keep_checkpoints", "all"),
+                    " and a smaller ",
+                    Argument("checkpoint_every"),
+                ),
+            )
         chosen = self._chosen(n_samples, seed, part)
-        least = 2
-        if chosen["n_samples"] < least or n_layer_samples < least:
-            raise InputError("n_samples and n_layer_samples", f"be at least {least}")
+        if chosen["n_samples"] < 2:
+            raise InputError("n_samples", "be at least 2", got=chosen["n_samples"])
         other = against if against is None or isinstance(against, Run) else Run(against)
+        seen = min(n_layer_samples, chosen["n_samples"])
+        if (layers or other is not None) and seen <= K:
+            raise InputError(
+                "n_layer_samples",
+                f"be more than {K}, the neighbours behind each dimension",
+                got=seen,
+                remedy="look at more observations",
+            )
         plan = Plan(
             steps=wanted,
             latent=latent,
@@ -560,7 +577,7 @@ class Run:
             alpha=alpha,
             part=part,
             layers=layers or other is not None,
-            n_layer_samples=min(n_layer_samples, chosen["n_samples"]),
+            n_layer_samples=seen,
             measure=measure,
             memory=memory,
         )
