@@ -166,7 +166,7 @@ def test_unrelated_codes_have_the_consistency_of_chance() -> None:
     assert found.returning == ()
 
 
-def test_codes_that_depend_within_a_model_are_judged_by_a_chance_that_keeps_it() -> None:
+def test_codes_that_depend_within_a_model_are_judged_by_a_chance_that_keeps_it(unannotated: None) -> None:
     """Few samples, and latents that repeat each other: shuffling rows, not columns, keeps that."""
     values = [
         stability(
@@ -178,7 +178,7 @@ def test_codes_that_depend_within_a_model_are_judged_by_a_chance_that_keeps_it()
     assert abs(np.mean(differences)) < 4 * np.std(differences) / math.sqrt(30)
 
 
-def test_chance_is_exceeded_by_unrelated_codes_as_often_as_it_says() -> None:
+def test_chance_is_exceeded_by_unrelated_codes_as_often_as_it_says(unannotated: None) -> None:
     """p ≤ 0.05 in one case of twenty: 10 ± 3.1 of 200; four standard deviations are allowed."""
     n = 200
     low = sum(
@@ -189,7 +189,7 @@ def test_chance_is_exceeded_by_unrelated_codes_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize("relation", ["spearman", "pearson"])
-def test_the_interval_holds_the_true_agreement(relation: Relation) -> None:
+def test_the_interval_holds_the_true_agreement(relation: Relation, unannotated: None) -> None:
     """True r = 0.8 as above, in 95 % of 100 draws; four standard deviations below would be 0.86."""
     truth = 0.8 if relation == "pearson" else 6 / math.pi * math.asin(0.4)
     hits = 0

@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from kept import contents
@@ -47,7 +48,7 @@ def test_a_course_is_printed_written_kept_and_on_the_page(call, runs, elsewhere)
     assert kept.latent == 1
     assert str(kept) in printed.out
     assert "Kept in run0" in printed.out
-    rows = list(csv.DictReader((elsewhere / "out.csv").open()))
+    rows = list(csv.DictReader((elsewhere / "out.csv").read_text().splitlines()))
     assert [int(row["step"]) for row in rows] == [10, 20, 30, 40]
     assert (
         float(rows[2]["cka(run1).mean"])
@@ -108,11 +109,28 @@ def test_the_stability_of_runs_is_printed_and_written(call, runs, elsewhere):
     assert printed.out.startswith("Consistency ")
     assert "most central" in printed.out
     assert "run0 (3)" in printed.out
-    rows = list(csv.DictReader((elsewhere / "out.csv").open()))
+    rows = list(csv.DictReader((elsewhere / "out.csv").read_text().splitlines()))
     assert float(next(row for row in rows if row["model"] == "run0")["strength.run0 (3)"]) == pytest.approx(1)
     pearson = call(f"table --stability {runs} --samples 200 --relation pearson").out
     assert "|pearson correlation|" in pearson
     assert "Train a third" in pearson
+
+
+def test_codes_of_other_libraries_take_part_as_files(call, elsewhere):
+    """The same two latents in another order and with other signs, and a passive one that is not counted."""
+    draw = np.random.default_rng(0)
+    codes, still = draw.normal(size=(100, 2)), 1e-4 * draw.normal(size=(100, 1))
+    variance = np.tile([0.01, 0.01, 1.0], (100, 1))
+    np.savez(elsewhere / "a.npz", mean=np.hstack([codes, still]), variance=variance)
+    np.savez(elsewhere / "b.npz", mean=np.hstack([-codes[:, ::-1], still]), log_variance=np.log(variance))
+    printed = call("table --stability a.npz b.npz")
+    assert printed.code == 0, printed.err
+    assert "Consistency 1.000" in printed.out
+    assert "a.npz" in printed.out
+    assert "1.00 (1)" in printed.out
+    assert "--samples is for runs" in call("table --stability a.npz b.npz --samples 50").err
+    assert "there is no file c.npz" in call("table --stability a.npz c.npz").err
+    assert "models must be at least 2" in call("table --stability a.npz").err
 
 
 def test_options_of_the_other_table_are_refused(call, runs):
@@ -122,4 +140,8 @@ def test_options_of_the_other_table_are_refused(call, runs):
     refused = call(f"table {runs} --stability --over-seeds")
     assert refused.code == 2
     assert "--over-seeds is for the table of runs; leave --stability out" in refused.err
+    assert (
+        "--compare is for the table of runs; leave --stability out"
+        in call(f"table {runs} --stability --compare seed=0,1").err
+    )
     assert "no relation named 'kendall'" in call(f"table {runs} --stability --relation kendall").err

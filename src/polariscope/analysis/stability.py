@@ -244,7 +244,7 @@ def stability(
     if n_permutations < 19:
         raise InputError("n_permutations", "be at least 19, or p could not reach 0.05", got=n_permutations)
     listed, called = _named(models, names)
-    checked = Models(listed, variance, seed)
+    checked = Models(listed, variance, seed, called)
     used = _in_use(listed, checked)
     kept = [codes[:, chosen] for codes, chosen in zip(checked.codes, used, strict=True)]
     plain = [standardised(codes) for codes in kept]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Step
+from polariscope.cli.app import SAMPLES, Step, open_target
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
-    from polariscope.analysis.stability import Relation
     from polariscope.studies.table import Aggregate, Table
 
 
 def table(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN…", help="Folders of runs; with --stability also .npz files of codes."),
+    ],
     csv: Annotated[Path | None, typer.Option(help="Also write it here.", metavar="FILE")] = None,
     where: Annotated[
         list[str] | None,
@@ -57,7 +59,8 @@ def table(
     """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each.
 
     With --stability the latents of the runs, trained alike with other seeds, are matched with each other: which return
-    in every run, how consistent the runs are beside what chance gives, and which run to publish.
+    in every run, how consistent the runs are beside what chance gives, and which run to publish. Codes of other
+    libraries take part as .npz files with mean and variance (or log_variance) of the same observations.
     """
     from polariscope.cli.console import say
     from polariscope.studies.table import runs_table
@@ -67,8 +70,9 @@ def table(
     given = {"samples": samples, "seed": seed, "relation": relation}
     if stability:
         others = {"where": where, "columns": columns or None, "over_seeds": over_seeds or None}
+        others |= {"compare": compare}
         refuse(others, " is for the table of runs", "stability")
-        print_stability(runs, csv, step, samples or SAMPLES, seed or 0, relation or "spearman")
+        print_stability(runs, csv, step, samples, seed or 0, relation or "spearman")
         return
     refuse(given, " is for the stability of latents", None)
     found = runs_table(runs, step)
@@ -88,15 +92,19 @@ def refuse(options: Mapping[str, object], why: str, mode: str | None) -> None:
 
 
 def print_stability(
-    runs: list[Path], csv: Path | None, step: int | None, samples: int, seed: int, relation: str
+    runs: list[Path], csv: Path | None, step: int | None, samples: int | None, seed: int, relation: str
 ) -> None:
     """Which latents return in every run, and which run is the most central."""
+    from polariscope.analysis.stability import Relation
     from polariscope.cli.console import printer, say, table
     from polariscope.core import files
+    from polariscope.core.errors import check_word
     from polariscope.runs.stability import stability
 
-    given = cast("Relation", relation)  # checked inside
-    found = stability(list(runs), relation=given, n_samples=samples, seed=seed, step=step)
+    check_word("relation", relation, get_args(Relation))
+    given = cast("Relation", relation)
+    targets = [open_target(run, samples, step) or run for run in runs]
+    found = stability(targets, relation=given, n_samples=samples or SAMPLES, seed=seed, step=step)
     say(found.headline)
     shown = table(
         "run",
