@@ -16,11 +16,11 @@ from polariscope.analysis.course import (
     LayerCourse,
     LayerSimilarity,
     Snapshot,
-    polarised_until_the_end,
     snapshot,
     thinned,
 )
 from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.regime import polarised_until_the_end
 from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.errors import InputError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +12,18 @@ from matplotlib import rc_context
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from polariscope.analysis.course import LARGE, Course, LayerCourse, polarised_until_the_end, thinned
-from polariscope.analysis.regime.regime import POLARISED, Regime
+from polariscope.analysis.regime.regime import LARGE, POLARISED, Regime, polarised_until_the_end
 from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.pages.figures import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section
 from polariscope.pages.sections.training import History, Series, draw_line, label_steps
 
 if TYPE_CHECKING:
+    from polariscope.analysis.course import Course, LayerCourse
     from polariscope.pages.record import ReportRecord
 
 WIDE = (7.2, 2.9)
+MOST_ROWS = 12  # latents that are named at the side of a map
 LEAST = 1e-4  # of Δ_KL on its logarithmic axis
 
 
@@ -32,7 +34,11 @@ class CourseSection(AbstractSection):
     def measure(self, subject: Subject) -> Course | None:
         """The course of the run that was asked for last; none is computed for a page."""
         stored = subject.newest("course")
-        return None if stored is None else Course.from_dict(stored)
+        if stored is None:
+            return None
+        from polariscope.analysis.course import Course
+
+        return Course.from_dict(stored)
 
     def applies(self, record: ReportRecord) -> bool:
         """A run whose log has Δ_KL, or that was followed."""
@@ -147,7 +153,7 @@ def draw_types(course: Course) -> Markup:
         )
         axes.invert_yaxis()
         _label_places(axes, course)
-        rows = thinned(course.n_latents)
+        rows = range(0, course.n_latents, math.ceil(course.n_latents / MOST_ROWS))
         axes.set_yticks([row + 0.5 for row in rows], [str(row) for row in rows])
         axes.set_ylabel("latent")
         last = ", ".join(f"{course.counts[kind][-1]} {kind}" for kind in TYPES)
@@ -156,7 +162,7 @@ def draw_types(course: Course) -> Markup:
 
 def _label_places(axes: Any, course: Course) -> None:
     """Columns are checkpoints, whatever lies between them; some are named."""
-    places = thinned(len(course.steps), 5)
+    places = course.shown(5)
     axes.set_xticks([place + 0.5 for place in places], [f"{course.steps[place]:,}" for place in places])
     axes.set_xlabel("step")
 
@@ -228,7 +234,7 @@ def draw_map(
     """Layers (rows) at each checkpoint; numbers are written where there is room for them."""
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = panel((WIDE[0], max(WIDE[1], 0.6 + 0.19 * len(layers.names))), title)
-        places = thinned(len(course.steps), 16)
+        places = course.shown(16)
         cells = values[places].T
         mesh = axes.pcolormesh(
             np.arange(len(places) + 1),
