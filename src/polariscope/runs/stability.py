@@ -13,7 +13,7 @@ from polariscope.analysis.codes import load_codes
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.stability import RETURNS, Relation, Stability
 from polariscope.analysis.stability import stability as stability_of_codes
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Either, InputError
 from polariscope.layers.sources import Source
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.compare import find_data
@@ -96,7 +96,10 @@ def _check_alike(codes: Mapping[str, Any]) -> None:
                 "models",
                 "have the same number of latents, since they are to differ by their seed",
                 got=f"{counts[first]} in {first} and {count} in {name}",
-                remedy="to match them all the same, give the latents of each as an array (sample, latent)",
+                remedy=Either(
+                    "to match them all the same, give the latents of each as an array (sample, latent)",
+                    "choose runs of the same size",
+                ),
             )
 
 
