@@ -27,7 +27,7 @@ MOST_ROWS = 12  # latents that are named at the side of a map
 LEAST = 1e-4  # of Δ_KL on its logarithmic axis
 
 
-@section("course", title="Course", place=35)
+@section("course", title="Course", place=33)
 class CourseSection(AbstractSection):
     """Δ_KL and std μ over the log; types, correlations, dependence and layers over the checkpoints."""
 
