@@ -301,7 +301,7 @@ print(sum(name.split(".")[0] == "polariscope" for name in sys.modules), file=sys
 """
 
 
-MOST_FILES = 80
+MOST_FILES = 81
 
 
 def files_of_a_report(path: Path) -> int:
@@ -322,6 +322,7 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
         f"score {path} --metrics mcc,tc,hoyer,mi --samples 400",
         f"score {path} --metrics mcc,tc --samples 400 --source sampled",
         f"compare {path} --samples 100",
+        f"course {path} --samples 100 --layers",
     ):
         assert main(command.split()) == 0
     run = ps.open_run(path)
@@ -330,10 +331,11 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
     run.folder.artefacts.keep(key, size.to_dict())
     count = files_of_a_report(path)
     page = (path / "report.html").read_text()
-    shown = ("decomposition", "scores", "geometry", "similarity", "size")
+    shown = ("decomposition", "scores", "geometry", "similarity", "size", "course")
     assert all(f'<h2 id="{name}">' in page for name in shown)
     assert "Not scored yet" not in page
     assert "Not compared yet" not in page
+    assert "were not followed yet" not in page
     assert ps.metrics.summary("hoyer") in page
     assert "What fondue does." in page
     assert count <= MOST_FILES

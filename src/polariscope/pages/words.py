@@ -247,7 +247,8 @@ def commands(run: str) -> dict[str, str]:
     "polariscope score 'my run'"
     """
     name = shlex.quote(run)
-    return {command: f"polariscope {command} {name}" for command in ("score", "compare", "report", "check")}
+    words = ("score", "compare", "course", "report", "check")
+    return {command: f"polariscope {command} {name}" for command in words}
 
 
 def _code(value: Any) -> str:
