@@ -1,0 +1,57 @@
+"""Similarity of layers over groups of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polariscope.core.errors import InputError
+from polariscope.runs.compare import compare
+from polariscope.studies.details import layers_table
+from polariscope.studies.figures.layer_heat_map import LayerHeatMap
+from polariscope.studies.ledger import Ledger
+from polariscope.studies.table import Table
+from polariscope.studies.workers.drain import Worker
+from tiny_studies import tiny
+
+SCORES = {"cka": (0.9, 0.2), "procrustes": (0.5, 0.7)}
+
+
+def test_the_smaller_of_two_measures_is_taken_cell_by_cell() -> None:
+    rows = [
+        {
+            "measure": measure,
+            "first": "a",
+            "second": "b",
+            "row": "mean",
+            "column": column,
+            "similarity": value,
+        }
+        for measure, values in SCORES.items()
+        for column, value in zip(("mean", "sampled"), values, strict=True)
+    ]
+    found = LayerHeatMap().numbers(Table(tuple(rows), ()))
+    smaller = {row["column"]: row["similarity"] for row in found if row["measure"] == "the smaller"}
+    assert smaller == {"mean": 0.5, "sampled": 0.2}
+    alone = LayerHeatMap().numbers(Table(tuple(rows[:2]), ()))
+    assert [row["measure"] for row in alone] == ["cka", "cka"]
+
+
+def test_two_groups_are_averaged_over_all_pairs_of_their_runs(tmp_path: Path) -> None:
+    ledger = Ledger(tiny(tmp_path / "study", seeds=2))
+    ledger.prepare()
+    Worker(ledger).work()
+    table = layers_table(ledger, "beta=1", "beta=4", measures=("cka",), n_samples=40)
+    ones, fours = ([str(run.folder) for run in ledger.runs[place : place + 2]] for place in (0, 2))
+    expected = compare({"beta=1": ones, "beta=4": fours}, n_samples=40).average()
+    values = np.array([row["similarity"] for row in table.rows]).reshape(expected.values.shape)
+    np.testing.assert_allclose(values, expected.values, atol=1e-12)
+    assert {(row["first"], row["second"], row["pairs"]) for row in table.rows} == {("beta=1", "beta=4", 4)}
+    itself = layers_table(ledger, "beta=1", measures=("cka",), n_samples=40)
+    assert {row["pairs"] for row in itself.rows} == {2}  # each with the other, none with itself
+    with pytest.raises(InputError, match="one and other must have no run in common"):
+        layers_table(ledger, "", "beta=4", measures=("cka",))
+    with pytest.raises(InputError, match="no run that is done has beta=9"):
+        layers_table(ledger, "beta=9", measures=("cka",))
