@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,13 +43,37 @@ def table(
         say(f"The table is in {csv}")
 
 
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How a table for a paper is laid out; see :func:`polariscope.studies.summary.summary_table`."""
+
+    across: str = ""
+    best_over: str = ""
+    metrics_in_rows: bool = False
+    digits: int = 3
+
+
 def print_table(
-    found: Table, format: str | None, out: Path | None, where: list[str], columns: str, over_seeds: bool
+    found: Table,
+    format: str | None,
+    out: Path | None,
+    where: list[str],
+    columns: str,
+    over_seeds: bool,
+    layout: Layout | None = None,
 ) -> None:
-    """Print a table, or write it into a file."""
+    """Print a table, or write it into a file; over seeds, with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
+    if over_seeds and layout is not None and (format is not None or out is not None):
+        _print_for_paper(found.where(*where), format, out, _names(columns), layout)
+        return
+    if layout not in (None, Layout()):
+        raise InputError(
+            problem="a layout is for a table for a paper",
+            remedy=("add ", Argument("over_seeds", True), " and ", Argument("format", "md")),
+        )
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
@@ -85,8 +110,40 @@ def print_table(
 
 def _selected(found: Table, where: list[str], columns: str) -> Table:
     chosen = found.where(*where)
-    names = [name.strip() for name in columns.split(",") if name.strip()]
+    names = _names(columns)
     return chosen.only(names) if names else chosen
+
+
+def _names(words: str) -> list[str]:
+    return [name.strip() for name in words.split(",") if name.strip()]
+
+
+def _print_for_paper(
+    found: Table, format: str | None, out: Path | None, columns: list[str], layout: Layout
+) -> None:
+    """Settings in rows, metrics in columns, mean ± deviation."""
+    from polariscope.cli.console import say
+    from polariscope.core import files
+    from polariscope.core.errors import check_word
+    from polariscope.studies.summary import summary_table
+
+    by_name = {"tex": "latex"}.get(out.suffix[1:], out.suffix[1:]) if out is not None else ""
+    format = format or by_name
+    check_word("format of a table over seeds", format, ("md", "latex"))
+    made = summary_table(
+        found,
+        columns,
+        across=_names(layout.across),
+        best_over=layout.best_over,
+        metrics_in_rows=layout.metrics_in_rows,
+        digits=layout.digits,
+    )
+    text = made.to_latex() if format == "latex" else made.to_markdown()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        files.write_text(out, text)
+        say(f"The table is in {out}")
 
 
 def _print_aggregates(aggregates: list[Aggregate]) -> None:
