@@ -91,7 +91,7 @@ class LayerHeatMap(AbstractFigure):
 
         measures = names_in(rows, "measure")
         n_rows, n_columns = len(names_in(rows, "row")), len(names_in(rows, "column"))
-        height = 0.8 + PAGE / 3.4 * n_rows / max(n_columns, n_rows)
+        height = 0.6 + PAGE / 3.6 * n_rows / max(n_columns, n_rows)
         figure = Figure(figsize=(PAGE, height), layout="constrained")
         places = figure.subplots(1, len(measures), squeeze=False)[0]
         for axes, measure in zip(places, measures, strict=True):
@@ -104,7 +104,7 @@ class LayerHeatMap(AbstractFigure):
                 if max(values.shape) <= MOST:
                     colour = "white" if values[place] < 0.62 else INK
                     text = cell(float(values[place])).replace("-", "−")
-                    axes.text(*place[::-1], text, ha="center", va="center", fontsize=4.5, color=colour)
+                    axes.text(*place[::-1], text, ha="center", va="center", fontsize=5, color=colour)
             mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
             axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=6)
             axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=6)

@@ -95,7 +95,7 @@ class MetricByReconstruction(AbstractByStrength):
                         axes.plot(*pair, color=colours[name], lw=0.8, alpha=0.7)
                 text = f"{setting_in_words((row,))} = {show(row['strength'])}"
                 axes.annotate(
-                    text, (at, height), (4, 4), textcoords="offset points", fontsize=6.5, parse_math=False
+                    text, (at, height), (5, -9), textcoords="offset points", fontsize=6.5, parse_math=False
                 )
         axes.set_xlabel(column_of(str(rows[0]["loss"])).label)
         axes.set_ylabel(column_of(str(rows[0]["metric"])).label)
