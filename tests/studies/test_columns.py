@@ -36,7 +36,7 @@ DETAILED = {
 def test_an_analysis_declares_every_column_that_it_gives(tmp_path: Path) -> None:
     ledger = Ledger(tiny(tmp_path / "study", **DETAILED))
     ledger.prepare()
-    Worker(ledger).work()
+    Worker(ledger).drain()
     opened = Run(ledger.runs[0].folder, computes=False)
     for name, analysis in ledger.study.analyses("each").items():
         measured = analysis.measure(opened)

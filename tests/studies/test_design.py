@@ -152,6 +152,17 @@ def test_an_unknown_study_is_refused_with_a_suggestion() -> None:
         Study.load("nothing")
 
 
+def test_a_shipped_study_is_found_by_its_name_beside_the_folder_of_its_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beta-sprites").mkdir()
+    (tmp_path / "mine").mkdir()
+    assert Study.load("beta-sprites").out == "beta-sprites"
+    with pytest.raises(InputError, match=r"no study named 'mine'.*ends in \.toml"):
+        Study.load("mine")
+
+
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_study_can_be_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -60,14 +60,16 @@ def print_table(
     where: list[str],
     columns: str,
     over_seeds: bool,
+    sql: str | None = None,
     layout: Layout | None = None,
 ) -> None:
     """Print a table, or write it into a file; over seeds, with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
-    if over_seeds and layout is not None and (format is not None or out is not None):
-        _print_for_paper(found.where(*where), format, out, _names(columns), layout)
+    paper = _paper_format(format, out) if over_seeds and layout is not None and sql is None else None
+    if paper is not None and layout is not None:
+        _print_for_paper(found.where(*where), paper, out, _names(columns), layout)
         return
     if layout not in (None, Layout()):
         raise InputError(
@@ -77,14 +79,17 @@ def print_table(
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
-    if over_seeds:
-        if out is not None:
+    if sql is not None:
+        if over_seeds:
             raise InputError(
-                problem=(Argument("over_seeds"), " is printed, not written"),
-                remedy=("leave ", Argument("out"), " out"),
+                problem=(Argument("over_seeds"), " and ", Argument("sql"), " were both given"),
+                remedy="choose one; a query can group by settings",
             )
+        chosen = chosen.sql(sql)
+    if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
         return
+    chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:
         chosen.write(out, format)
         say(f"The table is in {out}")
@@ -118,18 +123,18 @@ def _names(words: str) -> list[str]:
     return [name.strip() for name in words.split(",") if name.strip()]
 
 
-def _print_for_paper(
-    found: Table, format: str | None, out: Path | None, columns: list[str], layout: Layout
-) -> None:
+def _paper_format(format: str | None, out: Path | None) -> str | None:
+    """md or latex, where a table over seeds is for a paper; None for the formats that list every column."""
+    given = format or ("" if out is None else out.suffix.removeprefix("."))
+    return "latex" if given in ("tex", "latex") else "md" if given == "md" else None
+
+
+def _print_for_paper(found: Table, format: str, out: Path | None, columns: list[str], layout: Layout) -> None:
     """Settings in rows, metrics in columns, mean ± deviation."""
     from polariscope.cli.console import say
     from polariscope.core import files
-    from polariscope.core.errors import check_word
     from polariscope.studies.summary import summary_table
 
-    by_name = {"tex": "latex"}.get(out.suffix[1:], out.suffix[1:]) if out is not None else ""
-    format = format or by_name
-    check_word("format of a table over seeds", format, ("md", "latex"))
     made = summary_table(
         found,
         columns,

@@ -41,7 +41,7 @@ def test_the_table_of_codes_is_what_the_run_kept_by_kl(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run of the study is done yet"):
         codes_table(ledger)
     ledger.prepare()
-    Worker(ledger).work()
+    Worker(ledger).drain()
     run = ledger.runs[1]
     codes = Run(run.folder, computes=False).representation(40)
     kl = 0.5 * (codes.mean**2 + codes.variance - 1 - np.log(codes.variance)).mean(axis=0)

@@ -42,7 +42,7 @@ def test_the_smaller_of_two_measures_is_taken_cell_by_cell() -> None:
 def test_two_groups_are_averaged_over_all_pairs_of_their_runs(tmp_path: Path) -> None:
     ledger = Ledger(tiny(tmp_path / "study", seeds=2))
     ledger.prepare()
-    Worker(ledger).work()
+    Worker(ledger).drain()
     table = layers_table(ledger, "beta=1", "beta=4", measures=("cka",), n_samples=40)
     ones, fours = ([str(run.folder) for run in ledger.runs[place : place + 2]] for place in (0, 2))
     expected = compare({"beta=1": ones, "beta=4": fours}, n_samples=40).average()

@@ -56,7 +56,7 @@ def test_the_table_of_logs_has_every_line_of_every_run(tmp_path: Path) -> None:
     ledger.prepare()
     with pytest.raises(InputError, match="no run of the study has begun"):
         LossesFigure().check(ledger, Table((), ()))
-    Worker(ledger).work()
+    Worker(ledger).drain()
     rows = log_table(ledger).rows
     assert [(row["beta"], row["step"]) for row in rows] == [(b, s) for b in (1.0, 4.0) for s in (3, 6, 9, 12)]
     assert all(
