@@ -70,10 +70,18 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
     assert "the best" in chosen
     assert "Not measured: udr; add [over.udr] to the study file and run it again." in " ".join(chosen.split())
 
-    paper = call("study table mine.toml --over-seeds --format latex --columns mig").out
+    paper = call("study table mine.toml --paper --format latex --columns mig").out
     assert paper.startswith("\\begin{tabular}{lr}\n\\toprule\nbeta & mig \\\\")
-    call("study table mine.toml --over-seeds --out t.md")
+    assert call("study table mine.toml --paper --out t.md").code == 0
     assert (study / "t.md").read_text().startswith("| beta | mig |")
+    assert call("study table mine.toml --paper --out t.tex --digits 1").code == 0
+    assert (study / "t.tex").read_text().startswith("\\begin{tabular}")
     refused = call("study table mine.toml --across beta")
     assert refused.code == 2
-    assert "--over-seeds" in refused.err
+    assert "add --paper" in refused.err
+    wrong = call("study table mine.toml --paper --format csv")
+    assert wrong.code == 2
+    assert "there are latex, md" in wrong.err
+    assert call("study table mine.toml --paper --over-seeds").code == 2
+    long = call("study table mine.toml --over-seeds --format md --columns mig").out
+    assert long.startswith("| beta | column | n | mean |")

@@ -147,7 +147,7 @@ def run(
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
 
     options = _slurm_options(slurm_option or [])
     if ray is not None and slurm is not None:
@@ -172,15 +172,20 @@ def run(
         from polariscope.studies.workers.local import run_locally
 
         counts = run_locally(ledger, 1 if workers is None else workers, progress=True)
+    name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
-    if counts["failed"]:
+    failed = [failure for run in ledger.runs if (failure := ledger.failure(run))]
+    expected = [each for each in failed if each["kind"] == "diverged" and ledger.study.diverged == "discard"]
+    if expected:
+        say(f"{plural(len(expected), 'run')} diverged, and will not be in the table.")
+    if n_failed := len(failed) - len(expected):
         raise PolariscopeError(
-            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {file}' says why."
+            f"{n_failed} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
         )
     say_next(
-        (f"polariscope study table {file}", "all runs side by side"),
-        (f"polariscope study report {file}", "the same as a page"),
+        (f"polariscope study table {name}", "all runs side by side"),
+        (f"polariscope study report {name}", "the same as a page"),
     )
 
 
@@ -188,14 +193,14 @@ def _submit(
     ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
 ) -> dict[State, int] | None:
     """Submit jobs and say which; the runs in each state in the end where that is waited for."""
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
     from polariscope.studies.workers.slurm import submit
 
     jobs = submit(ledger, workers, cluster, options)
     say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. What they say is in {jobs.folder}")
     if wait:
         return jobs.wait(progress=True)
-    say_next((f"polariscope study status {file}", "how far they are"))
+    say_next((f"polariscope study status {quoted(Path(file))}", "how far they are"))
     return None
 
 
@@ -229,7 +234,7 @@ def table(
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, md or parquet; over seeds md or latex. [on the screen; else by the file's name]"
+            help="csv, md or parquet; with --paper md or latex. [on the screen; else by the file's name]"
         ),
     ] = None,
     out: Annotated[
@@ -245,19 +250,23 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper", help="Settings × metrics, mean ± deviation over seeds, the best in bold; md or latex."
+        ),
+    ] = False,
     across: Annotated[
         str,
-        typer.Option(
-            help="Table for a paper: settings beside each other, joined by commas.", metavar="NAMES"
-        ),
+        typer.Option(help="With --paper: settings beside each other, joined by commas.", metavar="NAMES"),
     ] = "",
     best_over: Annotated[
-        str, typer.Option(help="Table for a paper: show the best value of this setting only.", metavar="NAME")
+        str, typer.Option(help="With --paper: show the best value of this setting only.", metavar="NAME")
     ] = "",
     metrics_in_rows: Annotated[
-        bool, typer.Option("--metrics-in-rows", help="Table for a paper: metrics below each other.")
+        bool, typer.Option("--metrics-in-rows", help="With --paper: metrics below each other.")
     ] = False,
-    digits: Annotated[int, typer.Option(help="Table for a paper: digits after the point.", min=0)] = 3,
+    digits: Annotated[int, typer.Option(help="With --paper: digits after the point.", min=0)] = 3,
     sql: Annotated[
         str | None,
         typer.Option(
@@ -265,17 +274,20 @@ def table(
             metavar="QUERY",
         ),
     ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
 ) -> None:
-    """Put all runs of a study side by side.
-
-    --over-seeds with --format md or latex is a table for a paper: settings in rows, metrics in columns, mean ± standard
-    deviation, the best in bold.
-    """
-    from polariscope.cli.table import Layout, print_table
+    """Put all runs of a study side by side."""
+    from polariscope.cli.table import Layout, layout_for_paper, print_table
     from polariscope.studies.table import study_table
 
-    layout = Layout(across, best_over, metrics_in_rows, digits)
-    print_table(study_table(open_study(file)), format, out, where or [], columns, over_seeds, sql, layout)
+    layout = layout_for_paper(paper, Layout(across, best_over, metrics_in_rows, digits))
+    found = study_table(open_study(file))
+    print_table(found, format, out, where or [], columns, over_seeds, sql, compare, layout)
 
 
 def report(

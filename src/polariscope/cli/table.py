@@ -28,6 +28,12 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
     step: Step = None,
 ) -> None:
     """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
@@ -37,9 +43,10 @@ def table(
     if csv is not None and csv.is_dir():
         raise InputError("csv", "be a file", got=f"the folder {csv}")
     found = runs_table(runs, step)
-    print_table(found, None, None, where or [], columns, over_seeds)
+    print_table(found, None, None, where or [], columns, over_seeds, compare=compare)
     if csv is not None:
-        _selected(found, where or [], columns).write(csv, "csv")
+        chosen = _selected(found, where or [], columns)
+        (chosen.over_seeds() if over_seeds else chosen).write(csv, "csv")
         say(f"The table is in {csv}")
 
 
@@ -61,24 +68,32 @@ def print_table(
     columns: str,
     over_seeds: bool,
     sql: str | None = None,
+    compare: str | None = None,
     layout: Layout | None = None,
 ) -> None:
-    """Print a table, or write it into a file; over seeds, with a layout, as a table for a paper."""
+    """Print a table, or write it into a file; with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
-    paper = _paper_format(format, out) if over_seeds and layout is not None and sql is None else None
-    if paper is not None and layout is not None:
-        _print_for_paper(found.where(*where), paper, out, _names(columns), layout)
+    if layout is not None:
+        if over_seeds or sql is not None or compare is not None:
+            raise InputError(
+                problem=(Argument("paper"), " is printed by itself"),
+                remedy="leave the other ways to show the table out",
+            )
+        _print_for_paper(found.where(*where), format, out, _names(columns), layout)
         return
-    if layout not in (None, Layout()):
-        raise InputError(
-            problem="a layout is for a table for a paper",
-            remedy=("add ", Argument("over_seeds", True), " and ", Argument("format", "md")),
-        )
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
+    if compare is not None:
+        if over_seeds or sql is not None or out is not None or format is not None:
+            raise InputError(
+                problem=(Argument("compare"), " is printed by itself"),
+                remedy="leave the other ways to show the table out",
+            )
+        _print_comparisons(chosen, compare)
+        return
     if sql is not None:
         if over_seeds:
             raise InputError(
@@ -88,6 +103,8 @@ def print_table(
         chosen = chosen.sql(sql)
     if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
+        for note in (*chosen.notes, *chosen.left_out):
+            say(note)
         return
     chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:
@@ -123,18 +140,27 @@ def _names(words: str) -> list[str]:
     return [name.strip() for name in words.split(",") if name.strip()]
 
 
-def _paper_format(format: str | None, out: Path | None) -> str | None:
-    """md or latex, where a table over seeds is for a paper; None for the formats that list every column."""
-    given = format or ("" if out is None else out.suffix.removeprefix("."))
-    return "latex" if given in ("tex", "latex") else "md" if given == "md" else None
+def layout_for_paper(paper: bool, layout: Layout) -> Layout | None:
+    """The layout where a table for a paper is wished for; a layout without that wish is refused."""
+    if not paper and layout != Layout():
+        raise InputError(
+            problem="a layout is for a table for a paper", remedy=("add ", Argument("paper", True))
+        )
+    return layout if paper else None
 
 
-def _print_for_paper(found: Table, format: str, out: Path | None, columns: list[str], layout: Layout) -> None:
+def _print_for_paper(
+    found: Table, format: str | None, out: Path | None, columns: list[str], layout: Layout
+) -> None:
     """Settings in rows, metrics in columns, mean ± deviation."""
     from polariscope.cli.console import say
     from polariscope.core import files
+    from polariscope.core.errors import check_word
     from polariscope.studies.summary import summary_table
 
+    ending = "md" if out is None else {"tex": "latex"}.get(out.suffix[1:], out.suffix[1:])
+    chosen = format or ending
+    check_word("format of a table for a paper", chosen, ("latex", "md"))
     made = summary_table(
         found,
         columns,
@@ -143,7 +169,7 @@ def _print_for_paper(found: Table, format: str, out: Path | None, columns: list[
         metrics_in_rows=layout.metrics_in_rows,
         digits=layout.digits,
     )
-    text = made.to_latex() if format == "latex" else made.to_markdown()
+    text = made.to_latex() if chosen == "latex" else made.to_markdown()
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -151,8 +177,35 @@ def _print_for_paper(found: Table, format: str, out: Path | None, columns: list[
         say(f"The table is in {out}")
 
 
+def _print_comparisons(chosen: Table, text: str) -> None:
+    """Two values of a setting side by side, paired by seed and all else."""
+    from polariscope.cli.console import printer, say, table
+    from polariscope.studies.table import shown
+
+    setting, _, values = text.partition("=")
+    pair = [value.strip() for value in values.split(",")]
+    if len(pair) != 2 or not all(pair):
+        raise InputError("compare", "be SETTING=A,B with two values of the setting", got=f"{text!r}")
+    headers = ("column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in")
+    printed = table(*headers, numbers=headers[1:4])
+    for one in chosen.comparisons(setting.strip(), *pair):
+        ends = [
+            "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
+        ]
+        printed.add_row(
+            one.column, str(one.n), shown(one.difference), shown(one.sd), *ends, f"{one.higher} of {one.n}"
+        )
+    printer().print(printed)
+    say(
+        f"Differences are {setting}={pair[1]} minus {setting}={pair[0]}, over runs that are equal in all else."
+    )
+    for note in chosen.left_out:
+        say(note)
+
+
 def _print_aggregates(aggregates: list[Aggregate]) -> None:
     from polariscope.cli.console import printer, table
+    from polariscope.studies.table import shown
 
     headers = (
         "settings",
@@ -163,15 +216,16 @@ def _print_aggregates(aggregates: list[Aggregate]) -> None:
         "95 % (t)",
         "95 % (bootstrap)",
         "lowest",
+        "median",
         "highest",
     )
     printed = table(*headers, numbers=("runs", "mean", "± SD"))
     for one in aggregates:
-        settings = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+        settings = ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items())
         spread = "" if one.sd is None else f"{one.sd:.3g}"
         cells: list[Any] = [settings, one.column, str(one.n), f"{one.mean:.4g}", spread]
         cells += [
             "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
         ]
-        printed.add_row(*cells, one.lowest, one.highest)
+        printed.add_row(*cells, one.lowest, one.median, one.highest)
     printer().print(printed)

@@ -62,20 +62,26 @@ class SummaryTable:
     cells: tuple[tuple[SummaryCell | None, ...], ...]
     digits: int = 3
     """Digits after the point."""
+    notes: tuple[str, ...] = ()
+    """Which runs were left out, and why."""
 
     def to_markdown(self) -> str:
-        """As a table of Markdown, the best in bold."""
+        """As a table of Markdown, the best in bold, with the notes below."""
         heads = [*self.head, *(", ".join(filter(None, column)) for column in self.columns)]
         lines = [heads, ["---"] * len(self.head) + ["---:"] * len(self.columns)]
         for label, row in zip(self.labels, self.cells, strict=True):
             cells = [self._text(cell, "±", "**", "**") for cell in row]
             lines.append([*label, *cells])
-        return "".join(
+        text = "".join(
             "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
         )
+        return text + "".join(f"\n{note}\n" for note in self.notes)
 
     def to_latex(self) -> str:
-        """As a ``tabular`` of LaTeX with the lines of the package booktabs; what LaTeX reads as signs is escaped."""
+        """As a ``tabular`` of LaTeX with the lines of the package booktabs, and the notes as comments.
+
+        What LaTeX reads as signs is escaped.
+        """
         n_heads = len(self.head)
         lines = [r"\begin{tabular}{" + "l" * n_heads + "r" * len(self.columns) + "}", r"\toprule"]
         for level in range(len(self.columns[0])):
@@ -86,7 +92,8 @@ class SummaryTable:
         for label, row in zip(self.labels, self.cells, strict=True):
             cells = [self._text(cell, r"$\pm$", r"\textbf{", "}") for cell in row]
             lines.append(" & ".join([*map(latex, label), *cells]) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        comments = [f"% {note}" for note in self.notes]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *comments]) + "\n"
 
     def _heads(self, level: int, last: bool) -> list[str]:
         """One line of the head: equal neighbours above the last line are one cell over several columns."""
@@ -142,7 +149,7 @@ def summary_table(
     cell has the best strength for its metric, in brackets. With the data as ``across`` and one metric it is that of
     zietlow2022 Tabs 4.2 to 4.5; with objectives as ``across`` and ``metrics_in_rows`` that of Tab. 3.3. The best mean
     of each column is bold, or of each row where metrics are in rows; a column of which neither more nor less is better
-    has no best. Runs that are not done are left out.
+    has no best. Runs that are not done are left out, and named in the notes.
 
     :param table: of a study.
     :param columns: (default: all metrics) what is shown.
@@ -158,10 +165,9 @@ def summary_table(
     shown_columns = list(columns) or metric_columns(table)
     if not shown_columns:
         raise InputError(problem="the table has no metric", remedy="name the columns to show")
-    done = dataclasses.replace(table, rows=tuple(row for row in table.rows if row.get("state") == "done"))
     down = [name for name in (*varying, "step") if name not in across and name != best_over]
     cells: dict[tuple[tuple[str, ...], tuple[str, ...], str], SummaryCell] = {}
-    for one in done.aggregate(shown_columns):
+    for one in table.aggregate(shown_columns):
         key = (_words(one.settings, down), _words(one.settings, across), one.column)
         chosen = show(one.settings.get(best_over)) if best_over else ""
         cell = SummaryCell(one.mean, one.sd, one.n, chosen)
@@ -171,6 +177,12 @@ def summary_table(
             cells[key] = cell
         elif not best_over:
             raise InputError(problem=f"two groups of runs have the settings {one.settings}")
+    if not cells:
+        raise InputError(
+            problem=f"no run that is done has a number in {', '.join(shown_columns)}",
+            remedy="run the study first",
+        )
+    notes = (*table.notes, *table.left_out)
     rows, sides = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
     used = [place for place, _ in enumerate(down) if any(row[place] for row in rows)]
     head = tuple(down[place] for place in used)
@@ -183,12 +195,12 @@ def summary_table(
         labels = [(*row, column_of(name).label) for row in kept for name in shown_columns]
         columns_of = [side or ("mean ± SD",) for side in sides]
         return SummaryTable(
-            (*head, "metric"), tuple(labels), tuple(columns_of), tuple(map(tuple, marked)), digits
+            (*head, "metric"), tuple(labels), tuple(columns_of), tuple(map(tuple, marked)), digits, notes
         )
     places = [(side, name) for side in sides for name in shown_columns]
     by_column = [_marked([cells.get((row, *place)) for row in rows], place[1]) for place in places]
     heads = tuple((*side, column_of(name).label) for side, name in places)
-    return SummaryTable(head, tuple(kept), heads, tuple(zip(*by_column, strict=True)), digits)
+    return SummaryTable(head, tuple(kept), heads, tuple(zip(*by_column, strict=True)), digits, notes)
 
 
 def _pairs(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
