@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
+from polariscope.analysis.regime.types import COLOURS
 from polariscope.core.look import MARKERS, PALETTE, PRINT
 
 # What dichromats see of linear RGB: Machado, Oliveira and Fernandes 2009, Table 1, severity 1.
@@ -26,7 +28,16 @@ SEEN = {
             [-0.011820, 0.042940, 0.968881],
         ]
     ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
 }
+NOTICEABLE = 2.3
+"""Distance at which two colours are just told apart."""
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = np.array([0.9505, 1.0, 1.089])
 
@@ -41,10 +52,15 @@ def lab(colour: str, seen: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("reader", SEEN)
-def test_every_two_colours_are_far_apart_for_every_reader(reader: str) -> None:
-    """2.3 is a just noticeable difference; lines that cross need several of them."""
-    places = [lab(colour, SEEN[reader]) for colour in PALETTE]
-    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > 15
+@pytest.mark.parametrize(
+    ("colours", "times"), [(PALETTE, 7), (COLOURS.values(), 5)], ids=["palette", "types"]
+)
+def test_every_two_colours_are_far_apart_for_every_reader(
+    reader: str, colours: Iterable[str], times: int
+) -> None:
+    """Lines that cross need several just noticeable differences."""
+    places = [lab(colour, SEEN[reader]) for colour in colours]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > times * NOTICEABLE
 
 
 def test_colours_have_shapes_too_and_text_stays_text() -> None:
