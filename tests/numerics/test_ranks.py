@@ -31,9 +31,13 @@ def test_what_never_varies_has_no_correlation_and_few_pairs_no_interval() -> Non
 
 
 def test_a_perfect_order_of_few_pairs_has_an_interval_that_is_no_point() -> None:
+    """Six pairs: the margin is taken at 1 − 6/210 = 34/35, half way between 1 and 33/35, the next that there is."""
     low, high = spearman(np.arange(6.0), np.arange(6.0)).interval or (0, 0)
     assert high == 1
-    assert 0.7 < low < 0.99
+    at = 34 / 35
+    assert low == pytest.approx(
+        math.tanh(math.atanh(at) - 1.959964 * math.sqrt((1 + at**2 / 2) / 3)), abs=1e-6
+    )
     down = spearman(np.arange(6.0), -np.arange(6.0))
     assert down.interval == pytest.approx((-high, -low))
 
