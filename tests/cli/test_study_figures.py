@@ -60,7 +60,7 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
     assert "did you mean --strength?" in wrong.err
     missing = call("study figure mine.toml distance-line-search")
     assert missing.code == 2
-    assert "add [each.score]" in missing.err
+    assert "add ds to the metrics of [each.score] and add [each.geometry], then run" in missing.err
     unknown = call("study figure mine.toml tipes")
     assert unknown.code == 2
     assert "no figure named 'tipes'" in unknown.err
@@ -68,12 +68,14 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
     chosen = call("study select mine.toml --metric mig").out
     assert "elbo" in chosen
     assert "the best" in chosen
-    assert "Not measured: udr; add [over.udr] to the study file and run it again." in " ".join(chosen.split())
+    assert "Not measured: udr; in the study file add [over.udr], then run it again." in " ".join(
+        chosen.split()
+    )
 
     paper = call("study table mine.toml --paper --format latex --columns mig").out
-    assert paper.startswith("\\begin{tabular}{lr}\n\\toprule\nbeta & mig \\\\")
+    assert paper.startswith("\\begin{tabular}{lr}\n\\toprule\nbeta & MIG \\\\")
     assert call("study table mine.toml --paper --out t.md").code == 0
-    assert (study / "t.md").read_text().startswith("| beta | mig |")
+    assert (study / "t.md").read_text().startswith("| beta | MIG |")
     assert call("study table mine.toml --paper --out t.tex --digits 1").code == 0
     assert (study / "t.tex").read_text().startswith("\\begin{tabular}")
     refused = call("study table mine.toml --across beta")

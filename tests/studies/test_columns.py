@@ -74,15 +74,16 @@ def test_metrics_are_those_that_look_at_factors() -> None:
     assert metric_columns(table) == ["mig.sampled"]
     assert need_metric(table, "") == "mig.sampled"
     with pytest.raises(
-        InputError, match=r'has a number in .mig.; add \[each.score\] with metrics = "mig" to'
+        InputError,
+        match=r"a number in 'mig'; in the study file add mig to the metrics of \[each.score\], then run",
     ):
         need_metric(table, "mig")
 
 
 def test_what_to_add_is_where_the_analysis_stands() -> None:
-    assert remedy_for("udr").startswith("add [over.udr]")
+    assert remedy_for("udr") == "in the study file add [over.udr], then run it again"
     assert remedy_for("mig.sampled") == (
-        'add [each.score] with metrics = "mig" and source = "sampled" to the study file and run it again'
+        'in the study file add mig to the metrics of [each.score] with source = "sampled", then run it again'
     )
     assert "objectives that have this term" in remedy_for("loss.rate")
     assert "validate_every" in remedy_for("validation.rate")

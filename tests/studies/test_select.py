@@ -50,7 +50,7 @@ def test_the_correlation_is_of_goodness_so_a_lower_distance_counts_as_better() -
 
 def test_what_is_not_measured_is_named_with_the_analysis_to_add() -> None:
     found = select_runs(by_beta(cells))
-    assert found.missing == {"agreement": "add [over.agreement] to the study file and run it again"}
+    assert found.missing == {"agreement": "in the study file add [over.agreement], then run it again"}
 
 
 def test_a_metric_of_which_less_is_better_is_wished_low() -> None:

@@ -17,6 +17,10 @@ def table() -> Table:
     return by_beta(lambda beta, seed: {"mig": MIG[beta][seed], "dto": DTO[beta][seed], "kl": 3.0})
 
 
+def done() -> Table:
+    return Table(table().done, ("beta", "seed"))
+
+
 def two_objectives() -> Table:
     rows = [
         {
@@ -39,9 +43,9 @@ def two_objectives() -> Table:
 
 def test_rows_are_settings_and_the_best_of_each_column_is_bold() -> None:
     """mushom2020 Tab. 5.3."""
-    made = summary_table(table(), ["mig", "dto", "kl"]).to_markdown().splitlines()
+    made = summary_table(done(), ["mig", "dto", "kl"]).to_markdown().splitlines()
     assert made == [
-        "| beta | mig | distance to orthogonality | KL (nats) |",
+        "| beta | MIG | distance to orthogonality | KL (nats) |",
         "| --- | ---: | ---: | ---: |",
         "| 1 | 0.200 ± 0.100 | **0.500 ± 0.250** | 3.000 ± 0.000 |",
         "| 4 | **0.600 ± 0.173** | 1.000 ± 0.000 | 3.000 ± 0.000 |",
@@ -49,8 +53,8 @@ def test_rows_are_settings_and_the_best_of_each_column_is_bold() -> None:
 
 
 def test_latex_has_the_same_cells_escaped() -> None:
-    assert summary_table(table(), ["mig"], digits=2).to_latex() == (
-        "\\begin{tabular}{lr}\n\\toprule\nbeta & mig \\\\\n\\midrule\n"
+    assert summary_table(done(), ["mig"], digits=2).to_latex() == (
+        "\\begin{tabular}{lr}\n\\toprule\nbeta & MIG \\\\\n\\midrule\n"
         "1 & 0.20 $\\pm$ 0.10 \\\\\n4 & \\textbf{0.60 $\\pm$ 0.17} \\\\\n\\bottomrule\n\\end{tabular}\n"
     )
 
@@ -70,9 +74,9 @@ def test_data_across_are_heads_over_several_columns() -> None:
     """zietlow2022 Tabs 4.2 to 4.5."""
     made = summary_table(two_objectives(), ["mig", "dto"], across=["data"])
     assert made.columns == (
-        ("x", "mig"),
+        ("x", "MIG"),
         ("x", "distance to orthogonality"),
-        ("y", "mig"),
+        ("y", "MIG"),
         ("y", "distance to orthogonality"),
     )
     lines = made.to_latex().splitlines()
@@ -88,15 +92,21 @@ def test_metrics_in_rows_have_their_best_in_the_row() -> None:
     )
     assert made.head == ("data", "beta", "metric")
     assert made.columns == (("a_b",), ("c",))
-    first = dict(zip(made.labels, made.cells, strict=True))["x", "1", "mig"]
+    first = dict(zip(made.labels, made.cells, strict=True))["x", "1", "MIG"]
     assert [cell.is_best for cell in first if cell] == [True, False]
+    numbers = summary_table(table(), ["mig"], across=["beta"], metrics_in_rows=True)
+    assert numbers.columns == (("beta = 1",), ("beta = 4",))  # a number alone would say nothing
 
 
 def test_runs_that_are_not_done_are_left_out_and_an_unknown_setting_is_refused() -> None:
     rows = (*table().rows, {"run": "new", "state": "running", "beta": 1.0, "seed": 9, "mig": 100.0})
-    cell = summary_table(Table(rows, ("beta", "seed")), ["mig"]).cells[0][0]
+    made = summary_table(Table(rows, ("beta", "seed")), ["mig"])
+    cell = made.cells[0][0]
     assert cell is not None
     assert cell.n == 3
+    assert made.notes == ("Not in the means, since they are not done: waits, new.",)
+    assert made.to_markdown().endswith("|\n\nNot in the means, since they are not done: waits, new.\n")
+    assert made.to_latex().endswith("\n% Not in the means, since they are not done: waits, new.\n")
     with pytest.raises(InputError, match="no setting that varies named 'bet'"):
         summary_table(table(), ["mig"], across=["bet"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ from polariscope.analysis.metrics import family as metrics
 from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Column
 from polariscope.studies.analyses import family as analyses
-from polariscope.studies.table import Table
+from polariscope.studies.table import Table, finished
 
 LOGGED = {
     "loss": Column("loss (nats)", higher_is_better=False),
@@ -21,20 +22,25 @@ LOGGED = {
     "seconds": Column("seconds", higher_is_better=False),
 }
 """Columns that every run has from its log."""
+ABBREVIATION = 3
+"""Letters at most."""
 
 
 def column_of(name: str) -> Column:
     """What a column is; one that nobody knows has its name as label.
 
+    A metric's name of three letters or fewer is an abbreviation, and is written in capitals.
+
     :param name: of the column.
 
     >>> column_of("dto").label, column_of("dto").higher_is_better, column_of("mig.sampled").label
-    ('distance to orthogonality', False, 'mig, sampled')
+    ('distance to orthogonality', False, 'MIG, sampled')
     """
     if name in LOGGED:
         return LOGGED[name]
     if (metric := metric_of(name)) is not None:
-        label = name.replace(".sampled", ", sampled").replace(":", ", ")
+        rest = name.removeprefix(metric).replace(".sampled", ", sampled").replace(":", ", ")
+        label = f"{metric.upper() if len(metric) <= ABBREVIATION else metric}{rest}"
         return Column(label, metrics.traits(metric)["higher_is_better"])
     found = next((column for _, pattern, column in _given() if fnmatch.fnmatchcase(name, pattern)), None)
     return Column(name) if found is None else found
@@ -59,15 +65,18 @@ def metric_columns(table: Table) -> list[str]:
 
 
 def need(table: Table, *names: str) -> None:
-    """Refuse a table without numbers in these columns; the message says what to add to the study.
+    """Refuse a table whose finished models have no numbers in these columns; the message says what to add to the study.
 
     :param table: of a study.
     :param names: of columns.
     """
-    measured = table.measured
-    for name in names:
-        if name not in measured:
-            raise InputError(problem=f"no run of the table has a number in {name!r}", remedy=remedy_for(name))
+    measured = dataclasses.replace(table, rows=tuple(finished(table))).measured
+    missing = [name for name in names if name not in measured]
+    if missing:
+        raise InputError(
+            problem=f"no run that is done has a number in {' or in '.join(map(repr, missing))}",
+            remedy=remedy_for(*missing),
+        )
 
 
 def need_metric(table: Table, chosen: str) -> str:
@@ -76,36 +85,46 @@ def need_metric(table: Table, chosen: str) -> str:
     :param table: of a study.
     :param chosen: a column, or "".
     """
-    found = metric_columns(table)
+    found = metric_columns(dataclasses.replace(table, rows=tuple(finished(table))))
     if not chosen and not found:
-        raise InputError(problem="the table has no metric", remedy=_add("each.score", 'metrics = "mig"'))
+        raise InputError(problem="the table has no metric", remedy=remedy_for("mig"))
     if chosen:
         need(table, chosen)
     return chosen or found[0]
 
 
-def remedy_for(name: str) -> str:
-    """What to add to a study so its table has a column.
+def remedy_for(*names: str) -> str:
+    """What to do so a study's table has some columns.
 
-    :param name: of the column.
+    :param names: of the columns.
 
     >>> remedy_for("dto")
-    'add [each.geometry] to the study file and run it again'
+    'in the study file add [each.geometry], then run it again'
+    >>> remedy_for("ds", "dto")
+    'in the study file add ds to the metrics of [each.score] and add [each.geometry], then run it again'
     """
+    added = list(dict.fromkeys(filter(None, map(_added_for, names))))
+    others = [_other_for(name) for name in names if _added_for(name) is None]
+    parts = [f"in the study file {' and '.join(added)}, then run it again"] if added else []
+    return "; ".join(dict.fromkeys([*parts, *others]))
+
+
+def _added_for(name: str) -> str | None:
+    """What to add to a study file; None for a column that no analysis gives."""
     if (metric := metric_of(name.partition(".by_")[0])) is not None:
-        source = 'source = "sampled"' if ".sampled" in name else ""
-        return _add("each.score", *filter(None, [f'metrics = "{metric}"', source]))
+        source = ' with source = "sampled"' if ".sampled" in name else ""
+        return f"add {metric} to the metrics of [each.score]{source}"
+    if name in LOGGED or name.startswith("validation."):
+        return None
+    places = [place for place, pattern, _ in _given() if fnmatch.fnmatchcase(name, pattern)]
+    return f"add [{places[0]}]" if places else None
+
+
+def _other_for(name: str) -> str:
+    """What to do about a column that no analysis gives."""
     if name.startswith("validation."):
         return "it is logged by runs with a validation part, where validate_every is set"
-    if name in LOGGED:
-        return "it is logged by objectives that have this term"
-    places = [place for place, pattern, _ in _given() if fnmatch.fnmatchcase(name, pattern)]
-    return _add(places[0]) if places else "choose one that it has"
-
-
-def _add(place: str, *lines: str) -> str:
-    with_lines = f" with {' and '.join(lines)}" if lines else ""
-    return f"add [{place}]{with_lines} to the study file and run it again"
+    return "it is logged by objectives that have this term" if name in LOGGED else "choose one that it has"
 
 
 def _given() -> Iterator[tuple[str, str, Column]]:

@@ -168,7 +168,8 @@ def summary_table(
     down = [name for name in (*varying, "step") if name not in across and name != best_over]
     cells: dict[tuple[tuple[str, ...], tuple[str, ...], str], SummaryCell] = {}
     for one in table.aggregate(shown_columns):
-        key = (_words(one.settings, down), _words(one.settings, across), one.column)
+        beside = tuple(_head(name, one.settings.get(name)) for name in across)
+        key = (_words(one.settings, down), beside, one.column)
         chosen = show(one.settings.get(best_over)) if best_over else ""
         cell = SummaryCell(one.mean, one.sd, one.n, chosen)
         if key not in cells or (
@@ -183,7 +184,7 @@ def summary_table(
             remedy="run the study first",
         )
     notes = (*table.notes, *table.left_out)
-    rows, sides = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
+    rows, sides = list(dict.fromkeys(key[0] for key in cells)), list(dict.fromkeys(key[1] for key in cells))
     used = [place for place, _ in enumerate(down) if any(row[place] for row in rows)]
     head = tuple(down[place] for place in used)
     kept = [tuple(row[place] for place in used) for row in rows]
@@ -209,6 +210,11 @@ def _pairs(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tuple[
 
 def _words(settings: dict[str, object], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_word(settings.get(name)) for name in names)
+
+
+def _head(name: str, value: object) -> str:
+    """The head of a column: a word as it is, a number with the setting it is one of."""
+    return _word(value) if value is None or isinstance(value, str) else f"{name} = {_word(value)}"
 
 
 def _word(value: object) -> str:

@@ -191,11 +191,16 @@ class Table:
         return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, (*self.notes, *self.left_out))
 
     @property
+    def not_done(self) -> tuple[str, ...]:
+        """Names of the runs that are not done."""
+        done = {id(row) for row in self.done}
+        return tuple(dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done))
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """A note where runs are not done, and so have no part in means and comparisons."""
-        done = {id(row) for row in self.done}
-        names = dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done)
-        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
+        names = ", ".join(self.not_done)
+        return (f"Not in the means, since they are not done: {names}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
         """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
@@ -407,11 +412,10 @@ def finished(table: Table) -> list[Columns]:
     :param table: of a study.
     """
     last: dict[Cell, Columns] = {}
-    for row in table.rows:
-        if row.get("state") == "done":
-            step, known = row.get("step") or 0, last.get(row["run"], {}).get("step") or 0
-            if row["run"] not in last or step >= known:  # type: ignore[operator]
-                last[row["run"]] = row
+    for row in table.done:
+        step, known = row.get("step") or 0, last.get(row["run"], {}).get("step") or 0
+        if row["run"] not in last or step >= known:  # type: ignore[operator]
+            last[row["run"]] = row
     if not last:
         raise InputError(problem="no run of the table is done", remedy="run the study first")
     return list(last.values())

@@ -23,7 +23,7 @@ IN_USE = "active+mixed"
     "diagnose",
     scope="each",
     gives={
-        **{kind: Column(f"{kind} latents") for kind in TYPES},
+        **{str(kind): Column(f"{kind} latents") for kind in TYPES},
         "kl": Column("KL (nats)"),
         "trace": Column("Σ E[σ²]"),
         "delta_kl": Column("Δ KL"),
