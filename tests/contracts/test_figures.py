@@ -13,7 +13,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.core.references import keys_in, references
-from polariscope.studies.figures import Drawing, family, make_figure
+from polariscope.studies.figures import AbstractByStrength, Drawing, family, make_figure
 from polariscope.studies.figures.support.drawing import COLUMN, PAGE
 from polariscope.studies.table import Table
 from study_tables import by_beta
@@ -58,6 +58,7 @@ def layers() -> Table:
     rows = [
         {
             "measure": m,
+            "title": m,
             "first": "a",
             "second": "b",
             "row": r,
@@ -132,9 +133,40 @@ def test_a_table_that_lacks_what_it_needs_is_refused_with_what_to_add(name: str)
     if name in OTHERS:
         pytest.skip("made of other tables")
     with pytest.raises(
-        InputError, match=r"add \[(each|over)[.]\w+\]|it is logged by objectives that have this term"
+        InputError,
+        match=r"in the study file add .*\[each[.]\w+\]|it is logged by objectives that have this term",
     ):
         family[name]().numbers(by_beta(lambda beta, seed: {"seconds": 1.0}))
+
+
+def test_runs_that_are_not_done_are_named_and_have_no_part(name: str) -> None:
+    if name in OTHERS:
+        pytest.skip("made of other tables")
+    table = by_beta(cells)
+    assert make_figure(family[name](), table).notes == ("Left out, since they are not done: waits.",)
+    running = tuple({**row, **cells(9.0, 9), "state": "running"} for row in table.rows[-1:])
+    more = Table((*table.rows[:-1], *running), table.settings)
+    assert family[name]().numbers(more) == family[name]().numbers(table)
+    with pytest.raises(InputError, match="no run of the table is done; run the study first"):
+        family[name]().numbers(Table(running, table.settings))
+
+
+def test_conditions_that_hold_for_no_run_are_refused(name: str) -> None:
+    table = OTHERS.get(name, lambda: by_beta(cells))()
+    column = table.columns[0]
+    with pytest.raises(InputError, match=f"no row of the table has {column}=nothing"):
+        make_figure(family[name](), table, [f"{column}=nothing"])
+
+
+def test_a_study_of_one_setting_is_drawn_or_refused_with_what_to_vary(name: str) -> None:
+    if name in OTHERS:
+        pytest.skip("made of other tables")
+    alone = Table(tuple({**row, "beta": None} for row in by_beta(cells).rows[:3]), ("seed",))
+    if issubclass(family[name], AbstractByStrength):
+        with pytest.raises(InputError, match=r"nothing but the seed varies in the study; vary a setting in"):
+            family[name]().numbers(alone)
+    else:
+        assert make_figure(family[name](), alone).rows
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

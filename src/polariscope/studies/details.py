@@ -50,7 +50,8 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
     where = next((dict(analysis.where) for analysis in ledger.study.analyses("each").values()), None)
     if where is None:
         raise InputError(
-            problem="the study keeps no codes", remedy="add [each.encode] to the study file and run it again"
+            problem="the study keeps no codes",
+            remedy="in the study file add [each.encode], then run it again",
         )
     chosen = _run_named(ledger, run)
     codes = Run(chosen.folder, computes=False).representation(**where)
@@ -86,6 +87,7 @@ def layers_table(
     *,
     measures: Sequence[str],
     step: int | None = None,
+    other_step: int | None = None,
     n_samples: int = 1000,
     seed: int = 0,
 ) -> Table:
@@ -97,7 +99,8 @@ def layers_table(
     :param one: (default: all runs) the runs of the first group: conditions joined by commas, ``beta=1``.
     :param other: (default: the same) those of the second.
     :param measures: members of ``polariscope.similarity``.
-    :param step: (default None: the finished models) compare the checkpoints of this step.
+    :param step: (default None: the finished models) the checkpoints of this step.
+    :param other_step: (default None: as ``step``) those of the second group.
     :param n_samples: (default 1,000) observations.
     :param seed: (default 0) seed of their choice.
     """
@@ -105,17 +108,16 @@ def layers_table(
     second = _group(ledger, other) if other else first
     if second != first and set(first) & set(second):
         raise InputError("one and other", "have no run in common", got=f"{one or 'all'!r} and {other!r}")
-    runs = list(dict.fromkeys([*first, *second]))
+    labels = (one or "all", other or one or "all")
     rows: list[Columns] = []
     for measure in measures:
-        found = compared(
-            runs, len(first), measure, (one or "all", other or one or "all"), step, n_samples, seed
-        )
+        found = compared(first, second, measure, labels, (step, other_step), n_samples, seed)
         for i, row in enumerate(found.rows):
             for j, column in enumerate(found.columns):
                 rows.append(
                     {
                         "measure": measure,
+                        "title": found.title or measure,
                         "first": found.row_label,
                         "second": found.column_label,
                         "row": row,
@@ -129,29 +131,39 @@ def layers_table(
 
 
 def compared(
-    runs: Sequence[Path],
-    n_first: int,
+    first: Sequence[Path],
+    second: Sequence[Path],
     measure: str,
     labels: tuple[str, str],
-    step: int | None,
+    steps: tuple[int | None, int | None],
     n_samples: int,
     seed: int,
 ) -> HeatMap:
-    """The heat map of two groups of runs, averaged over their pairs (bonheme2023 Eq. 7.9).
+    """The heat map of two groups of models, averaged over their pairs (bonheme2023 Eq. 7.9).
 
-    :param runs: folders, those of the first group first; without others, the group is compared with itself.
-    :param n_first: how many belong to the first group.
+    :param first: folders of the runs of the first group.
+    :param second: those of the second: the same, or others.
     :param measure: a member of ``polariscope.similarity``.
     :param labels: what the groups are called.
-    :param step: None for the finished models, or a step of which all kept a checkpoint.
+    :param steps: None for the finished models, or a step of which all kept a checkpoint; for the second group None is
+        the step of the first.
     :param n_samples: observations.
     :param seed: of their choice.
     """
-    opened = [Run(folder) for folder in runs]
-    found = opened[0].comparison(opened[1:], measure, n_samples, seed, step=step)
-    groups = [labels[0]] * n_first + [labels[1]] * (len(runs) - n_first)
-    grouped = dataclasses.replace(found, groups=tuple(groups))
-    return grouped.average()
+    runs = [Run(folder) for folder in dict.fromkeys([*first, *second])]
+    if steps[1] is None or steps[1] == steps[0]:
+        found = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
+        groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
+        return dataclasses.replace(found, groups=tuple(groups)).average()
+    pair = (steps[0] or runs[0].n_steps, steps[1])
+    found = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
+    ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
+    members = {
+        **{(run, pair[0]): ends[0] for run in range(len(first))},
+        **{(run, pair[1]): ends[1] for run in range(len(runs) - len(second), len(runs))},
+    }
+    groups = [members.get(checkpoint, "") for checkpoint in found.checkpoints]
+    return dataclasses.replace(found, groups=tuple(groups)).average(*ends)
 
 
 def _group(ledger: Ledger, conditions: str) -> list[Path]:

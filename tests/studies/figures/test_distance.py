@@ -21,8 +21,21 @@ def test_a_line_search_averages_both_over_seeds() -> None:
     rows = {(row["quantity"], row["strength"]): row for row in DistanceLineSearch().numbers(by_beta(cells))}
     assert rows["ds", 4.0]["mean"] == pytest.approx(0.26)
     assert rows["dto", 4.0]["mean"] == pytest.approx(4 - 5 / 3)
-    with pytest.raises(InputError, match=r"'dto'; add \[each.geometry\]"):
+    assert {row["series"] for row in rows.values()} == {"all runs"}
+    with pytest.raises(InputError, match=r"'dto'; in the study file add \[each.geometry\]"):
         DistanceLineSearch().numbers(by_beta(lambda beta, seed: {"ds": 1.0}))
+
+
+def test_random_rotations_are_a_line_of_their_own_beside_the_distance() -> None:
+    table = by_beta(lambda beta, seed: {**cells(beta, seed), "dto.random": beta / 2})
+    rows = [row for row in DistanceLineSearch().numbers(table) if row["series"] == "random rotations"]
+    assert [(row["quantity"], row["strength"], row["mean"]) for row in rows] == [
+        ("dto", 1.0, 0.5),
+        ("dto", 4.0, 2.0),
+    ]
+    nets = tuple({**row, "net": "conv"} for row in table.rows)
+    named = DistanceLineSearch(strength="beta").numbers(Table(nets, ("beta", "net", "seed")))
+    assert {row["series"] for row in named} == {"conv", "conv, random rotations"}
 
 
 def test_points_are_runs_and_the_correlation_is_over_all_of_them() -> None:

@@ -27,5 +27,7 @@ def test_selections_and_chance_are_lines_and_sources_are_panels() -> None:
 
 
 def test_without_probes_the_analysis_to_add_is_named() -> None:
-    with pytest.raises(InputError, match=r"'probes.mean.full'; add \[each.probes\] to the study file"):
+    with pytest.raises(
+        InputError, match=r"'probes.sampled.full'; in the study file add \[each.probes\], then"
+    ):
         ProbesByStrength().numbers(by_beta(lambda beta, seed: {"loss": 1.0}))

@@ -63,6 +63,14 @@ class AbstractFigure(abc.ABC):
         :param table: what :meth:`table` gave, or rows of it.
         """
 
+    def notes(self, table: Table) -> tuple[str, ...]:
+        """What readers must know of the table: by default which runs have no part in the figure.
+
+        :param table: what :meth:`numbers` is given.
+        """
+        names = ", ".join(table.not_done)
+        return (*table.notes, *([f"Left out, since they are not done: {names}."] if names else []))
+
     @abc.abstractmethod
     def draw(self, rows: Rows) -> Figure:
         """A picture of these rows.
@@ -87,7 +95,7 @@ class Drawing:
     figure: Figure
     rows: Rows
     notes: tuple[str, ...] = ()
-    """What was left out of the table."""
+    """Which runs were left out, and why."""
 
     def to_csv(self) -> str:
         """The numbers as comma-separated values; an empty cell is one that a row does not have."""
@@ -142,9 +150,16 @@ def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ())
 
     from polariscope.core.look import PRINT
 
-    rows = figure.numbers(table.where(*where))
+    chosen = table.where(*where)
+    if where and not chosen.rows:
+        raise InputError(problem=f"no row of the table has {' and '.join(where)}", remedy="ask for less")
+    rows = figure.numbers(chosen)
     with rc_context(PRINT):
-        return Drawing(family.name_of(figure), figure.draw(rows), rows, table.notes)
+        drawn = figure.draw(rows)
+        # Laid out once: doing it again for every file would move things by a hair each time.
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+    return Drawing(family.name_of(figure), drawn, rows, figure.notes(chosen))
 
 
 figure = family = open_family(__name__, "figure", traits=("answers",))

@@ -19,7 +19,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import ALL, series_of, values_of
+from polariscope.studies.figures.support.grouping import ALL, check_some, series_of, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,6 +58,7 @@ class DistanceByScore(AbstractFigure):
                     "metric": self.metric,
                 }
                 found.append({**marks, "score": pair[0][0], "distance": pair[1][0]})
+        check_some(found)
         x, y = (np.array([number(row, column) for row in found]) for column in ("score", "distance"))
         related = spearman(x, y)
         low, high = related.interval or (None, None)

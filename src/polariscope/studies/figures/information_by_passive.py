@@ -41,7 +41,8 @@ class InformationByPassive(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         need(table, "passive", *(f"{quantity}.{source}" for quantity in QUANTITIES for source in SOURCES))
-        groups = grouped(finished(table), lambda row: values_of([row], "passive")[0])
+        runs = [row for row in finished(table) if values_of([row], "passive")]
+        groups = grouped(runs, lambda row: values_of([row], "passive")[0])
         found: list[Row] = []
         for quantity in QUANTITIES:
             for source in SOURCES:
@@ -63,6 +64,8 @@ class InformationByPassive(AbstractFigure):
         return tuple(found)
 
     def draw(self, rows: Rows) -> Figure:
+        from matplotlib.ticker import MaxNLocator
+
         quantities = names_in(rows, "quantity")
         figure, places = panels([""] * len(quantities))
         colours, markers = colours_of(SOURCES), markers_of(SOURCES)
@@ -83,10 +86,13 @@ class InformationByPassive(AbstractFigure):
                 axes.plot(
                     [number(row, "passive") for row in predicted],
                     [number(row, "predicted") for row in predicted],
-                    **{"color": QUIET, "ls": ":", "lw": 1, "label": "polarised" if predicted else "_"},
+                    color=QUIET,
+                    ls=":",
+                    lw=1,
+                    label="polarised" if predicted else "_",
                 )
             axes.set_xlabel("passive latents")
             axes.set_ylabel(column_of(f"{quantity}.mean").label)
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         add_legend(figure, places)
         return figure

@@ -47,11 +47,11 @@ class LatentScatter(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         known = [name for name in table.columns if name.startswith("mean.")]
+        if len(known) < 2:
+            raise InputError(problem="the codes have one latent only", remedy="choose a run with two or more")
         chosen = [f"mean.{latent}" for latent in self.latents] or known[:2]
         if len(chosen) != 2 or not set(chosen) <= set(known):
-            raise InputError(
-                "latents", f"be two of the {len(known)} latents", got=self.latents or f"{len(known)} latents"
-            )
+            raise InputError("latents", f"be two of the {len(known)} latents", got=self.latents)
         factors = [name for name in table.columns if name.partition(".")[0] in KINDS]
         found: list[Row] = []
         for factor in factors:
@@ -85,7 +85,9 @@ class LatentScatter(AbstractFigure):
             bar = figure.colorbar(points, ax=axes)
             bar.outline.set_visible(False)
             if few:
-                bar.set_ticks([])
+                classes = sorted(set(values))
+                middles = [(place + 0.5) * (1 - 1 / len(classes)) for place in range(len(classes))]
+                bar.set_ticks(middles, labels=[f"{value:g}" for value in classes])
             axes.set_xlabel(str(own[0]["first_latent"]).replace("mean.", "mean of latent "))
             axes.set_ylabel(str(own[0]["second_latent"]).replace("mean.", "mean of latent "))
         return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -12,7 +13,7 @@ from polariscope.analysis.similarity import family
 from polariscope.core.errors import InputError
 from polariscope.core.look import INK
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import PAGE, names_in, number
+from polariscope.studies.figures.support.drawing import PAGE, names_in, number, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +45,8 @@ class LayerHeatMap(AbstractFigure):
     """Members of ``polariscope.similarity``."""
     step: Annotated[int, Ge(1)] | None = None
     """Compare the checkpoints of this step; by default the finished models."""
+    other_step: Annotated[int, Ge(1)] | None = None
+    """Step of the second group; by default that of the first."""
     n_samples: Annotated[int, Ge(10)] = 1000
     """Observations that all models are shown."""
     seed: Annotated[int, Ge(0)] = 0
@@ -62,6 +65,7 @@ class LayerHeatMap(AbstractFigure):
             self.other,
             measures=self.measures,
             step=self.step,
+            other_step=self.other_step,
             n_samples=self.n_samples,
             seed=self.seed,
         )
@@ -77,11 +81,10 @@ class LayerHeatMap(AbstractFigure):
             cells: dict[tuple[object, object], list[Row]] = {}
             for row in rows:
                 cells.setdefault((row["row"], row["column"]), []).append(row)
-            rows += [
-                {**min(found, key=lambda row: number(row, "similarity")), "measure": SMALLER}
-                for found in cells.values()
-                if len(found) == len(measures)
-            ]
+            for found in cells.values():
+                if len(found) == len(measures):
+                    smallest: Row = min(found, key=lambda row: number(row, "similarity"))
+                    rows.append({**smallest, "measure": SMALLER, "title": SMALLER})
         return tuple(rows)
 
     def draw(self, rows: Rows) -> Figure:
@@ -106,13 +109,24 @@ class LayerHeatMap(AbstractFigure):
                     text = cell(float(values[place])).replace("-", "−")
                     axes.text(*place[::-1], text, ha="center", va="center", fontsize=5, color=colour)
             mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
-            axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=6)
-            axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=6)
-            axes.set_title(measure)
-            axes.set_xlabel(str(own[0]["second"]), parse_math=False)
+            size = 6 if max(values.shape) <= MOST else 5
+            axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=size)
+            axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=size)
+            axes.set_title(str(own[0]["title"]))
+            axes.set_xlabel(_group(own[0]["second"]), parse_math=False)
             axes.grid(visible=False)
             axes.spines[:].set_visible(False)
-        places[0].set_ylabel(str(rows[0]["first"]), parse_math=False)
+        places[0].set_ylabel(_group(rows[0]["first"]), parse_math=False)
         bar = figure.colorbar(mesh, ax=places, shrink=0.7, ticks=[0, 0.5, 1])
         bar.outline.set_visible(False)
         return figure
+
+
+def _group(conditions: object) -> str:
+    """The conditions of a group as a label.
+
+    >>> _group("beta=1,n_latents>=5"), _group("all at step 400")
+    ('β = 1, n_latents >= 5', 'all at step 400')
+    """
+    spaced = re.sub(r"\s*(<=|>=|!=|=|<|>)\s*", r" \1 ", str(conditions))
+    return readable(re.sub(r",\s*", ", ", spaced)) if spaced != conditions else spaced

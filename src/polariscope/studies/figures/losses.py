@@ -73,6 +73,9 @@ class LossesFigure(AbstractFigure):
                     found.append({**marks, "run": MEAN, "step": step, **summary(values_of(at, self.term))})
         return tuple(found)
 
+    def notes(self, table: Table) -> tuple[str, ...]:
+        return table.notes  # runs that are not done have curves too
+
     def draw(self, rows: Rows) -> Figure:
         titles, names = names_in(rows, "panel"), names_in(rows, "series")
         figure, places = panels(titles, share_y=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
-from polariscope.core.options import show
 from polariscope.studies.columns import column_of, need, need_metric
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
+    add_labels,
     add_legend,
     colours_of,
     markers_of,
     names_in,
     number,
     panels,
-    setting_in_words,
 )
 from polariscope.studies.figures.support.grouping import (
     ALL,
+    check_some,
     grouped,
     in_order,
     series_of,
@@ -59,7 +59,11 @@ class MetricByReconstruction(AbstractByStrength):
         series = series_of(table, axis.names)
         columns = dict(zip(AXES, (loss, metric), strict=True))
         found: list[Row] = []
-        runs = [row for row in finished(table) if axis.of(row) and values_of([row], metric)]
+        runs = [
+            row
+            for row in finished(table)
+            if axis.of(row) and all(values_of([row], column) for column in columns.values())
+        ]
         for name, members in grouped(runs, series).items():
             points = grouped(members, lambda row: tuple((axis.of(row) or {}).items()))
             for point in sorted(points, key=lambda point: in_order(point[1][1])):
@@ -72,6 +76,7 @@ class MetricByReconstruction(AbstractByStrength):
                     over = summary(values_of(points[point], column))
                     both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
                 found.append(both)
+        check_some(found)
         return tuple(found)
 
     def draw(self, rows: Rows) -> Figure:
@@ -93,10 +98,7 @@ class MetricByReconstruction(AbstractByStrength):
                         ends = [number(row, f"{key}.low"), number(row, f"{key}.high")]
                         pair = (ends, [place, place]) if key == "reconstruction" else ([place, place], ends)
                         axes.plot(*pair, color=colours[name], lw=0.8, alpha=0.7)
-                text = f"{setting_in_words((row,))} = {show(row['strength'])}"
-                axes.annotate(
-                    text, (at, height), (5, -9), textcoords="offset points", fontsize=6.5, parse_math=False
-                )
+            add_labels(axes, tuple(means), *(f"{key}.mean" for key in AXES), joined=True)
         axes.set_xlabel(column_of(str(rows[0]["loss"])).label)
         axes.set_ylabel(column_of(str(rows[0]["metric"])).label)
         add_legend(figure, places)

@@ -50,4 +50,5 @@ class ProbesByStrength(AbstractByStrength):
 
     def draw(self, rows: Rows) -> Figure:
         label = column_of("probes.mean.full").label
-        return draw_by_strength(rows, "panel", "selection", dict.fromkeys(names_in(rows, "panel"), label))
+        labels = dict.fromkeys(names_in(rows, "panel"), label)
+        return draw_by_strength(rows, "panel", "selection", labels, dashed=[CHANCE], share_y=True)

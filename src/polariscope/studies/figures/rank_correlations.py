@@ -11,7 +11,7 @@ import numpy as np
 from polariscope.core.errors import InputError
 from polariscope.core.look import DIVERGING, INK
 from polariscope.numerics.ranks import spearman
-from polariscope.studies.columns import column_of, metric_columns, need
+from polariscope.studies.columns import column_of, metric_columns, need, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import COLUMN, PAGE, names_in, number
 from polariscope.studies.figures.support.grouping import values_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from polariscope.studies.table import Table
 
+MOST = 9
+"""Columns up to which intervals are written into the cells; the numbers behind the figure have them always."""
 UNSUPERVISED = (ELBO, "loss.reconstruction", "loss.rate")
 
 
@@ -54,13 +56,13 @@ class RankCorrelations(AbstractFigure):
         if self.against == "downstream" and not accuracies:
             raise InputError(
                 problem="the table has no downstream accuracy",
-                remedy='add [each.score] with metrics = "mig,probe" to the study file and run it again',
+                remedy=remedy_for("probe"),
             )
         need(table, *columns)
         if len(metrics) < (2 if self.against == "metrics" else 1):
             raise InputError(
-                problem=f"the table has {len(metrics)} metrics, too few to compare",
-                remedy='add [each.score] with metrics = "mig,dci,sap" to the study file and run it again',
+                problem=f"there {'is 1 metric' if metrics else 'is no metric'} in the table, too few to compare",
+                remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
         rows = finished(table)
         found: list[Row] = []
@@ -85,7 +87,7 @@ class RankCorrelations(AbstractFigure):
         from matplotlib.figure import Figure
 
         down, across = names_in(rows, "row"), names_in(rows, "column")
-        width = COLUMN if len(across) <= 4 else PAGE
+        width, size = (COLUMN if len(across) <= 3 else PAGE), min(6.0, 45 / len(across))
         figure = Figure(figsize=(width, 0.9 + 0.42 * len(down)), layout="constrained")
         axes = figure.subplots()
         cells = {(row["row"], row["column"]): row for row in rows}
@@ -103,10 +105,10 @@ class RankCorrelations(AbstractFigure):
                     continue
                 dark = abs(number(cell, "rho")) > 0.6
                 text = f"{number(cell, 'rho'):.2f}"
-                if cell["low"] is not None and name != other:
+                if cell["low"] is not None and name != other and len(across) <= MOST:
                     text += f"\n{number(cell, 'low'):.2f} to {number(cell, 'high'):.2f}"
                 axes.text(
-                    at, place, text.replace("-", "−"), ha="center", va="center", fontsize=6.5,
+                    at, place, text.replace("-", "−"), ha="center", va="center", fontsize=size,
                     color="white" if dark else INK,
                 )  # fmt: skip
         axes.set_xticks(range(len(across)), [_short(name) for name in across])
@@ -121,10 +123,10 @@ class RankCorrelations(AbstractFigure):
 def _short(name: str) -> str:
     """A column in a few words.
 
-    >>> _short("loss.rate"), _short("probe.by_size.100"), _short("mig")
-    ('KL', '100 labels', 'mig')
+    >>> _short("loss.rate"), _short("probe.by_size.100"), _short("probe.efficiency"), _short("mig")
+    ('KL', '100 labels', 'efficiency', 'MIG')
     """
-    size = re.search(r"by_size[.](\d+)$", name)
-    return (
-        f"{size[1]} labels" if size else column_of(name).label.removesuffix(" (nats)").removesuffix(" loss")
-    )
+    if size := re.search(r"by_size[.](\d+)$", name):
+        return f"{size[1]} labels"
+    label = column_of(name).label.removesuffix(" (nats)").removesuffix(" loss")
+    return label.rpartition(".")[2] if name.endswith(".efficiency") else label

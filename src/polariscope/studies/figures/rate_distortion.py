@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING, Literal
 
 from polariscope.core.errors import InputError
 from polariscope.core.look import INK, QUIET
-from polariscope.core.options import show
 from polariscope.studies.columns import need
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
+    add_labels,
     add_legend,
     colours_of,
     markers_of,
     names_in,
     number,
     panels,
-    setting_in_words,
 )
-from polariscope.studies.figures.support.grouping import ALL, series_of, strength_of, values_of
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    check_some,
+    in_order,
+    series_of,
+    strength_of,
+    values_of,
+)
 from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
@@ -62,6 +68,7 @@ class RateDistortion(AbstractByStrength):
             if all(pair) and (strength := axis.of(row)):
                 point: Row = {"series": series(row), **strength, "run": row["run"]}
                 found.append({**point, "rate": pair[0][0], "distortion": pair[1][0]})
+        check_some(found)
         sums = [number(row, "rate") + number(row, "distortion") for row in found]
         if self.entropy is not None and min(sums) < self.entropy:
             raise InputError(
@@ -75,27 +82,26 @@ class RateDistortion(AbstractByStrength):
         figure, places = panels([ALL], height=2.5)
         axes, names = places[0], names_in(rows, "series")
         colours, markers = colours_of(names), markers_of(names)
-        seen = set()
-        for row in rows:
-            name, beaten = str(row["series"]), not row["on_frontier"]
-            axes.plot(
-                number(row, "rate"),
-                number(row, "distortion"),
-                markers[name],
-                color=colours[name],
-                mfc="white" if beaten else colours[name],
-                label=name if name not in seen else "_",
-            )
-            if (mark := (name, row["strength"])) not in seen:
-                text = f"{setting_in_words((row,))} = {show(row['strength'])}"
-                axes.annotate(
-                    text, (number(row, "rate"), number(row, "distortion")), (5, 4), textcoords="offset points",
-                    fontsize=6.5, parse_math=False,
-                )  # fmt: skip
-            seen |= {name, mark}
+        for name in names:
+            own = [row for row in rows if row["series"] == name]
+            for on_frontier in (False, True):
+                points = [row for row in own if row["on_frontier"] == on_frontier]
+                axes.plot(
+                    [number(row, "rate") for row in points],
+                    [number(row, "distortion") for row in points],
+                    markers[name],
+                    color=colours[name],
+                    mfc=colours[name] if on_frontier else "white",
+                    label=name if on_frontier else "_",
+                )
+            firsts = {row["strength"]: row for row in reversed(own)}
+            in_line = sorted(firsts.values(), key=lambda row: in_order(row["strength"]))
+            add_labels(axes, tuple(in_line), "rate", "distortion")
+        if not all(row["on_frontier"] for row in rows):
+            axes.plot([], [], "o", color=QUIET, mfc="white", label="not on the frontier")
         rates = [number(row, "rate") for row in rows]
         ends = [min(rates), max(rates)]
-        label, most = "smallest R + D", number(rows[0], "entropy_at_most")
+        label, most = "smallest R + D of all runs", number(rows[0], "entropy_at_most")
         axes.plot(ends, [most - end for end in ends], color=QUIET, ls="--", lw=1, label=label)
         if rows[0]["entropy"] is not None:
             entropy = number(rows[0], "entropy")

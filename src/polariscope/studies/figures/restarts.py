@@ -59,6 +59,8 @@ class RestartsFigure(AbstractFigure):
         return tuple(found)
 
     def draw(self, rows: Rows) -> Figure:
+        from matplotlib.ticker import MaxNLocator
+
         titles, names = names_in(rows, "panel"), names_in(rows, "series")
         figure, places = panels(titles, share_y=True)
         colours = colours_of(names)
@@ -76,7 +78,7 @@ class RestartsFigure(AbstractFigure):
                 )  # fmt: skip
                 below |= {edge: bottom + up for edge, bottom, up in zip(left, bottoms, heights, strict=True)}
             axes.set_xlabel(column_of(str(rows[0]["metric"])).label)
-            axes.yaxis.get_major_locator().set_params(integer=True)
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         places[0].set_ylabel("runs")
         add_legend(figure, places)
         return figure

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.look import INK, QUIET
-from polariscope.studies.columns import column_of, need_metric
+from polariscope.studies.columns import column_of, need_metric, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import PAGE, colours_of, names_in, number, panels, readable
+from polariscope.studies.figures.support.drawing import (
+    PAGE,
+    colours_of,
+    names_in,
+    number,
+    panels,
+    readable,
+    setting_in_words,
+    values_alone,
+)
 from polariscope.studies.figures.support.grouping import (
+    ALL,
     across_of,
     panel_of,
     series_of,
@@ -54,7 +64,7 @@ class StripsFigure(AbstractFigure):
         if self.over_pruned != "keep" and not any("over_pruned" in row for row in table.rows):
             raise InputError(
                 problem="the table does not say which runs are over-pruned",
-                remedy="add [each.diagnose] to the study file and run it again, or keep all",
+                remedy=(remedy_for("over_pruned"), ", or keep all with ", Argument("over_pruned", "keep")),
             )
         across = across_of(table, self.across)
         series = series_of(table, (across,))
@@ -79,14 +89,19 @@ class StripsFigure(AbstractFigure):
             for place, name in enumerate(names):
                 own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
                 self._draw_strip(axes, place, own, colours[name])
-            axes.set_xticks(range(len(names)), list(map(readable, names)))
-            if max(map(len, names)) * len(names) > 40:
+            alone = values_alone(names)
+            axes.set_xticks(range(len(names)), list(map(readable, names)) if alone is None else alone[1])
+            if alone is not None:
+                axes.set_xlabel(setting_in_words(({"setting": alone[0]},)), parse_math=False)
+            elif max(map(len, names)) * len(names) > 40:
                 axes.tick_params(axis="x", rotation=30)
+            if names == [ALL]:
+                axes.set_xticks([])
             axes.set_xlim(-0.6, len(names) - 0.4)
         places[0].set_ylabel(column_of(str(rows[0]["metric"])).label)
         if any(row["over_pruned"] for row in rows) and self.over_pruned == "mark":
             places[0].plot([], [], "x", color=QUIET, label="over-pruned")
-            figure.legend(loc="outside lower center")
+            figure.legend(loc="outside lower center", labelcolor=INK)
         return figure
 
     def _draw_strip(self, axes: Axes, place: int, rows: list[Row], colour: str) -> None:
@@ -94,11 +109,12 @@ class StripsFigure(AbstractFigure):
         if not len(values):
             return
         if self.shape == "violin" and len(values) >= FEWEST and np.ptp(values) > 0:
-            for body in axes.violinplot(values, [place], widths=0.8, showextrema=False)["bodies"]:
+            parts: dict[str, Any] = dict(axes.violinplot(values, [place], widths=0.8, showextrema=False))
+            for body in parts["bodies"]:
                 body.set(facecolor=colour, alpha=0.25)
         # Spread evenly in the order of the runs, so points do not hide each other and nothing is random.
         x = place + (np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1))
         marked = np.array([bool(row["over_pruned"]) and self.over_pruned == "mark" for row in rows])
         axes.plot(x[~marked], values[~marked], "o", color=colour, alpha=0.8, mew=0)
-        axes.plot(x[marked], values[marked], "x", color=QUIET)
+        axes.plot(x[marked], values[marked], "x", color=colour)
         axes.plot([place - 0.28, place + 0.28], [values.mean()] * 2, color=INK, lw=1.2)

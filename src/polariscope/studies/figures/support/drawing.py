@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from polariscope.core.look import INK, MARKERS, PALETTE, QUIET
@@ -178,7 +178,14 @@ def draw_line(axes: Axes, rows: Rows, *, colour: str, marker: str, label: str, d
 
 
 def draw_by_strength(
-    rows: Rows, panel: str, line: str, labels: dict[str, str], colours: dict[str, str] | None = None
+    rows: Rows,
+    panel: str,
+    line: str,
+    labels: dict[str, str],
+    colours: dict[str, str] | None = None,
+    *,
+    dashed: Collection[str] = (),
+    share_y: bool = False,
 ) -> Figure:
     """Lines with bands against a setting, in panels.
 
@@ -187,23 +194,30 @@ def draw_by_strength(
     :param line: the column that says on which line it is.
     :param labels: of the vertical axis, by panel.
     :param colours: (default: of the palette) of the lines.
+    :param dashed: (default none) lines that are there to compare with, grey and dashed.
+    :param share_y: (default False) whether all panels have the same vertical axis.
     """
     titles, lines = names_in(rows, panel), names_in(rows, line)
-    figure, places = panels(titles)
-    colours, markers = colours or colours_of(lines), markers_of(lines)
+    figure, places = panels(titles, share_y=share_y)
+    plain = [name for name in lines if name not in dashed]
+    colours = {**(colours or colours_of(plain)), **dict.fromkeys(dashed, QUIET)}
+    markers = {**markers_of(plain), **dict.fromkeys(dashed, "")}
     for axes, title in zip(places, titles, strict=True):
         here = tuple(row for row in rows if row[panel] == title)
         for name in names_in(here, line):
             own = tuple(row for row in here if row[line] == name)
-            draw_line(axes, own, colour=colours[name], marker=markers[name], label=name)
+            draw_line(
+                axes, own, colour=colours[name], marker=markers[name], label=name, dashed=name in dashed
+            )
         mark_strengths(axes, here)
-        axes.set_ylabel(labels[title], parse_math=False)
+        if not share_y or axes is places[0]:
+            axes.set_ylabel(labels[title], parse_math=False)
     add_legend(figure, places)
     return figure
 
 
 def add_legend(figure: Figure, places: Sequence[Axes]) -> None:
-    """One legend below all panels; none where there is one line.
+    """One legend below all panels; none where there is one thing to see.
 
     :param figure: the whole.
     :param places: its axes.
@@ -212,9 +226,10 @@ def add_legend(figure: Figure, places: Sequence[Axes]) -> None:
         label: handle
         for axes in places
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        if label != ALL
     }
-    if len(handles) > 1:
+    several = len(handles) > 1
+    handles.pop(ALL, None)
+    if several:
         width, longest = figure.get_size_inches()[0], max(map(len, handles))
         fit = max(1, int(width / (0.45 + 0.06 * longest)))
         n_rows = -(-len(handles) // fit)
@@ -225,6 +240,44 @@ def add_legend(figure: Figure, places: Sequence[Axes]) -> None:
             ncols=-(-len(handles) // n_rows),
             labelcolor=INK,
         )
+
+
+def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) -> None:
+    """The strength beside each point, with its name beside the first of each setting.
+
+    :param axes: where.
+    :param rows: one for each point.
+    :param x: the column of its place on the horizontal axis.
+    :param y: and on the vertical one.
+    :param joined: (default False) whether a line joins the points, which labels are to avoid.
+    """
+    named = set()
+    heights = [number(row, y) for row in rows]
+    for row, height, following in zip(rows, heights, [*heights[1:], heights[-1]], strict=True):
+        value, place = show(row["strength"]), (number(row, x), height)
+        text = value if row["setting"] in named else f"{setting_in_words((row,))} = {value}"
+        named.add(row["setting"])
+        beside = (5, -8) if joined and following > height else (5, 4)
+        axes.annotate(
+            text, place, beside, textcoords="offset points", fontsize=6.5, color=INK, parse_math=False,
+            bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 0.4}, zorder=4,
+        )  # fmt: skip
+    axes.margins(x=0.12)
+
+
+def values_alone(labels: Sequence[str]) -> tuple[str, list[str]] | None:
+    """The one setting that all labels name, and its values; None where they name several or none.
+
+    >>> values_alone(["beta = 1", "beta = 16"]), values_alone(["beta = 1", "conv, beta = 1"]), values_alone(["conv"])
+    (('beta', ['1', '16']), None, None)
+
+    :param labels: what tells groups of runs apart.
+    """
+    parts = [label.partition(" = ") for label in labels]
+    names = {name for name, _, value in parts if value and "," not in name + value}
+    if len(names) != 1 or len({name for name, _, _ in parts}) != 1:
+        return None
+    return names.pop(), [value for _, _, value in parts]
 
 
 def draw_interval(axes: Axes, row: Row, x: float, colour: str) -> None:

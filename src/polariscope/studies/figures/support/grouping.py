@@ -45,6 +45,11 @@ def strength_of(table: Table, chosen: str = "") -> Strength:
     :param chosen: (default "") name of a setting.
     """
     varying = [name for name in table.settings if name != "seed"]
+    if not varying:
+        raise InputError(
+            problem="nothing but the seed varies in the study",
+            remedy="vary a setting in [grid] of the study file",
+        )
     if chosen:
         if chosen not in varying:
             raise unknown("setting that varies", chosen, varying)
@@ -147,7 +152,7 @@ def summary(values: Sequence[float]) -> Row:
     return {"n": len(array), "mean": float(array.mean()), "sd": deviation, "low": low, "high": high}
 
 
-def by_strength(table: Table, strength: str, quantities: Mapping[str, Row]) -> list[Row]:
+def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[str, Cell]]) -> list[Row]:
     """Mean and interval over seeds of some columns, for each strength and whatever else varies.
 
     :param table: of a study.
@@ -164,7 +169,20 @@ def by_strength(table: Table, strength: str, quantities: Mapping[str, Row]) -> l
             for column, marks in quantities.items():
                 if values := values_of(points[point], column):
                     found.append({"series": name, **dict(point), **marks, **summary(values)})
+    check_some(found)
     return found
+
+
+def check_some(rows: Sequence[Row]) -> None:
+    """Refuse a figure of nothing.
+
+    :param rows: the numbers behind it.
+    """
+    if not rows:
+        raise InputError(
+            problem="no run that is done has all the numbers of this figure together",
+            remedy="see what 'polariscope study table' says of them",
+        )
 
 
 def in_order(cell: Cell) -> tuple[bool, float, str]:
