@@ -51,6 +51,7 @@ _FAMILIES = {
     "dimension": "polariscope.analysis.dimension",
     "sizing": "polariscope.sizing",
     "analyses": "polariscope.studies.analyses",
+    "figures": "polariscope.studies.figures",
 }
 
 __all__ = ["__version__", *_HOMES, *_FAMILIES]
@@ -111,4 +112,5 @@ if TYPE_CHECKING:
     from polariscope.sizing.support.compare import compare_sizes, size
     from polariscope.studies.analyses import family as analyses
     from polariscope.studies.design import Study
+    from polariscope.studies.figures import family as figures
     from polariscope.training.train import train

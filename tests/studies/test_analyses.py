@@ -19,6 +19,7 @@ from polariscope.runs.run import Run
 from polariscope.studies.analyses import family
 from polariscope.studies.analyses.decoder_use import DecoderUseAnalysis
 from polariscope.studies.analyses.prior_fit import PriorFitAnalysis
+from polariscope.studies.analyses.probes import ProbesAnalysis
 from polariscope.studies.analyses.sparsity import SparsityAnalysis
 from polariscope.studies.table import runs_table
 
@@ -119,6 +120,24 @@ def test_a_table_of_any_runs_has_the_columns_of_whatever_was_measured(name: str,
     columns = analysis.columns(analysis.measure(run))
     (row,) = runs_table([run.path]).rows
     assert {column: row[column] for column in columns} == columns
+
+
+def test_probes_are_those_of_the_metric_for_both_codes_and_are_no_scores_of_the_run(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run")
+    run.scores("mig", n_samples=50)
+    analysis = ProbesAnalysis(n_samples=50)
+    found = analysis.measure(run)
+    rep, cells = run.representation(50), analysis.columns(found)
+    for source in ("mean", "sampled"):
+        score = ps.score(rep, "probe", source=source, options={"probe": {"kinds": "classes"}}).scores["probe"]
+        by_types = score.details["accuracy_by_types"]
+        assert by_types["full"] == pytest.approx(score.value)
+        assert found.accuracy[source] == pytest.approx(by_types)
+        assert cells[f"probes.{source}.chance"] == pytest.approx(1 / 4)  # the pinwheel has four arms
+    assert Run(run.path, computes=False).scores("mig", n_samples=50).scores  # kept apart
+    newest = run.newest("scores")
+    assert newest is not None
+    assert list(run.read(newest)["scores"]) == ["mig"]
 
 
 def test_only_codes_are_not_shown_in_a_table() -> None:

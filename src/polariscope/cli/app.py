@@ -140,8 +140,13 @@ def _study_group(study: Any) -> typer.Typer:
     """The commands about studies."""
     group = typer.Typer(cls=InOrder, help="Make, resume and look at many runs from one file.", **STYLE)
     group.command("list")(study.list_studies)
-    for name in ("plan", "run", "status", "table", "report", "retry", "clean"):
+    for name in ("plan", "run", "status", "table"):
         group.command(name, cls=study.RunCommand if name == "run" else None)(getattr(study, name))
+    figures = importlib.import_module("polariscope.cli.study_figures")
+    group.command("figure", cls=figures.FigureCommand)(figures.figure)
+    group.command("select")(figures.select)
+    for name in ("report", "retry", "clean"):
+        group.command(name)(getattr(study, name))
     return group
 
 

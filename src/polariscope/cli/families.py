@@ -27,6 +27,7 @@ FAMILIES = (
     "dimension",
     "sizing",
     "analyses",
+    "figures",
 )
 
 

@@ -52,7 +52,7 @@ def plan(
     from polariscope.studies.estimate import estimate
     from polariscope.studies.workers.line import in_time
 
-    ledger = _open(file)
+    ledger = open_study(file)
     runs = table("run", "folder", "steps", numbers=("steps",))
     for run in ledger.runs:
         runs.add_row(run.name, run.folder.name, f"{run.steps:,}")
@@ -159,7 +159,7 @@ def run(
         raise InputError(
             problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
         )
-    ledger = _open(file)
+    ledger = open_study(file)
     if slurm is not None:
         counts = _submit(ledger, file, 1 if workers is None else workers, slurm, options, wait)
         if counts is None:
@@ -221,7 +221,7 @@ def status(file: File) -> None:
     """Say which runs are waiting, running, done and failed, and why."""
     from polariscope.cli.console import printer, say, table
 
-    ledger = _open(file)
+    ledger = open_study(file)
     shown = table("run", "state", "steps", "of", "why", numbers=("steps", "of"), prose=("why",))
     for entry in ledger.entries():
         shown.add_row(entry.run.name, entry.state, f"{entry.step:,}", f"{entry.run.steps:,}", entry.message)
@@ -233,7 +233,9 @@ def table(
     file: File,
     format: Annotated[
         str | None,
-        typer.Option(help="csv, md or parquet. [on the screen as a table; else by the file's name]"),
+        typer.Option(
+            help="csv, md or parquet; with --paper md or latex. [on the screen; else by the file's name]"
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write it. [on the screen]", metavar="FILE")
@@ -248,6 +250,23 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper", help="Settings × metrics, mean ± deviation over seeds, the best in bold; md or latex."
+        ),
+    ] = False,
+    across: Annotated[
+        str,
+        typer.Option(help="With --paper: settings beside each other, joined by commas.", metavar="NAMES"),
+    ] = "",
+    best_over: Annotated[
+        str, typer.Option(help="With --paper: show the best value of this setting only.", metavar="NAME")
+    ] = "",
+    metrics_in_rows: Annotated[
+        bool, typer.Option("--metrics-in-rows", help="With --paper: metrics below each other.")
+    ] = False,
+    digits: Annotated[int, typer.Option(help="With --paper: digits after the point.", min=0)] = 3,
     sql: Annotated[
         str | None,
         typer.Option(
@@ -263,10 +282,12 @@ def table(
     ] = None,
 ) -> None:
     """Put all runs of a study side by side."""
-    from polariscope.cli.table import print_table
+    from polariscope.cli.table import Layout, layout_for_paper, print_table
     from polariscope.studies.table import study_table
 
-    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql, compare)
+    layout = layout_for_paper(paper, Layout(across, best_over, metrics_in_rows, digits))
+    found = study_table(open_study(file))
+    print_table(found, format, out, where or [], columns, over_seeds, sql, compare, layout)
 
 
 def report(
@@ -279,7 +300,7 @@ def report(
     from polariscope.cli.report import tell_report
     from polariscope.pages.study import write_study_page
 
-    tell_report(write_study_page(_open(file), out))
+    tell_report(write_study_page(open_study(file), out))
 
 
 def retry(
@@ -295,7 +316,7 @@ def retry(
 
     for word in kind or []:
         check_word("kind of failure", word, ("diverged", "timeout", "error"))
-    tried = _open(file).retry(tuple(kind or ()))
+    tried = open_study(file).retry(tuple(kind or ()))
     for each in tried:
         say(each.name)
     say(f"{plural(len(tried), 'run')} will be tried again.")
@@ -310,7 +331,7 @@ def clean(
     """Delete run folders in the study's own place that no run of the design has: those of an earlier design."""
     from polariscope.cli.console import plural, say
 
-    folders = list(_open(file).others())
+    folders = list(open_study(file).others())
     for folder in folders:
         say(str(folder))
         if yes:
@@ -319,7 +340,7 @@ def clean(
     say(f"{count} deleted." if yes else f"{count} of an earlier design; --yes deletes what is listed.")
 
 
-def _open(file: str) -> Ledger:
+def open_study(file: str) -> Ledger:
     """The ledger of a study file, all of its runs checked."""
     from polariscope.studies.design import Study
     from polariscope.studies.ledger import Ledger

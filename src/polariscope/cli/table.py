@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -83,6 +84,16 @@ def table(
         say(f"The table is in {csv}")
 
 
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How a table for a paper is laid out; see :func:`polariscope.studies.summary.summary_table`."""
+
+    across: str = ""
+    best_over: str = ""
+    metrics_in_rows: bool = False
+    digits: int = 3
+
+
 def refuse(options: Mapping[str, object], why: str, mode: str | None) -> None:
     """Refuse options that mean nothing to what is asked for."""
     for name, value in options.items():
@@ -157,11 +168,20 @@ def print_table(
     over_seeds: bool,
     sql: str | None = None,
     compare: str | None = None,
+    layout: Layout | None = None,
 ) -> None:
-    """Print a table, or write it into a file."""
+    """Print a table, or write it into a file; with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
+    if layout is not None:
+        if over_seeds or sql is not None or compare is not None:
+            raise InputError(
+                problem=(Argument("paper"), " is printed by itself"),
+                remedy="leave the other ways to show the table out",
+            )
+        _print_for_paper(found.where(*where), format, out, _names(columns), layout)
+        return
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
@@ -211,8 +231,49 @@ def print_table(
 
 def _selected(found: Table, where: list[str], columns: str) -> Table:
     chosen = found.where(*where)
-    names = [name.strip() for name in columns.split(",") if name.strip()]
+    names = _names(columns)
     return chosen.only(names) if names else chosen
+
+
+def _names(words: str) -> list[str]:
+    return [name.strip() for name in words.split(",") if name.strip()]
+
+
+def layout_for_paper(paper: bool, layout: Layout) -> Layout | None:
+    """The layout where a table for a paper is wished for; a layout without that wish is refused."""
+    if not paper and layout != Layout():
+        raise InputError(
+            problem="a layout is for a table for a paper", remedy=("add ", Argument("paper", True))
+        )
+    return layout if paper else None
+
+
+def _print_for_paper(
+    found: Table, format: str | None, out: Path | None, columns: list[str], layout: Layout
+) -> None:
+    """Settings in rows, metrics in columns, mean ± deviation."""
+    from polariscope.cli.console import say
+    from polariscope.core import files
+    from polariscope.core.errors import check_word
+    from polariscope.studies.summary import summary_table
+
+    ending = "md" if out is None else {"tex": "latex"}.get(out.suffix[1:], out.suffix[1:])
+    chosen = format or ending
+    check_word("format of a table for a paper", chosen, ("latex", "md"))
+    made = summary_table(
+        found,
+        columns,
+        across=_names(layout.across),
+        best_over=layout.best_over,
+        metrics_in_rows=layout.metrics_in_rows,
+        digits=layout.digits,
+    )
+    text = made.to_latex() if chosen == "latex" else made.to_markdown()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        files.write_text(out, text)
+        say(f"The table is in {out}")
 
 
 def _print_comparisons(chosen: Table, text: str) -> None:

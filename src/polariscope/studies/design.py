@@ -39,7 +39,9 @@ from polariscope.core.records import to_plain
 from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
+    from polariscope.studies.figures import Drawing
     from polariscope.studies.runs import StudyRun
+    from polariscope.studies.select import Selections
     from polariscope.studies.workers.slurm import Jobs
 
 Options: TypeAlias = Mapping[str, object]
@@ -341,6 +343,30 @@ class Study:
         from polariscope.studies.table import study_table
 
         return study_table(Ledger(self)).to_pandas()
+
+    def figure(self, name: str, where: Sequence[str] = (), **options: object) -> Drawing:
+        """Draw a figure of the study: a picture, and the numbers behind it.
+
+        :param name: a member of ``polariscope.figures``.
+        :param where: (default: all rows) conditions that rows of its table must meet, ``beta=4``.
+        :param options: of the figure, by name.
+        """
+        from polariscope.studies.figures import family, make_figure
+        from polariscope.studies.ledger import Ledger
+
+        chosen = build(family, name, options)
+        return make_figure(chosen, chosen.table(Ledger(self)), where)
+
+    def select(self, metric: str = "") -> Selections:
+        """What each way of choosing a run without labels would choose, and what that costs.
+
+        :param metric: (default: the first of the table) the metric that would have been wished for.
+        """
+        from polariscope.studies.ledger import Ledger
+        from polariscope.studies.select import select_runs
+        from polariscope.studies.table import study_table
+
+        return select_runs(study_table(Ledger(self)), metric)
 
     def status(self) -> dict[str, int]:
         """How many runs are waiting, running, done and failed."""

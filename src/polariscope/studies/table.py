@@ -28,6 +28,7 @@ from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
     from polariscope.studies.ledger import Entry, Ledger
+    from polariscope.studies.runs import StudyRun
 
 Format = Literal["csv", "md", "parquet"]
 IDENTITY = ("run", "state", "step")
@@ -114,7 +115,7 @@ class Table:
         return [
             name
             for name in self.columns
-            if name not in hidden and any(_numbers(row, name) for row in self.rows)
+            if name not in hidden and any(numbers_in(row, name) for row in self.rows)
         ]
 
     @property
@@ -163,7 +164,7 @@ class Table:
         found = []
         for key, rows in self._groups("seed").items():
             for name in self.measured if columns is None else columns:
-                pairs = sorted((number, str(row["run"])) for row in rows for number in _numbers(row, name))
+                pairs = sorted((number, str(row["run"])) for row in rows for number in numbers_in(row, name))
                 if pairs:
                     found.append(_aggregate(dict(key), name, pairs))
         return found
@@ -190,11 +191,16 @@ class Table:
         return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, (*self.notes, *self.left_out))
 
     @property
+    def not_done(self) -> tuple[str, ...]:
+        """Names of the runs that are not done."""
+        done = {id(row) for row in self.done}
+        return tuple(dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done))
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """A note where runs are not done, and so have no part in means and comparisons."""
-        done = {id(row) for row in self.done}
-        names = dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done)
-        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
+        names = ", ".join(self.not_done)
+        return (f"Not in the means, since they are not done: {names}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
         """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
@@ -233,7 +239,12 @@ class Table:
         pairs = []
         for rows in self._groups(setting).values():
             values = [
-                [number for row in rows if _same(row.get(setting), value) for number in _numbers(row, column)]
+                [
+                    number
+                    for row in rows
+                    if _same(row.get(setting), value)
+                    for number in numbers_in(row, column)
+                ]
                 for value in (first, second)
             ]
             if len(values[0]) == len(values[1]) == 1:
@@ -384,11 +395,30 @@ def _sd(values: Float[np.ndarray, " sample"]) -> float | None:
     return float(values.std(ddof=1)) if len(values) > 1 else None
 
 
-def _numbers(row: Columns, name: str) -> list[float]:
-    """The finite number in one column of a row, or none."""
+def numbers_in(row: Columns, name: str) -> list[float]:
+    """The finite number in one column of a row, or none.
+
+    :param row: cells by column.
+    :param name: the column.
+    """
     cell = row.get(name)
     is_number = isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell)
     return [float(cell)] if is_number else []  # type: ignore[arg-type]
+
+
+def finished(table: Table) -> list[Columns]:
+    """The finished model of each run that is done; a table without any is refused.
+
+    :param table: of a study.
+    """
+    last: dict[Cell, Columns] = {}
+    for row in table.done:
+        step, known = row.get("step") or 0, last.get(row["run"], {}).get("step") or 0
+        if row["run"] not in last or step >= known:  # type: ignore[operator]
+            last[row["run"]] = row
+    if not last:
+        raise InputError(problem="no run of the table is done", remedy="run the study first")
+    return list(last.values())
 
 
 def _same(cell: object, value: object) -> bool:
@@ -452,10 +482,11 @@ def shown(cell: object) -> str:
 # Rows.
 
 
-def study_table(ledger: Ledger) -> Table:
+def study_table(ledger: Ledger, *, details: bool = False) -> Table:
     """One row for each run of a study within its budget, or for each of its models where checkpoints are measured.
 
     :param ledger: that of the study.
+    :param details: (default False) whether columns by type of latent, by factor and by number of samples are there too.
     """
     study, rows, discarded = ledger.study, [], []
     extra = _over_cells(ledger)
@@ -469,14 +500,14 @@ def study_table(ledger: Ledger) -> Table:
         if entry.kind == "diverged" and study.diverged == "discard":
             discarded.append(entry.run.name)
             continue
-        common = {name: _cell(value) for name, value in entry.run.varies.items()}
+        common = settings_of(entry.run)
         for task, cells in once:
             if (
                 task.data == entry.run.point.data
                 and task.settings.items() <= entry.run.point.settings.items()
             ):
                 common |= cells
-        for step, cells in _models_of(ledger, entry):
+        for step, cells in _models_of(ledger, entry, details):
             rows.append(
                 {
                     "run": entry.run.name,
@@ -497,7 +528,7 @@ def study_table(ledger: Ledger) -> Table:
     return Table(tuple(rows), settings, tuple(notes))
 
 
-def _models_of(ledger: Ledger, entry: Entry) -> Iterable[tuple[int, Columns]]:
+def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[int, Columns]]:
     """The models of a run that have a row, by step; a run that is not done has one with what there is."""
     if entry.state != "done":
         with contextlib.suppress(PolariscopeError, OSError):
@@ -510,7 +541,8 @@ def _models_of(ledger: Ledger, entry: Entry) -> Iterable[tuple[int, Columns]]:
     for step in ledger.steps_of(opened):
         cells: Columns = {}
         for analysis in ledger.study.analyses("each").values():
-            cells |= analysis.columns(analysis.measure(opened, step))
+            measured = analysis.measure(opened, step)
+            cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
         found.append((step or opened.n_steps, {**log_cells(log, step), **cells, **time_cells(opened)}))
     return found
@@ -535,14 +567,29 @@ def log_cells(log: Sequence[Mapping[str, object]], step: int | None) -> Columns:
     lines: list[Any] = [line for line in log if step is None or line["step"] <= step]  # type: ignore[operator]
     if not lines:
         return {}
-    last = lines[-1]
     validated = [line["validation"] for line in lines if "validation" in line]
+    return line_cells({**lines[-1], "validation": validated[-1] if validated else {}})
+
+
+def line_cells(line: Mapping[str, Any]) -> Columns:
+    """One line of a log: loss, terms, validation where it has one, and counts of types.
+
+    :param line: of the log.
+    """
     return {
-        "loss": last["loss"],
-        **{f"loss.{name}": value for name, value in last["terms"].items()},
-        **{f"validation.{name}": value for name, value in (validated[-1] if validated else {}).items()},
-        **{kind: last[kind] for kind in ("active", "mixed", "passive")},
+        "loss": line["loss"],
+        **{f"loss.{name}": value for name, value in line["terms"].items()},
+        **{f"validation.{name}": value for name, value in line.get("validation", {}).items()},
+        **{kind: line[kind] for kind in ("active", "mixed", "passive")},
     }
+
+
+def settings_of(run: StudyRun) -> Columns:
+    """What varies in a study, with the values of one run.
+
+    :param run: one of the study.
+    """
+    return {name: _cell(value) for name, value in run.varies.items()}
 
 
 def time_cells(run: Run) -> Columns:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -15,38 +14,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from polariscope.analysis.regime.types import COLOURS as COLOURS
+from polariscope.core.look import DIVERGING as DIVERGING
+from polariscope.core.look import INK as INK
+from polariscope.core.look import LINE as LINE
+from polariscope.core.look import QUIET as QUIET
+from polariscope.core.look import STYLE as STYLE
 from polariscope.geometry.figures import PAPER, tile, to_pictures
 
 TRAIN, VALIDATION = "#44546a", "#c2410c"
-INK, QUIET, LINE = "#1f2933", "#5b6570", "#d8dee4"
-DIVERGING = "RdBu_r"
-
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "polariscope",  # the same figure has the same bytes
-    "font.family": "sans-serif",
-    "font.size": 8.5,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": LINE,
-    "axes.labelcolor": QUIET,
-    "axes.titlecolor": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#eef1f4",
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "ytick.minor.size": 0,
-    "lines.linewidth": 1.5,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "path.simplify": True,
-}
 PANEL = (3.6, 2.3)
 SMALL = (2.6, 1.7)
 LARGEST = 96  # pixels: larger images are shown smaller, so the page stays light

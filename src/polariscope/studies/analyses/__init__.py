@@ -1,7 +1,8 @@
 """Analyses of a study: what is measured of each run, once for each data and objective, or over all runs alike.
 
 A member is a frozen dataclass whose fields are its options. Its ``scope`` says where it stands in a study file: in
-``each``, ``once`` or ``over``.
+``each``, ``once`` or ``over``. Its ``gives`` says what its columns are, by name or by a pattern of names
+(``parts.*``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ Cell: TypeAlias = "float | int | str | bool | None"
 """What a table has in one place."""
 Columns: TypeAlias = "dict[str, Cell]"
 """Cells of one row by column."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """What a column of a table is."""
+
+    label: str
+    """In words, as an axis has it."""
+    higher_is_better: bool | None = None
+    """None where neither is."""
 
 
 Measured = TypeVar("Measured")
@@ -64,6 +75,13 @@ class AbstractAnalysis(abc.ABC, Generic[Measured]):
 
         :param measured: what :meth:`measure` gave.
         """
+
+    def details(self, measured: Measured) -> Columns:
+        """What of it only goes into a table with all details: by type of latent, by factor, by number of samples.
+
+        :param measured: what :meth:`measure` gave.
+        """
+        return {}
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> AbstractAnalysis[Measured]:  # noqa: ARG003 (members may ask)
@@ -120,4 +138,4 @@ class AbstractOver(abc.ABC):
         """
 
 
-analysis = family = open_family(__name__, "analysis", traits=("scope",))
+analysis = family = open_family(__name__, "analysis", traits=("scope", "gives"))

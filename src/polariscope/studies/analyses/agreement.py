@@ -11,13 +11,15 @@ from annotated_types import Ge
 
 from polariscope.numerics.assignment import assign
 from polariscope.numerics.dependence import ranked
-from polariscope.studies.analyses import AbstractOver, analysis
+from polariscope.studies.analyses import AbstractOver, Column, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("agreement", scope="over")
+@analysis(
+    "agreement", scope="over", gives={"agreement": Column("agreement over seeds", higher_is_better=True)}
+)
 @dataclasses.dataclass(frozen=True)
 class AgreementAnalysis(AbstractOver):
     r"""Mean correlation of latents matched one to one, over every pair of seeds.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("compare", scope="over")
+@analysis("compare", scope="over", gives={})
 @dataclasses.dataclass(frozen=True)
 class CompareAnalysis(AbstractOver):
     """Similarity of every layer with every layer, over seeds; kept beside the first of the runs."""

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from polariscope.analysis.regime.moments import LatentMoments, latent_moments
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
@@ -39,7 +39,17 @@ class DecoderUse:
         return from_plain(cls, stored, "measure the use of the latents again")
 
 
-@analysis("decoder-use", scope="each")
+@analysis(
+    "decoder-use",
+    scope="each",
+    gives={
+        "used": Column("latents that the decoder uses"),
+        "unused": Column("latents that the decoder does not use"),
+        "used.*": Column("median over used latents"),
+        "unused.*": Column("median over unused latents"),
+        "largest.*": Column("largest of all latents"),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class DecoderUseAnalysis(AbstractAnalysis[DecoderUse]):
     """How many latents the decoder uses, and the moments of posterior and prior of those and of the others.

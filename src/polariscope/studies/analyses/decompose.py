@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge
 
 from polariscope.analysis.decomposition import Decomposition
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 PARTS = ("rate", "mutual_information", "total_correlation", "dimension_wise_kl", "aggregate_kl")
 
 
-@analysis("decompose", scope="each")
+@analysis(
+    "decompose",
+    scope="each",
+    gives={
+        "parts.rate": Column("rate (nats)"),
+        "parts.mutual_information": Column("I(x; z) (nats)"),
+        "parts.total_correlation": Column("total correlation of q(z) (nats)"),
+        "parts.dimension_wise_kl": Column("dimension-wise KL (nats)"),
+        "parts.aggregate_kl": Column("KL(q(z) ‖ p(z)) (nats)"),
+        "parts.*.error": Column("standard error (nats)"),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class DecomposeAnalysis(AbstractAnalysis[Decomposition]):
     """The rate in parts, in nats, each with its standard error."""

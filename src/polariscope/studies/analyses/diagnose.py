@@ -9,8 +9,9 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from polariscope.analysis.regime.regime import PRUNED, Regime
+from polariscope.analysis.regime.types import TYPES
 from polariscope.numerics.dependence import effective_rank
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
@@ -18,7 +19,20 @@ if TYPE_CHECKING:
 IN_USE = "active+mixed"
 
 
-@analysis("diagnose", scope="each")
+@analysis(
+    "diagnose",
+    scope="each",
+    gives={
+        **{str(kind): Column(f"{kind} latents") for kind in TYPES},
+        "kl": Column("KL (nats)"),
+        "trace": Column("Σ E[σ²]"),
+        "delta_kl": Column("Δ KL"),
+        "over_pruned": Column("over-pruned"),
+        "tc.*": Column("total correlation (nats)"),
+        "mi.*": Column("averaged MI (nats)"),
+        "rank.*": Column("effective rank"),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class DiagnoseAnalysis(AbstractAnalysis[Regime]):
     """Counts by type, and total correlation, mutual information and effective rank with and without passive latents."""
@@ -55,6 +69,16 @@ class DiagnoseAnalysis(AbstractAnalysis[Regime]):
             cells[f"tc.{source}.in_use"] = None if kept is None else kept.total_correlation
             cells[f"mi.{source}.in_use"] = None if kept is None else kept.averaged_mutual_information
             cells[f"rank.{source}.in_use"] = ranks[source]
+        return cells
+
+    def details(self, measured: Regime) -> Columns:
+        cells: Columns = {}
+        for row in measured.truncation:
+            for source in ("mean", "sampled"):
+                found = getattr(row, source)
+                if found is not None:
+                    cells[f"tc.{source}.by_types.{row.selection}"] = found.total_correlation
+                    cells[f"mi.{source}.by_types.{row.selection}"] = found.averaged_mutual_information
         return cells
 
 

@@ -10,7 +10,7 @@ from polariscope.analysis.dimension import Dimension
 from polariscope.analysis.dimension import family as estimators
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
@@ -33,7 +33,7 @@ class Dimensions:
         return from_plain(cls, stored, "estimate the dimension again")
 
 
-@analysis("dimension", scope="each")
+@analysis("dimension", scope="each", gives={"dimension.*": Column("intrinsic dimension")})
 @dataclasses.dataclass(frozen=True)
 class DimensionAnalysis(AbstractAnalysis[Dimensions]):
     """Intrinsic dimension by one or several estimators, each with its interval."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("encode", scope="each")
+@analysis("encode", scope="each", gives={})
 @dataclasses.dataclass(frozen=True)
 class EncodeAnalysis(AbstractAnalysis[Representation]):
     """Mean, variance and sampled codes of some observations."""

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge, Gt, Lt
 
 from polariscope.geometry.summary import Geometry
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("geometry", scope="each")
+@analysis(
+    "geometry",
+    scope="each",
+    gives={
+        "dto": Column("distance to orthogonality", higher_is_better=False),
+        "dto.*": Column("distance to orthogonality"),
+        "overlap": Column("overlap of the decoder's columns", higher_is_better=False),
+        "error.deterministic": Column("reconstruction loss at the mean", higher_is_better=False),
+        "error.stochastic": Column("reconstruction loss from noise", higher_is_better=False),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class GeometryAnalysis(AbstractAnalysis[Geometry]):
     """Distance to orthogonality, beside that of random rotations, and the reconstruction loss in parts."""

@@ -11,13 +11,22 @@ from jaxtyping import Float
 
 from polariscope.analysis.prior_fit import PriorFit, prior_fit
 from polariscope.objectives.support.kernels import Kernel
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("prior-fit", scope="each")
+@analysis(
+    "prior-fit",
+    scope="each",
+    gives={
+        "kl.prior_to_aggregate": Column("KL(p(z) ‖ q(z)) (nats)"),
+        "kl.prior_to_aggregate.error": Column("standard error (nats)"),
+        "mmd": Column("maximum mean discrepancy"),
+        "encodings.overlap": Column("overlap of encodings"),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class PriorFitAnalysis(AbstractAnalysis[PriorFit]):
     """KL(p(z) ‖ q(z)), the maximum mean discrepancy of q(z) and p(z), and the overlap of encodings."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("score", scope="each")
+@analysis("score", scope="each", gives={})  # metrics say themselves what they are
 @dataclasses.dataclass(frozen=True)
 class ScoreAnalysis(AbstractAnalysis[Scores]):
     """Metrics with their intervals."""
@@ -47,4 +47,17 @@ class ScoreAnalysis(AbstractAnalysis[Scores]):
             cells[name] = score.value
             low, high = (None, None) if score.interval is None else score.interval
             cells[f"{name}.low"], cells[f"{name}.high"] = low, high
+        return cells
+
+    def details(self, measured: Scores) -> Columns:
+        cells: Columns = {}
+        for word, score in measured.scores.items():
+            name = word if measured.source == "mean" else f"{word}.{measured.source}"
+            if score.per_factor is not None and len(score.per_factor) == len(measured.factor_names):
+                values = zip(measured.factor_names, score.per_factor.tolist(), strict=True)
+                cells |= {f"{name}.by_factor.{factor}": value for factor, value in values}
+            for key, value in score.details.get("accuracy_by_size", {}).items():
+                cells[f"{name}.by_size.{key}"] = value
+            if "sample_efficiency" in score.details:
+                cells[f"{name}.efficiency"] = score.details["sample_efficiency"]
         return cells

@@ -14,13 +14,13 @@ from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import check_recipe, split_options
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
-from polariscope.studies.analyses import AbstractOnce, Columns, analysis
+from polariscope.studies.analyses import AbstractOnce, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 
-@analysis("size", scope="once")
+@analysis("size", scope="once", gives={"size.*": Column("number of latents")})
 @dataclasses.dataclass(frozen=True)
 class SizeAnalysis(AbstractOnce):
     """The number of latents by a method of sizing; see :func:`polariscope.size`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge
 
 from polariscope.core.records import from_plain, to_plain
-from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
@@ -36,7 +36,11 @@ class Sparsity:
         return from_plain(cls, stored, "measure the sparsity again")
 
 
-@analysis("sparsity", scope="each")
+@analysis(
+    "sparsity",
+    scope="each",
+    gives={"sparsity": Column("Hoyer's sparsity"), "sparsity.*": Column("Hoyer's sparsity")},
+)
 @dataclasses.dataclass(frozen=True)
 class SparsityAnalysis(AbstractAnalysis[Sparsity]):
     """Hoyer's sparsity of the codes and of draws of the prior; see the metric ``hoyer``."""

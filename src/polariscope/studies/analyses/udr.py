@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from polariscope.studies.analyses import AbstractOver, analysis
+from polariscope.studies.analyses import AbstractOver, Column, analysis
 
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 
-@analysis("udr", scope="over")
+@analysis(
+    "udr",
+    scope="over",
+    gives={"udr": Column("unsupervised disentanglement ranking", higher_is_better=True)},
+)
 @dataclasses.dataclass(frozen=True)
 class UdrAnalysis(AbstractOver):
     """Unsupervised disentanglement ranking over seeds; see the metric ``udr``."""

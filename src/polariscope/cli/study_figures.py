@@ -1,0 +1,124 @@
+"""``polariscope study figure`` and ``polariscope study select``: what a study's table shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.study import File, open_study
+from polariscope.core.errors import InputError
+
+
+class FigureCommand(FlagCommand):
+    """A command whose flags beyond its own are options of figures."""
+
+    def groups(self) -> list[Group]:
+        from polariscope.studies.figures import family
+
+        return groups_of("figure", family)
+
+
+def figure(
+    context: typer.Context,
+    file: File,
+    name: Annotated[
+        str | None, typer.Argument(help="A figure; none: list what the study can show.", metavar="[NAME]")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write the picture: .svg, .pdf or .png. [in the study's folder]", metavar="FILE"
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Where to write the numbers behind it.", metavar="FILE")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only rows with this, as mig>0.3 or beta=4; may be repeated.", metavar="CONDITION"),
+    ] = None,
+) -> None:
+    """Draw a figure of a study, or list those that its table allows and what the others lack."""
+    from polariscope.cli.console import say
+    from polariscope.core import files
+    from polariscope.core.options import build
+    from polariscope.studies.figures import family, make_figure
+
+    given = context.meta[KEY]
+    if name is None:
+        if given or out is not None or csv is not None:
+            raise InputError(problem="no figure is named", remedy="name one; without it they are listed")
+        _list_figures(file)
+        return
+    family[name]  # refuses unknown names
+    every = groups_of("figure", family)
+    chosen = [group for group in every if group.name == name]
+    made = build(family, name, share_out(given, chosen, every, ("--out", "--csv", "--where"))["figure"])
+    ledger = open_study(file)
+    drawn = make_figure(made, made.table(ledger), where or ())
+    target = out or ledger.folder / "figures" / f"{name}.svg"
+    drawn.save(target)
+    say(f"The figure is in {target}")
+    if csv is not None:
+        files.write_text(csv, drawn.to_csv())
+        say(f"Its numbers are in {csv}")
+    for note in drawn.notes:
+        say(f"Note: {note}")
+
+
+def _list_figures(file: str) -> None:
+    from polariscope.cli.console import printer, say, say_next, table
+    from polariscope.studies.figures import family
+    from polariscope.studies.table import study_table
+
+    ledger = open_study(file)
+    runs = study_table(ledger, details=True)
+    ready = table("figure", "what it shows", "answers", prose=("what it shows", "answers"))
+    lacking = table("figure", "what is missing", prose=("what is missing",))
+    for name in family:
+        try:
+            family[name]().check(ledger, runs)
+        except InputError as error:
+            lacking.add_row(name, str(error))
+        else:
+            ready.add_row(name, family.summary(name), ", ".join(family.traits(name)["answers"]))
+    if ready.row_count:
+        printer().print(ready)
+    if lacking.row_count:
+        say("\nThese need more, or an option:")
+        printer().print(lacking)
+    if ready.row_count:
+        say_next((f"polariscope study figure {file} NAME --out figure.pdf", "draw one of them"))
+
+
+def select(
+    file: File,
+    metric: Annotated[
+        str, typer.Option(help="The metric that would have been wished for. [the first of the table]")
+    ] = "",
+) -> None:
+    """Say which run would be chosen without labels, by each way of choosing, and what that costs.
+
+    Labels judge the choices; none of them uses labels. Cost is how much worse the metric of the chosen run is than that
+    of the best.
+    """
+    from polariscope.cli.console import printer, say, table
+    from polariscope.studies.select import select_runs
+    from polariscope.studies.table import study_table
+
+    found = select_runs(study_table(open_study(file)), metric)
+    headers = ("chosen by", "run", found.metric, "cost", "place", "Spearman", "95 %")
+    shown = table(*headers, numbers=(found.metric, "cost", "Spearman"))
+    for one in found.selections:
+        related = "" if one.correlation is None else f"{one.correlation:.2f}"
+        interval = "" if one.interval is None else f"{one.interval[0]:.2f} to {one.interval[1]:.2f}"
+        place = f"{one.rank} of {one.n}"
+        shown.add_row(one.selector, one.run, f"{one.metric:.4g}", f"{one.cost:.4g}", place, related, interval)
+    shown.add_row("at random", "", f"{found.random:.4g}", f"{found.random_cost:.4g}", "on average", "", "")
+    shown.add_row("the best", found.best_run, f"{found.best:.4g}", "0", "1", "", "")
+    printer().print(shown)
+    for selector, remedy in found.missing.items():
+        say(f"Not measured: {selector}; {remedy}.")

@@ -1,0 +1,135 @@
+"""What the columns of a study's table are: in words, which way is better, and what to add to have them."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Iterator
+
+from polariscope.analysis.metrics import family as metrics
+from polariscope.core.errors import InputError
+from polariscope.studies.analyses import Column
+from polariscope.studies.analyses import family as analyses
+from polariscope.studies.table import Table, finished
+
+LOGGED = {
+    "loss": Column("loss (nats)", higher_is_better=False),
+    "loss.reconstruction": Column("reconstruction loss (nats)", higher_is_better=False),
+    "loss.rate": Column("KL (nats)"),
+    "validation.reconstruction": Column("reconstruction loss, validation (nats)", higher_is_better=False),
+    "validation.rate": Column("KL, validation (nats)"),
+    "elbo": Column("ELBO (nats)", higher_is_better=True),
+    "seconds": Column("seconds", higher_is_better=False),
+}
+"""Columns that every run has from its log."""
+ABBREVIATION = 3
+"""Letters at most."""
+
+
+def column_of(name: str) -> Column:
+    """What a column is; one that nobody knows has its name as label.
+
+    A metric's name of three letters or fewer is an abbreviation, and is written in capitals.
+
+    :param name: of the column.
+
+    >>> column_of("dto").label, column_of("dto").higher_is_better, column_of("mig.sampled").label
+    ('distance to orthogonality', False, 'MIG, sampled')
+    """
+    if name in LOGGED:
+        return LOGGED[name]
+    if (metric := metric_of(name)) is not None:
+        rest = name.removeprefix(metric).replace(".sampled", ", sampled").replace(":", ", ")
+        label = f"{metric.upper() if len(metric) <= ABBREVIATION else metric}{rest}"
+        return Column(label, metrics.traits(metric)["higher_is_better"])
+    found = next((column for _, pattern, column in _given() if fnmatch.fnmatchcase(name, pattern)), None)
+    return Column(name) if found is None else found
+
+
+def metric_of(name: str) -> str | None:
+    """The metric behind a column, of those that look at factors; None for other columns.
+
+    >>> metric_of("dci:lasso"), metric_of("mig.sampled"), metric_of("mig.low"), metric_of("tc.sampled")
+    ('dci', 'mig', None, None)
+    """
+    metric = name.removesuffix(".sampled").partition(":")[0]
+    return metric if metrics.has(metric) and "factors" in metrics.traits(metric)["needs"] else None
+
+
+def metric_columns(table: Table) -> list[str]:
+    """The columns of a table that are metrics of disentanglement or probes.
+
+    :param table: of a study.
+    """
+    return [name for name in table.measured if metric_of(name) is not None]
+
+
+def need(table: Table, *names: str) -> None:
+    """Refuse a table whose finished models have no numbers in these columns; the message says what to add to the study.
+
+    :param table: of a study.
+    :param names: of columns.
+    """
+    measured = dataclasses.replace(table, rows=tuple(finished(table))).measured
+    missing = [name for name in names if name not in measured]
+    if missing:
+        raise InputError(
+            problem=f"no run that is done has a number in {' or in '.join(map(repr, missing))}",
+            remedy=remedy_for(*missing),
+        )
+
+
+def need_metric(table: Table, chosen: str) -> str:
+    """The metric that was chosen, or the first that the table has.
+
+    :param table: of a study.
+    :param chosen: a column, or "".
+    """
+    found = metric_columns(dataclasses.replace(table, rows=tuple(finished(table))))
+    if not chosen and not found:
+        raise InputError(problem="the table has no metric", remedy=remedy_for("mig"))
+    if chosen:
+        need(table, chosen)
+    return chosen or found[0]
+
+
+def remedy_for(*names: str) -> str:
+    """What to do so a study's table has some columns.
+
+    :param names: of the columns.
+
+    >>> remedy_for("dto")
+    'in the study file add [each.geometry], then run it again'
+    >>> remedy_for("ds", "dto")
+    'in the study file add ds to the metrics of [each.score] and add [each.geometry], then run it again'
+    """
+    added = list(dict.fromkeys(filter(None, map(_added_for, names))))
+    others = [_other_for(name) for name in names if _added_for(name) is None]
+    parts = [f"in the study file {' and '.join(added)}, then run it again"] if added else []
+    return "; ".join(dict.fromkeys([*parts, *others]))
+
+
+def _added_for(name: str) -> str | None:
+    """What to add to a study file; None for a column that no analysis gives."""
+    if (metric := metric_of(name.partition(".by_")[0])) is not None:
+        source = ' with source = "sampled"' if ".sampled" in name else ""
+        return f"add {metric} to the metrics of [each.score]{source}"
+    if name in LOGGED or name.startswith("validation."):
+        return None
+    places = [place for place, pattern, _ in _given() if fnmatch.fnmatchcase(name, pattern)]
+    return f"add [{places[0]}]" if places else None
+
+
+def _other_for(name: str) -> str:
+    """What to do about a column that no analysis gives."""
+    if name.startswith("validation."):
+        return "it is logged by runs with a validation part, where validate_every is set"
+    return "it is logged by objectives that have this term" if name in LOGGED else "choose one that it has"
+
+
+def _given() -> Iterator[tuple[str, str, Column]]:
+    """Where in a study file each analysis stands, a pattern of its columns, and what they are."""
+    for name in analyses:
+        traits = analyses.traits(name)
+        for pattern, column in traits["gives"].items():
+            yield f"{traits['scope']}.{name}", pattern, column

@@ -1,0 +1,191 @@
+"""Tables of a study with other rows than runs: lines of logs, codes of observations, pairs of layers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.runs.run import Run
+from polariscope.studies.analyses import Columns
+from polariscope.studies.table import Table, line_cells, settings_of
+
+if TYPE_CHECKING:
+    from polariscope.layers.comparison import HeatMap
+    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.runs import StudyRun
+
+
+def log_table(ledger: Ledger) -> Table:
+    """One row for each line of each run's log: its loss, terms, validation and counts of types.
+
+    :param ledger: that of the study.
+    """
+    rows: list[Columns] = []
+    for entry in ledger.entries():
+        common: Columns = {"run": entry.run.name, "state": entry.state, **settings_of(entry.run)}
+        with contextlib.suppress(PolariscopeError, OSError):
+            lines = Run(entry.run.folder, computes=False).log()
+            rows += [{**common, "step": line["step"], **line_cells(line)} for line in lines]
+    return Table(tuple(rows), tuple(ledger.runs[0].varies))
+
+
+def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
+    """One row for each of some observations, as one run encodes it, with its factors.
+
+    Columns are ``mean.0`` and so on, the latents with the largest KL first, and the factors with their kind in front,
+    ``categorical.shape``. The codes are those that the first analysis of the study kept.
+
+    :param ledger: that of the study.
+    :param run: (default: the first that is done) name of a run.
+    :param n_samples: (default 1,000) observations at most.
+    """
+    from polariscope.analysis.regime.posterior import gaussian_kl
+
+    where = next((dict(analysis.where) for analysis in ledger.study.analyses("each").values()), None)
+    if where is None:
+        raise InputError(
+            problem="the study keeps no codes",
+            remedy="in the study file add [each.encode], then run it again",
+        )
+    chosen = _run_named(ledger, run)
+    codes = Run(chosen.folder, computes=False).representation(**where)
+    if codes.factors is None:
+        raise InputError(problem="the data have no factors", remedy="take data whose factors are known")
+    kl = (
+        gaussian_kl(codes.mean, codes.variance).mean(axis=0)
+        if codes.rate is None
+        else codes.rate.mean(axis=0)
+    )
+    order = np.argsort(-kl, kind="stable").tolist()
+    kinds = codes.factor_kinds or tuple("categorical" for _ in codes.factor_names)
+    names = [f"{kind}.{name}" for kind, name in zip(kinds, codes.factor_names, strict=True)]
+    rows: list[Columns] = []
+    for sample in range(min(n_samples, len(codes.mean))):
+        factors = zip(names, codes.factors[sample].tolist(), strict=True)
+        rows.append(
+            {
+                "run": chosen.name,
+                "state": "done",
+                "sample": sample,
+                **{f"mean.{latent}": float(codes.mean[sample, latent]) for latent in order},
+                **dict(factors),
+            }
+        )
+    return Table(tuple(rows), ())
+
+
+def layers_table(
+    ledger: Ledger,
+    one: str = "",
+    other: str = "",
+    *,
+    measures: Sequence[str],
+    step: int | None = None,
+    other_step: int | None = None,
+    n_samples: int = 1000,
+    seed: int = 0,
+) -> Table:
+    """One row for each pair of layers and each measure: the mean over all pairs of runs of two groups.
+
+    The comparison is computed where it is not kept yet, and kept with the first of the runs.
+
+    :param ledger: that of the study.
+    :param one: (default: all runs) the runs of the first group: conditions joined by commas, ``beta=1``.
+    :param other: (default: the same) those of the second.
+    :param measures: members of ``polariscope.similarity``.
+    :param step: (default None: the finished models) the checkpoints of this step.
+    :param other_step: (default None: as ``step``) those of the second group.
+    :param n_samples: (default 1,000) observations.
+    :param seed: (default 0) seed of their choice.
+    """
+    first = _group(ledger, one)
+    second = _group(ledger, other) if other else first
+    if second != first and set(first) & set(second):
+        raise InputError("one and other", "have no run in common", got=f"{one or 'all'!r} and {other!r}")
+    labels = (one or "all", other or one or "all")
+    rows: list[Columns] = []
+    for measure in measures:
+        found = compared(first, second, measure, labels, (step, other_step), n_samples, seed)
+        for i, row in enumerate(found.rows):
+            for j, column in enumerate(found.columns):
+                rows.append(
+                    {
+                        "measure": measure,
+                        "title": found.title or measure,
+                        "first": found.row_label,
+                        "second": found.column_label,
+                        "row": row,
+                        "column": column,
+                        "similarity": float(found.values[i, j]),
+                        "sd": None if found.spread is None else float(found.spread[i, j]),
+                        "pairs": found.n_pairs,
+                    }
+                )
+    return Table(tuple(rows), ())
+
+
+def compared(
+    first: Sequence[Path],
+    second: Sequence[Path],
+    measure: str,
+    labels: tuple[str, str],
+    steps: tuple[int | None, int | None],
+    n_samples: int,
+    seed: int,
+) -> HeatMap:
+    """The heat map of two groups of models, averaged over their pairs (bonheme2023 Eq. 7.9).
+
+    :param first: folders of the runs of the first group.
+    :param second: those of the second: the same, or others.
+    :param measure: a member of ``polariscope.similarity``.
+    :param labels: what the groups are called.
+    :param steps: None for the finished models, or a step of which all kept a checkpoint; for the second group None is
+        the step of the first.
+    :param n_samples: observations.
+    :param seed: of their choice.
+    """
+    runs = [Run(folder) for folder in dict.fromkeys([*first, *second])]
+    if steps[1] is None or steps[1] == steps[0]:
+        found = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
+        groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
+        return dataclasses.replace(found, groups=tuple(groups)).average()
+    pair = (steps[0] or runs[0].n_steps, steps[1])
+    found = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
+    ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
+    members = {
+        **{(run, pair[0]): ends[0] for run in range(len(first))},
+        **{(run, pair[1]): ends[1] for run in range(len(runs) - len(second), len(runs))},
+    }
+    groups = [members.get(checkpoint, "") for checkpoint in found.checkpoints]
+    return dataclasses.replace(found, groups=tuple(groups)).average(*ends)
+
+
+def _group(ledger: Ledger, conditions: str) -> list[Path]:
+    """Folders of the done runs for which all conditions hold."""
+    done = [entry.run for entry in ledger.entries() if entry.state == "done"]
+    table = Table(
+        tuple({"run": run.name, "folder": str(run.folder), **settings_of(run)} for run in done),
+        tuple(ledger.runs[0].varies),
+    )
+    rows = table.where(*(part.strip() for part in conditions.split(",") if part.strip())).rows if done else ()
+    if not rows:
+        raise InputError(problem=f"no run that is done has {conditions or 'these settings'}")
+    return [Path(str(row["folder"])) for row in rows]
+
+
+def _run_named(ledger: Ledger, name: str) -> StudyRun:
+    done = [entry.run for entry in ledger.entries() if entry.state == "done"]
+    if not done:
+        raise InputError(problem="no run of the study is done yet", remedy="run it first")
+    if not name:
+        return done[0]
+    found = next((run for run in done if run.name == name), None)
+    if found is None:
+        raise InputError("run", "name a run that is done", got=f"{name!r}", remedy=f"{done[0].name} is one")
+    return found

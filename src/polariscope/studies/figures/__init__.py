@@ -1,0 +1,166 @@
+"""Figures of a study: functions of its table, each giving the numbers that are drawn and a picture of them.
+
+A member is a frozen dataclass whose fields are its options. ``numbers`` makes rows of a table, and refuses a table
+that lacks something with what to add to the study; ``draw`` draws these rows and nothing else, so the CSV file has
+everything that is in the picture.
+"""
+
+from __future__ import annotations
+
+import abc
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.registry import open_family
+from polariscope.studies.analyses import Cell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.table import Table
+
+Row: TypeAlias = "dict[str, Cell]"
+"""Cells by name."""
+Rows: TypeAlias = "tuple[Row, ...]"
+"""The numbers behind a figure."""
+Format = Literal["svg", "pdf", "png"]
+DOTS = 200
+"""Dots per inch of a PNG file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractFigure(abc.ABC):
+    """A figure of a study."""
+
+    def table(self, ledger: Ledger) -> Table:
+        """The table that it is made of: by default one row for each run, with all details.
+
+        :param ledger: that of the study.
+        """
+        from polariscope.studies.table import study_table
+
+        return study_table(ledger, details=True)
+
+    def check(self, ledger: Ledger, runs: Table) -> None:
+        """Refuse a study that it cannot be made of, at no great cost; the message says what to add.
+
+        :param ledger: that of the study.
+        :param runs: the table of its runs, with all details.
+        """
+        self.numbers(runs)
+
+    @abc.abstractmethod
+    def numbers(self, table: Table) -> Rows:
+        """What is drawn.
+
+        :param table: what :meth:`table` gave, or rows of it.
+        """
+
+    def notes(self, table: Table) -> tuple[str, ...]:
+        """What readers must know of the table: by default which runs have no part in the figure.
+
+        :param table: what :meth:`numbers` is given.
+        """
+        names = ", ".join(table.not_done)
+        return (*table.notes, *([f"Left out, since they are not done: {names}."] if names else []))
+
+    @abc.abstractmethod
+    def draw(self, rows: Rows) -> Figure:
+        """A picture of these rows.
+
+        :param rows: what :meth:`numbers` gave.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractByStrength(AbstractFigure):
+    """A figure whose horizontal axis is a setting of the study."""
+
+    strength: str = ""
+    """Setting on the horizontal axis. By default the one with numbers that varies; runs without it are left out."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure that was drawn, and the numbers behind it."""
+
+    name: str
+    figure: Figure
+    rows: Rows
+    notes: tuple[str, ...] = ()
+    """Which runs were left out, and why."""
+
+    def to_csv(self) -> str:
+        """The numbers as comma-separated values; an empty cell is one that a row does not have."""
+        columns = list(dict.fromkeys(name for row in self.rows for name in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def save(self, file: str | Path) -> Path:
+        """Write the picture, whole or not at all; the same picture has the same bytes.
+
+        :param file: where to; its name ends in .svg, .pdf or .png.
+        """
+        from matplotlib import rc_context
+
+        from polariscope.core.look import PRINT
+
+        path = Path(file)
+        format = path.suffix.removeprefix(".")
+        if format not in get_args(Format):
+            raise InputError("out", "end in .svg, .pdf or .png", got=f"{path.name!r}")
+        undated = {
+            "svg": {"Date": None, "Creator": None},
+            "pdf": {"CreationDate": None},
+            "png": {"Software": None},
+        }
+        with rc_context(PRINT), files.atomic(path) as part:
+            self.figure.savefig(part, format=format, dpi=DOTS, metadata=undated[format])
+        return path
+
+    def _repr_html_(self) -> str:
+        from matplotlib import rc_context
+
+        from polariscope.core.look import PRINT
+
+        text = io.StringIO()
+        with rc_context(PRINT):
+            self.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ()) -> Drawing:
+    """Draw a figure of a table.
+
+    :param figure: a member of the family, with its options.
+    :param table: what its ``table`` gave.
+    :param where: (default: all rows) conditions that rows must meet, ``beta=4``.
+    """
+    from matplotlib import rc_context
+
+    from polariscope.core.look import PRINT
+
+    chosen = table.where(*where)
+    if where and not chosen.rows:
+        raise InputError(problem=f"no row of the table has {' and '.join(where)}", remedy="ask for less")
+    rows = figure.numbers(chosen)
+    with rc_context(PRINT):
+        drawn = figure.draw(rows)
+        # Laid out once: doing it again for every file would move things by a hair each time.
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+    return Drawing(family.name_of(figure), drawn, rows, figure.notes(chosen))
+
+
+figure = family = open_family(__name__, "figure", traits=("answers",))
+"""Each member declares the published figures that it answers: key and number."""

@@ -1,0 +1,94 @@
+"""Distance to orthogonality against a disentanglement score, run by run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polariscope.numerics.ranks import spearman
+from polariscope.studies.columns import column_of, need
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    add_legend,
+    colours_of,
+    markers_of,
+    names_in,
+    note,
+    number,
+    panels,
+)
+from polariscope.studies.figures.support.grouping import ALL, check_some, series_of, values_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+DISTANCE = "dto"
+
+
+@figure("distance-by-score", answers=("zietlow2022 Fig. 3.4",))
+@dataclasses.dataclass(frozen=True)
+class DistanceByScore(AbstractFigure):
+    """Distance to orthogonality against a disentanglement score: a point for each run, or for each checkpoint.
+
+    In the corner Spearman's correlation over all points, with a 95 % interval by Fisher's transformation (bonett2000),
+    which takes points as independent; checkpoints of one run are not. Answers zietlow2022 Fig. 3.4, which has
+    checkpoints at 10, 30 and 50 epochs.
+    """
+
+    metric: str = "ds"
+    """The score."""
+
+    def numbers(self, table: Table) -> Rows:
+        need(table, self.metric, DISTANCE)
+        series = series_of(table)
+        steps = len({row.get("step") for row in table.rows}) > 1
+        found: list[Row] = []
+        for row in table.rows:
+            pair = values_of([row], self.metric), values_of([row], DISTANCE)
+            if row.get("state") == "done" and all(pair):
+                name = f"step {row['step']}" if steps else series(row)
+                marks: Row = {
+                    "series": name,
+                    "run": row["run"],
+                    "step": row.get("step"),
+                    "metric": self.metric,
+                }
+                found.append({**marks, "score": pair[0][0], "distance": pair[1][0]})
+        check_some(found)
+        x, y = (np.array([number(row, column) for row in found]) for column in ("score", "distance"))
+        related = spearman(x, y)
+        low, high = related.interval or (None, None)
+        over: Row = {"spearman": related.value, "spearman.low": low, "spearman.high": high}
+        return tuple({**row, **over} for row in found)
+
+    def draw(self, rows: Rows) -> Figure:
+        figure, places = panels([ALL])
+        names = names_in(rows, "series")
+        colours, markers = colours_of(names), markers_of(names)
+        for name in names:
+            own = [row for row in rows if row["series"] == name]
+            places[0].plot(
+                [number(row, "score") for row in own],
+                [number(row, "distance") for row in own],
+                markers[name],
+                color=colours[name],
+                label=name,
+                mew=0,
+            )
+        first = rows[0]
+        if first["spearman"] is not None:
+            between = (
+                f" ({number(first, 'spearman.low'):.2f} to {number(first, 'spearman.high'):.2f})"
+                if first["spearman.low"] is not None
+                else ""
+            )
+            note(places[0], f"Spearman {number(first, 'spearman'):.2f}{between}".replace("-", "−"))
+        places[0].margins(y=0.18)
+        places[0].set_xlabel(column_of(str(first["metric"])).label)
+        places[0].set_ylabel(column_of(DISTANCE).label)
+        add_legend(figure, places)
+        return figure

@@ -1,0 +1,98 @@
+"""Total correlation, mutual information and effective rank against the number of passive latents."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from polariscope.core.look import QUIET
+from polariscope.studies.columns import column_of, need
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    add_legend,
+    colours_of,
+    draw_interval,
+    markers_of,
+    names_in,
+    number,
+    panels,
+)
+from polariscope.studies.figures.support.grouping import grouped, summary, values_of
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+QUANTITIES = ("tc", "mi", "rank")
+SOURCES = ("mean", "sampled")
+
+
+@figure("information-by-passive", answers=("bonheme2023 Fig. 6.6",))
+@dataclasses.dataclass(frozen=True)
+class InformationByPassive(AbstractFigure):
+    """Total correlation, averaged mutual information and effective rank against the number of passive latents.
+
+    Mean and sampled codes beside each other: means over all runs with as many passive latents, with 95 % intervals by
+    Student's t. Of the effective rank the figure shows what a polarised model has: as many as there are latents for the
+    sampled codes, as many as are not passive for the mean. Answers bonheme2023 Fig. 6.6.
+    """
+
+    def numbers(self, table: Table) -> Rows:
+        need(table, "passive", *(f"{quantity}.{source}" for quantity in QUANTITIES for source in SOURCES))
+        runs = [row for row in finished(table) if values_of([row], "passive")]
+        groups = grouped(runs, lambda row: values_of([row], "passive")[0])
+        found: list[Row] = []
+        for quantity in QUANTITIES:
+            for source in SOURCES:
+                column = f"{quantity}.{source}"
+                for passive in sorted(groups):
+                    if not (values := values_of(groups[passive], column)):
+                        continue
+                    row: Row = {
+                        "quantity": quantity,
+                        "source": source,
+                        "passive": int(passive),
+                        **summary(values),
+                    }
+                    used = values_of(groups[passive], "active"), values_of(groups[passive], "mixed")
+                    in_use = {int(active + mixed) for active, mixed in zip(*used, strict=True)}
+                    if quantity == "rank" and len(in_use) == 1:
+                        row["predicted"] = min(in_use) + (int(passive) if source == "sampled" else 0)
+                    found.append(row)
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        from matplotlib.ticker import MaxNLocator
+
+        quantities = names_in(rows, "quantity")
+        figure, places = panels([""] * len(quantities))
+        colours, markers = colours_of(SOURCES), markers_of(SOURCES)
+        for axes, quantity in zip(places, quantities, strict=True):
+            for shift, source in zip((-0.06, 0.06), SOURCES, strict=True):
+                own = [row for row in rows if (row["quantity"], row["source"]) == (quantity, source)]
+                x = [number(row, "passive") + shift for row in own]
+                axes.plot(
+                    x,
+                    [number(row, "mean") for row in own],
+                    color=colours[source],
+                    marker=markers[source],
+                    label=source,
+                )
+                for place, row in zip(x, own, strict=True):
+                    draw_interval(axes, row, place, colours[source])
+                predicted = [row for row in own if row.get("predicted") is not None]
+                axes.plot(
+                    [number(row, "passive") for row in predicted],
+                    [number(row, "predicted") for row in predicted],
+                    color=QUIET,
+                    ls=":",
+                    lw=1,
+                    label="polarised" if predicted else "_",
+                )
+            axes.set_xlabel("passive latents")
+            axes.set_ylabel(column_of(f"{quantity}.mean").label)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        add_legend(figure, places)
+        return figure

@@ -1,0 +1,93 @@
+"""Codes of one run, coloured by the factors."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Ge
+
+from polariscope.core.errors import InputError
+from polariscope.core.look import CYCLIC, PALETTE, SEQUENTIAL
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import names_in, number, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.table import Table
+
+KINDS = ("categorical", "ordinal", "cyclic", "continuous")
+
+
+@figure("latent-scatter", answers=("zietlow2022 Fig. 3.5",))
+@dataclasses.dataclass(frozen=True)
+class LatentScatter(AbstractFigure):
+    """Means of two latents of one run, a point for each observation, coloured by one factor in each panel.
+
+    A factor that lies along an axis changes its colour along it; one that is rotated changes it at an angle. Answers
+    zietlow2022 Fig. 3.5.
+    """
+
+    run: str = ""
+    """Name of the run, as the table has it; by default the first that is done."""
+    latents: tuple[Annotated[int, Ge(0)], ...] = ()
+    """Two latents; by default those with the largest KL."""
+    n_samples: Annotated[int, Ge(1)] = 1000
+    """Observations at most."""
+
+    def table(self, ledger: Ledger) -> Table:
+        from polariscope.studies.details import codes_table
+
+        return codes_table(ledger, self.run, self.n_samples)
+
+    def check(self, ledger: Ledger, runs: Table) -> None:
+        self.numbers(self.table(ledger))
+
+    def numbers(self, table: Table) -> Rows:
+        known = [name for name in table.columns if name.startswith("mean.")]
+        if len(known) < 2:
+            raise InputError(problem="the codes have one latent only", remedy="choose a run with two or more")
+        chosen = [f"mean.{latent}" for latent in self.latents] or known[:2]
+        if len(chosen) != 2 or not set(chosen) <= set(known):
+            raise InputError("latents", f"be two of the {len(known)} latents", got=self.latents)
+        factors = [name for name in table.columns if name.partition(".")[0] in KINDS]
+        found: list[Row] = []
+        for factor in factors:
+            kind, _, name = factor.partition(".")
+            for row in table.rows:
+                place: Row = {"first": row[chosen[0]], "second": row[chosen[1]]}
+                latents: Row = {"first_latent": chosen[0], "second_latent": chosen[1]}
+                marks: Row = {"run": row["run"], "factor": name, "kind": kind, "sample": row["sample"]}
+                found.append({**marks, **latents, **place, "value": row[factor]})
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        from matplotlib.colors import ListedColormap
+
+        factors = names_in(rows, "factor")
+        figure, places = panels(factors, height=2.1)
+        for axes, factor in zip(places, factors, strict=True):
+            own = tuple(row for row in rows if row["factor"] == factor)
+            values = [number(row, "value") for row in own]
+            few = own[0]["kind"] == "categorical" and len(set(values)) <= len(PALETTE)
+            colours = ListedColormap(PALETTE[: len(set(values))]) if few else SEQUENTIAL
+            points = axes.scatter(
+                [number(row, "first") for row in own],
+                [number(row, "second") for row in own],
+                c=[sorted(set(values)).index(value) for value in values] if few else values,
+                cmap=CYCLIC if own[0]["kind"] == "cyclic" else colours,
+                s=3,
+                lw=0,
+                rasterized=len(own) > 2000,
+            )
+            bar = figure.colorbar(points, ax=axes)
+            bar.outline.set_visible(False)
+            if few:
+                classes = sorted(set(values))
+                middles = [(place + 0.5) * (1 - 1 / len(classes)) for place in range(len(classes))]
+                bar.set_ticks(middles, labels=[f"{value:g}" for value in classes])
+            axes.set_xlabel(str(own[0]["first_latent"]).replace("mean.", "mean of latent "))
+            axes.set_ylabel(str(own[0]["second_latent"]).replace("mean.", "mean of latent "))
+        return figure

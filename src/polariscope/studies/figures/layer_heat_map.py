@@ -1,0 +1,132 @@
+"""Similarity of layers over groups of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from annotated_types import Ge
+
+from polariscope.analysis.similarity import family
+from polariscope.core.errors import InputError
+from polariscope.core.look import INK
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import PAGE, names_in, number, readable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.table import Table
+
+SMALLER = "the smaller"
+MOST = 14
+"""Layers up to which numbers are written into the cells."""
+
+
+@figure("layer-heat-map", answers=("bonheme2023 Figs 7.2-7.10", "bonheme2023 Eq. 7.9"))
+@dataclasses.dataclass(frozen=True)
+class LayerHeatMap(AbstractFigure):
+    """Similarity of every layer with every layer of two groups of runs, averaged over their pairs, by two measures.
+
+    Beside the measures is the smaller of their means, cell by cell: where they disagree it is to be trusted, since
+    Procrustes overestimates for few observations and wide layers, and CKA misses small changes (bonheme2023 §7.2.2). A
+    run is not compared with itself. What was not compared yet is, and kept with the first of the runs. Answers
+    bonheme2023 Figs 7.2 to 7.10, with Eq. 7.9.
+    """
+
+    one: str = ""
+    """Runs of the first group: conditions joined by commas, as beta=1. By default all."""
+    other: str = ""
+    """Runs of the second group; by default the first with itself."""
+    measures: tuple[str, ...] = ("cka", "procrustes")
+    """Members of ``polariscope.similarity``."""
+    step: Annotated[int, Ge(1)] | None = None
+    """Compare the checkpoints of this step; by default the finished models."""
+    other_step: Annotated[int, Ge(1)] | None = None
+    """Step of the second group; by default that of the first."""
+    n_samples: Annotated[int, Ge(10)] = 1000
+    """Observations that all models are shown."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Seed of their choice."""
+
+    def __post_init__(self) -> None:
+        for measure in self.measures:
+            family[measure]
+
+    def table(self, ledger: Ledger) -> Table:
+        from polariscope.studies.details import layers_table
+
+        return layers_table(
+            ledger,
+            self.one,
+            self.other,
+            measures=self.measures,
+            step=self.step,
+            other_step=self.other_step,
+            n_samples=self.n_samples,
+            seed=self.seed,
+        )
+
+    def check(self, ledger: Ledger, runs: Table) -> None:
+        if sum(entry.state == "done" for entry in ledger.entries()) < 2:
+            raise InputError(problem="fewer than two runs of the study are done", remedy="run it first")
+
+    def numbers(self, table: Table) -> Rows:
+        rows: list[Row] = [dict(row) for row in table.rows]
+        measures = names_in(tuple(rows), "measure")
+        if len(measures) > 1:
+            cells: dict[tuple[object, object], list[Row]] = {}
+            for row in rows:
+                cells.setdefault((row["row"], row["column"]), []).append(row)
+            for found in cells.values():
+                if len(found) == len(measures):
+                    smallest: Row = min(found, key=lambda row: number(row, "similarity"))
+                    rows.append({**smallest, "measure": SMALLER, "title": SMALLER})
+        return tuple(rows)
+
+    def draw(self, rows: Rows) -> Figure:
+        from matplotlib.figure import Figure
+
+        from polariscope.layers.comparison import cell, short
+
+        measures = names_in(rows, "measure")
+        n_rows, n_columns = len(names_in(rows, "row")), len(names_in(rows, "column"))
+        height = 0.6 + PAGE / 3.6 * n_rows / max(n_columns, n_rows)
+        figure = Figure(figsize=(PAGE, height), layout="constrained")
+        places = figure.subplots(1, len(measures), squeeze=False)[0]
+        for axes, measure in zip(places, measures, strict=True):
+            own = tuple(row for row in rows if row["measure"] == measure)
+            down, across = names_in(own, "row"), names_in(own, "column")
+            values = np.full((len(down), len(across)), np.nan)
+            for row in own:
+                place = down.index(str(row["row"])), across.index(str(row["column"]))
+                values[place] = number(row, "similarity")
+                if max(values.shape) <= MOST:
+                    colour = "white" if values[place] < 0.62 else INK
+                    text = cell(float(values[place])).replace("-", "−")
+                    axes.text(*place[::-1], text, ha="center", va="center", fontsize=5, color=colour)
+            mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
+            size = 6 if max(values.shape) <= MOST else 5
+            axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=size)
+            axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=size)
+            axes.set_title(str(own[0]["title"]))
+            axes.set_xlabel(_group(own[0]["second"]), parse_math=False)
+            axes.grid(visible=False)
+            axes.spines[:].set_visible(False)
+        places[0].set_ylabel(_group(rows[0]["first"]), parse_math=False)
+        bar = figure.colorbar(mesh, ax=places, shrink=0.7, ticks=[0, 0.5, 1])
+        bar.outline.set_visible(False)
+        return figure
+
+
+def _group(conditions: object) -> str:
+    """The conditions of a group as a label.
+
+    >>> _group("beta=1,n_latents>=5"), _group("all at step 400")
+    ('β = 1, n_latents >= 5', 'all at step 400')
+    """
+    spaced = re.sub(r"\s*(<=|>=|!=|=|<|>)\s*", r" \1 ", str(conditions))
+    return readable(re.sub(r",\s*", ", ", spaced)) if spaced != conditions else spaced

@@ -1,0 +1,102 @@
+"""Loss curves of many runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from polariscope.core.errors import InputError, unknown
+from polariscope.studies.columns import column_of
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    across_of,
+    grouped,
+    panel_of,
+    series_of,
+    summary,
+    values_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.table import Table
+
+MEAN = "mean"
+
+
+@figure("losses", answers=("bonheme2023 Fig. C.5", "mushom2020 Fig. 5.7"))
+@dataclasses.dataclass(frozen=True)
+class LossesFigure(AbstractFigure):
+    """The loss, or a term of it, over training: a thin line for each run, a thick one for the mean over seeds.
+
+    A mean is over all seeds of a setting that were logged at the same step. Answers bonheme2023 Fig. C.5, and with one
+    term after the other mushom2020 Fig. 5.7.
+    """
+
+    term: str = "loss"
+    """A column of the log: loss, loss.reconstruction, loss.rate, validation.loss …"""
+    across: str = ""
+    """Setting whose values are shown side by side; by default the data, where they vary."""
+    logarithmic: bool = False
+    """Whether the vertical axis is logarithmic."""
+
+    def table(self, ledger: Ledger) -> Table:
+        from polariscope.studies.details import log_table
+
+        return log_table(ledger)
+
+    def check(self, ledger: Ledger, runs: Table) -> None:
+        if not any(entry.step for entry in ledger.entries()):
+            raise InputError(problem="no run of the study has begun", remedy="run it first")
+
+    def numbers(self, table: Table) -> Rows:
+        if not table.rows:
+            raise InputError(problem="no run of the study has a log yet", remedy="run it first")
+        if self.term not in table.measured:
+            raise unknown("number in the logs", self.term, table.measured)
+        across = across_of(table, self.across)
+        series = series_of(table, (across,))
+        found: list[Row] = []
+        rows = [row for row in table.rows if values_of([row], self.term)]
+        for (panel, name), members in grouped(rows, lambda row: (panel_of(row, across), series(row))).items():
+            marks: Row = {"term": self.term, "panel": panel, "series": name}
+            for row in members:
+                value = values_of([row], self.term)[0]
+                found.append({**marks, "run": row["run"], "step": row["step"], "n": 1, "mean": value})
+            n_runs = len({row["run"] for row in members})
+            for step, at in grouped(members, lambda row: row["step"]).items():
+                if len(at) == n_runs:
+                    found.append({**marks, "run": MEAN, "step": step, **summary(values_of(at, self.term))})
+        return tuple(found)
+
+    def notes(self, table: Table) -> tuple[str, ...]:
+        return table.notes  # runs that are not done have curves too
+
+    def draw(self, rows: Rows) -> Figure:
+        titles, names = names_in(rows, "panel"), names_in(rows, "series")
+        figure, places = panels(titles, share_y=True)
+        colours = colours_of(names)
+        for axes, title in zip(places, titles, strict=True):
+            here = tuple(row for row in rows if row["panel"] == title)
+            for name in names_in(here, "series"):
+                own = tuple(row for row in here if row["series"] == name)
+                for run in names_in(own, "run"):
+                    curve = [row for row in own if row["run"] == run]
+                    axes.plot(
+                        [number(row, "step") for row in curve],
+                        [number(row, "mean") for row in curve],
+                        color=colours[name],
+                        lw=1.6 if run == MEAN else 0.5,
+                        alpha=1 if run == MEAN else 0.5,
+                        label=name if run == MEAN and name != ALL else "_",
+                    )
+            axes.set_xlabel("step")
+            if self.logarithmic:
+                axes.set_yscale("log")
+        places[0].set_ylabel(column_of(str(rows[0]["term"])).label)
+        add_legend(figure, places)
+        return figure

@@ -1,0 +1,93 @@
+"""A metric factor by factor, datasets side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from polariscope.core.errors import InputError
+from polariscope.studies.columns import column_of, metric_columns, remedy_for
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    PAGE,
+    add_legend,
+    colours_of,
+    draw_interval,
+    names_in,
+    number,
+    panels,
+)
+from polariscope.studies.figures.support.grouping import (
+    across_of,
+    grouped,
+    panel_of,
+    series_of,
+    summary,
+    values_of,
+)
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+MARK = ".by_factor."
+
+
+@figure("metric-by-factor", answers=("zietlow2022 Fig. 4.9",))
+@dataclasses.dataclass(frozen=True)
+class MetricByFactor(AbstractFigure):
+    """What a metric gives for each factor, datasets side by side.
+
+    Means over seeds with 95 % intervals by Student's t. Answers zietlow2022 Fig. 4.9, with MIG.
+    """
+
+    metric: str = ""
+    """A metric that has a value for each factor; by default the first of the table that has."""
+    across: str = ""
+    """Setting whose values are shown side by side; by default the data, where they vary."""
+
+    def numbers(self, table: Table) -> Rows:
+        by_factor = [name for name in table.measured if MARK in name]
+        metric = self.metric or next((name.partition(MARK)[0] for name in by_factor), "")
+        columns = [name for name in by_factor if name.startswith(f"{metric}{MARK}")]
+        if not columns:
+            known = sorted({name.partition(MARK)[0] for name in by_factor})
+            there = f"{', '.join(known) or 'none'} of {', '.join(metric_columns(table)) or 'no metric'}"
+            raise InputError(
+                problem=f"no {self.metric or 'metric'} by factor is in the table, but {there}",
+                remedy="choose one of these" if known else remedy_for(self.metric or "mig"),
+            )
+        across = across_of(table, self.across)
+        series = series_of(table, (across,))
+        key = grouped(finished(table), lambda row: (panel_of(row, across), series(row)))
+        found: list[Row] = []
+        for (panel, name), members in key.items():
+            for column in columns:
+                if values := values_of(members, column):
+                    marks: Row = {"metric": metric, "panel": panel, "series": name}
+                    found.append({**marks, "factor": column.partition(MARK)[2], **summary(values)})
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        titles, names, factors = (names_in(rows, column) for column in ("panel", "series", "factor"))
+        figure, places = panels(titles, share_y=True)
+        if len(names) * len(factors) > 12:
+            figure.set_figwidth(PAGE)
+        colours, width = colours_of(names), 0.8 / len(names)
+        for axes, title in zip(places, titles, strict=True):
+            for place, name in enumerate(names):
+                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                x = [factors.index(str(row["factor"])) - 0.4 + width * (place + 0.5) for row in own]
+                heights = [number(row, "mean") for row in own]
+                axes.bar(x, heights, 0.9 * width, color=colours[name], label=name)
+                for at, row in zip(x, own, strict=True):
+                    draw_interval(axes, row, at, "black")
+            axes.set_xticks(range(len(factors)), factors)
+            if sum(map(len, factors)) > 28:
+                axes.tick_params(axis="x", rotation=30)
+            axes.grid(visible=False, axis="x")
+        places[0].set_ylabel(f"{column_of(str(rows[0]['metric'])).label} of each factor")
+        add_legend(figure, places)
+        return figure

@@ -1,0 +1,105 @@
+"""A metric against the reconstruction loss, setting by setting."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+from polariscope.studies.columns import column_of, need, need_metric
+from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    add_labels,
+    add_legend,
+    colours_of,
+    markers_of,
+    names_in,
+    number,
+    panels,
+)
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    check_some,
+    grouped,
+    in_order,
+    series_of,
+    strength_of,
+    summary,
+    values_of,
+)
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+PLACES = {"training": "loss.reconstruction", "validation": "validation.reconstruction"}
+AXES = ("reconstruction", "metric")
+
+
+@figure("metric-by-reconstruction", answers=("mathieu2019 Fig. 2", "mushom2020 Fig. 5.9"))
+@dataclasses.dataclass(frozen=True)
+class MetricByReconstruction(AbstractByStrength):
+    """A metric against the reconstruction loss: what disentanglement costs.
+
+    A point for each strength, the mean over seeds of both, with 95 % intervals by Student's t (unknown variance, as in
+    mathieu2019), joined in the order of the strengths and marked with them; small points are runs. Answers mathieu2019
+    Fig. 2 and mushom2020 Fig. 5.9.
+    """
+
+    metric: str = ""
+    """The metric; by default the first of the table."""
+    part: Literal["training", "validation"] = "training"
+    """Which observations are reconstructed."""
+
+    def numbers(self, table: Table) -> Rows:
+        metric, loss = need_metric(table, self.metric), PLACES[self.part]
+        need(table, loss)
+        axis = strength_of(table, self.strength)
+        series = series_of(table, axis.names)
+        columns = dict(zip(AXES, (loss, metric), strict=True))
+        found: list[Row] = []
+        runs = [
+            row
+            for row in finished(table)
+            if axis.of(row) and all(values_of([row], column) for column in columns.values())
+        ]
+        for name, members in grouped(runs, series).items():
+            points = grouped(members, lambda row: tuple((axis.of(row) or {}).items()))
+            for point in sorted(points, key=lambda point: in_order(point[1][1])):
+                marks: Row = {"series": name, **dict(point), "metric": metric, "loss": loss}
+                for row in points[point]:
+                    values = {f"{key}.mean": values_of([row], column)[0] for key, column in columns.items()}
+                    found.append({**marks, "run": row["run"], "n": 1, **values})
+                both: Row = {**marks, "run": None, "n": len(points[point])}
+                for key, column in columns.items():
+                    over = summary(values_of(points[point], column))
+                    both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
+                found.append(both)
+        check_some(found)
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        figure, places = panels([ALL], height=2.5)
+        axes, names = places[0], names_in(rows, "series")
+        colours, markers = colours_of(names), markers_of(names)
+        for name in names:
+            own = [row for row in rows if row["series"] == name]
+            runs, means = (
+                [row for row in own if (row["run"] is None) == is_mean] for is_mean in (False, True)
+            )
+            x, y = ([number(row, f"{key}.mean") for row in means] for key in AXES)
+            axes.plot(*([number(row, f"{key}.mean") for row in runs] for key in AXES), ".", ms=3, mew=0,
+                      color=colours[name], alpha=0.4)  # fmt: skip
+            axes.plot(x, y, color=colours[name], marker=markers[name], label=name, lw=1)
+            for row, at, height in zip(means, x, y, strict=True):
+                for key, place in (("reconstruction", height), ("metric", at)):
+                    if row[f"{key}.low"] is not None:
+                        ends = [number(row, f"{key}.low"), number(row, f"{key}.high")]
+                        pair = (ends, [place, place]) if key == "reconstruction" else ([place, place], ends)
+                        axes.plot(*pair, color=colours[name], lw=0.8, alpha=0.7)
+            add_labels(axes, tuple(means), *(f"{key}.mean" for key in AXES), joined=True)
+        axes.set_xlabel(column_of(str(rows[0]["loss"])).label)
+        axes.set_ylabel(column_of(str(rows[0]["metric"])).label)
+        add_legend(figure, places)
+        return figure

@@ -1,0 +1,54 @@
+"""What latents of each type tell about the factors, as regularisation grows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from polariscope.analysis.regime.types import SELECTIONS
+from polariscope.core.errors import unknown
+from polariscope.studies.columns import column_of, need
+from polariscope.studies.figures import AbstractByStrength, Rows, figure
+from polariscope.studies.figures.support.drawing import draw_by_strength, names_in
+from polariscope.studies.figures.support.grouping import by_strength, with_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+SOURCES = ("mean", "sampled")
+CHANCE = "chance"
+
+
+@figure("probes-by-strength", answers=("bonheme2023 Fig. 6.4",))
+@dataclasses.dataclass(frozen=True)
+class ProbesByStrength(AbstractByStrength):
+    """Accuracy of probes of active, mixed and passive latents, mean beside sampled, against the strength.
+
+    Passive latents of the sampled codes should be at chance (a uniform guess) whatever the strength; those of the mean
+    gain with it. Means over the seeds that have latents of these types, with 95 % intervals by Student's t. Answers
+    bonheme2023 Fig. 6.4.
+    """
+
+    selections: tuple[str, ...] = ("full", "active+mixed", "active+passive", "passive")
+    """Which latents: full, or types joined by a plus sign."""
+
+    def __post_init__(self) -> None:
+        for name in self.selections:
+            if name not in SELECTIONS:
+                raise unknown("selection of latents", name, SELECTIONS)
+
+    def numbers(self, table: Table) -> Rows:
+        columns = {
+            f"probes.{source}.{selection}": {"source": source, "selection": selection}
+            for source in SOURCES
+            for selection in (*self.selections, CHANCE)
+        }
+        need(table, *(f"probes.{source}.full" for source in SOURCES))
+        return with_panels(by_strength(table, self.strength, columns), "source")
+
+    def draw(self, rows: Rows) -> Figure:
+        label = column_of("probes.mean.full").label
+        labels = dict.fromkeys(names_in(rows, "panel"), label)
+        return draw_by_strength(rows, "panel", "selection", labels, dashed=[CHANCE], share_y=True)

@@ -1,0 +1,132 @@
+"""Spearman's correlations between metrics, and of metrics with what needs no labels or with downstream accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from polariscope.core.errors import InputError
+from polariscope.core.look import DIVERGING, INK
+from polariscope.numerics.ranks import spearman
+from polariscope.studies.columns import column_of, metric_columns, need, remedy_for
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import COLUMN, PAGE, names_in, number
+from polariscope.studies.figures.support.grouping import values_of
+from polariscope.studies.select import ELBO, with_elbo
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+MOST = 9
+"""Columns up to which intervals are written into the cells; the numbers behind the figure have them always."""
+UNSUPERVISED = (ELBO, "loss.reconstruction", "loss.rate")
+
+
+@figure("rank-correlations", answers=("mushom2020 Fig. 5.13", "mushom2020 Fig. 5.16", "mushom2020 Fig. 5.19"))
+@dataclasses.dataclass(frozen=True)
+class RankCorrelations(AbstractFigure):
+    """Spearman's rank correlation over all runs between metrics, or of metrics with other quantities.
+
+    ELBO is −(reconstruction loss + KL), higher is better; reconstruction is a loss, lower is better. Each with a 95 %
+    interval by Fisher's transformation (bonett2000), which takes runs as independent; those of one setting are alike,
+    so the interval is rather too narrow. Answers mushom2020 Fig. 5.13 (metrics), Fig. 5.16 (unsupervised) and Fig. 5.19
+    (downstream).
+    """
+
+    against: Literal["metrics", "unsupervised", "downstream"] = "metrics"
+    """With each other; with ELBO, reconstruction and KL; or with the accuracy of a probe after so many labels."""
+    metrics: tuple[str, ...] = ()
+    """Columns in the rows of the matrix; by default all metrics."""
+
+    def numbers(self, table: Table) -> Rows:
+        table = with_elbo(table)
+        accuracies = [name for name in table.measured if re.search(r"[.](by_size[.]\d+|efficiency)$", name)]
+        probes = {name.partition(".by_size")[0] for name in accuracies}
+        metrics = list(self.metrics) or [name for name in metric_columns(table) if name not in probes]
+        need(table, *metrics)
+        columns = {"metrics": metrics, "unsupervised": list(UNSUPERVISED), "downstream": accuracies}[
+            self.against
+        ]
+        if self.against == "downstream" and not accuracies:
+            raise InputError(
+                problem="the table has no downstream accuracy",
+                remedy=remedy_for("probe"),
+            )
+        need(table, *columns)
+        if len(metrics) < (2 if self.against == "metrics" else 1):
+            raise InputError(
+                problem=f"there {'is 1 metric' if metrics else 'is no metric'} in the table, too few to compare",
+                remedy="in the study file add more to the metrics of [each.score], then run it again",
+            )
+        rows = finished(table)
+        found: list[Row] = []
+        for first in metrics:
+            for second in columns:
+                both = [row for row in rows if values_of([row], first) and values_of([row], second)]
+                related = spearman(*(np.array(values_of(both, name)) for name in (first, second)))
+                low, high = related.interval or (None, None)
+                found.append(
+                    {
+                        "row": first,
+                        "column": second,
+                        "n": related.n,
+                        "rho": related.value,
+                        "low": low,
+                        "high": high,
+                    }
+                )
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        from matplotlib.figure import Figure
+
+        down, across = names_in(rows, "row"), names_in(rows, "column")
+        width, size = (COLUMN if len(across) <= 3 else PAGE), min(6.0, 45 / len(across))
+        figure = Figure(figsize=(width, 0.9 + 0.42 * len(down)), layout="constrained")
+        axes = figure.subplots()
+        cells = {(row["row"], row["column"]): row for row in rows}
+        values = np.array(
+            [
+                [np.nan if cells[a, b]["rho"] is None else number(cells[a, b], "rho") for b in across]
+                for a in down
+            ]
+        )
+        mesh = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+        for place, name in enumerate(down):
+            for at, other in enumerate(across):
+                cell = cells[name, other]
+                if cell["rho"] is None:
+                    continue
+                dark = abs(number(cell, "rho")) > 0.6
+                text = f"{number(cell, 'rho'):.2f}"
+                if cell["low"] is not None and name != other and len(across) <= MOST:
+                    text += f"\n{number(cell, 'low'):.2f} to {number(cell, 'high'):.2f}"
+                axes.text(
+                    at, place, text.replace("-", "−"), ha="center", va="center", fontsize=size,
+                    color="white" if dark else INK,
+                )  # fmt: skip
+        axes.set_xticks(range(len(across)), [_short(name) for name in across])
+        axes.set_yticks(range(len(down)), [_short(name) for name in down])
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        bar = figure.colorbar(mesh, ax=axes, ticks=[-1, 0, 1], label="Spearman's ρ")
+        bar.outline.set_visible(False)
+        return figure
+
+
+def _short(name: str) -> str:
+    """A column in a few words.
+
+    >>> _short("loss.rate"), _short("probe.by_size.100"), _short("probe.efficiency"), _short("mig")
+    ('KL', '100 labels', 'efficiency', 'MIG')
+    """
+    if size := re.search(r"by_size[.](\d+)$", name):
+        return f"{size[1]} labels"
+    label = column_of(name).label.removesuffix(" (nats)").removesuffix(" loss")
+    return label.rpartition(".")[2] if name.endswith(".efficiency") else label

@@ -1,0 +1,121 @@
+"""The plane of rate and distortion with its bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+from polariscope.core.errors import InputError
+from polariscope.core.look import INK, QUIET
+from polariscope.studies.columns import need
+from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    add_labels,
+    add_legend,
+    colours_of,
+    markers_of,
+    names_in,
+    number,
+    panels,
+)
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    check_some,
+    in_order,
+    series_of,
+    strength_of,
+    values_of,
+)
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+PLACES = {"training": "loss", "validation": "validation"}
+
+
+@figure("rate-distortion", answers=("mushom2020 Fig. 4.2", "bonheme2023 Fig. 4.1"))
+@dataclasses.dataclass(frozen=True)
+class RateDistortion(AbstractByStrength):
+    r"""Distortion against rate of every run, the frontier, and the line below which no model can be.
+
+    With the rate R = E KL(q(z|x) ‖ p(z)) and the distortion D = −E log p(x|z), the entropy H of the data obeys
+
+    .. math:: H - D \le I_q(x; z) \le R,
+
+    so every model lies on or above D = H − R. H is not known: every run says H ≤ R + D, and the dashed line is that of
+    the smallest R + D of the study; the true one is at or below it. If the entropy is given, it is drawn too, and a
+    model below it is refused. A run is on the frontier if no other has both less rate and less distortion (filled).
+    Answers mushom2020 Fig. 4.2 and bonheme2023 Fig. 4.1, after alemi2018.
+    """
+
+    part: Literal["training", "validation"] = "training"
+    """Which observations."""
+    entropy: float | None = None
+    """Entropy of the data in nats, where it is known: the logarithm of the number of images, if all are different and
+    the likelihood is one of discrete values."""
+
+    def numbers(self, table: Table) -> Rows:
+        rate, distortion = (f"{PLACES[self.part]}.{term}" for term in ("rate", "reconstruction"))
+        need(table, rate, distortion)
+        axis = strength_of(table, self.strength)
+        series = series_of(table, axis.names)
+        found: list[Row] = []
+        for row in finished(table):
+            pair = values_of([row], rate), values_of([row], distortion)
+            if all(pair) and (strength := axis.of(row)):
+                point: Row = {"series": series(row), **strength, "run": row["run"]}
+                found.append({**point, "rate": pair[0][0], "distortion": pair[1][0]})
+        check_some(found)
+        sums = [number(row, "rate") + number(row, "distortion") for row in found]
+        if self.entropy is not None and min(sums) < self.entropy:
+            raise InputError(
+                "entropy", "be at most the smallest rate plus distortion of all runs", got=self.entropy,
+                remedy=f"that is {min(sums):.4g} nats",
+            )  # fmt: skip
+        bounds: Row = {"entropy_at_most": min(sums), "entropy": self.entropy}
+        return tuple({**row, "on_frontier": not _is_beaten(row, found), **bounds} for row in found)
+
+    def draw(self, rows: Rows) -> Figure:
+        figure, places = panels([ALL], height=2.5)
+        axes, names = places[0], names_in(rows, "series")
+        colours, markers = colours_of(names), markers_of(names)
+        for name in names:
+            own = [row for row in rows if row["series"] == name]
+            for on_frontier in (False, True):
+                points = [row for row in own if row["on_frontier"] == on_frontier]
+                axes.plot(
+                    [number(row, "rate") for row in points],
+                    [number(row, "distortion") for row in points],
+                    markers[name],
+                    color=colours[name],
+                    mfc=colours[name] if on_frontier else "white",
+                    label=name if on_frontier else "_",
+                )
+            firsts = {row["strength"]: row for row in reversed(own)}
+            in_line = sorted(firsts.values(), key=lambda row: in_order(row["strength"]))
+            add_labels(axes, tuple(in_line), "rate", "distortion")
+        if not all(row["on_frontier"] for row in rows):
+            axes.plot([], [], "o", color=QUIET, mfc="white", label="not on the frontier")
+        rates = [number(row, "rate") for row in rows]
+        ends = [min(rates), max(rates)]
+        label, most = "smallest R + D of all runs", number(rows[0], "entropy_at_most")
+        axes.plot(ends, [most - end for end in ends], color=QUIET, ls="--", lw=1, label=label)
+        if rows[0]["entropy"] is not None:
+            entropy = number(rows[0], "entropy")
+            axes.plot(ends, [entropy - end for end in ends], color=INK, lw=1, label="D = H − R")
+        axes.set_xlabel("rate R (nats)")
+        axes.set_ylabel("distortion D (nats)")
+        add_legend(figure, places)
+        return figure
+
+
+def _is_beaten(row: Row, others: list[Row]) -> bool:
+    """Whether another run has less of one and not more of the other."""
+    own = number(row, "rate"), number(row, "distortion")
+    return any(
+        rate <= own[0] and distortion <= own[1] and (rate, distortion) != own
+        for rate, distortion in ((number(other, "rate"), number(other, "distortion")) for other in others)
+    )

@@ -1,0 +1,84 @@
+"""Histogram of a metric over restarts, datasets side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from annotated_types import Ge
+
+from polariscope.studies.columns import column_of, need_metric
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
+from polariscope.studies.figures.support.grouping import (
+    across_of,
+    grouped,
+    panel_of,
+    series_of,
+    values_of,
+)
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+
+@figure("restarts", answers=("zietlow2022 Fig. 4.8",))
+@dataclasses.dataclass(frozen=True)
+class RestartsFigure(AbstractFigure):
+    """How often restarts reach each value of a metric, datasets side by side.
+
+    Runs per bin; bins are equally wide, from the smallest to the largest value of all panels, the last with its upper
+    end. Two heaps say that some restarts succeed and others do not, which a mean hides. Answers zietlow2022 Fig. 4.8.
+    """
+
+    metric: str = ""
+    """Column that is counted; by default the first metric."""
+    n_bins: Annotated[int, Ge(2)] = 10
+    """Number of bins."""
+    across: str = ""
+    """Setting whose values are shown side by side; by default the data, where they vary."""
+
+    def numbers(self, table: Table) -> Rows:
+        metric = need_metric(table, self.metric)
+        across = across_of(table, self.across)
+        series = series_of(table, (across,))
+        rows = [row for row in finished(table) if values_of([row], metric)]
+        every = values_of(rows, metric)
+        low, high = min(every), max(every)
+        edges = np.linspace(low, high if high > low else low + 1, self.n_bins + 1)
+        found: list[Row] = []
+        for (panel, name), members in grouped(rows, lambda row: (panel_of(row, across), series(row))).items():
+            counts, _ = np.histogram(values_of(members, metric), edges)
+            for place, count in enumerate(counts.tolist()):
+                bounds: Row = {"from": float(edges[place]), "to": float(edges[place + 1])}
+                found.append({"metric": metric, "panel": panel, "series": name, **bounds, "runs": count})
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        from matplotlib.ticker import MaxNLocator
+
+        titles, names = names_in(rows, "panel"), names_in(rows, "series")
+        figure, places = panels(titles, share_y=True)
+        colours = colours_of(names)
+        for axes, title in zip(places, titles, strict=True):
+            below: dict[float, float] = {}
+            for name in names:
+                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                left = [number(row, "from") for row in own]
+                widths = [number(row, "to") - number(row, "from") for row in own]
+                heights = [number(row, "runs") for row in own]
+                bottoms = [below.get(edge, 0.0) for edge in left]
+                axes.bar(
+                    left, heights, widths, bottoms, align="edge", color=colours[name], edgecolor="white", lw=0.6,
+                    label=name,
+                )  # fmt: skip
+                below |= {edge: bottom + up for edge, bottom, up in zip(left, bottoms, heights, strict=True)}
+            axes.set_xlabel(column_of(str(rows[0]["metric"])).label)
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        places[0].set_ylabel("runs")
+        add_legend(figure, places)
+        return figure

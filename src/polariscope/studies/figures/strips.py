@@ -1,0 +1,120 @@
+"""How a metric is spread over seeds, for each setting."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.look import INK, QUIET
+from polariscope.studies.columns import column_of, need_metric, remedy_for
+from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
+from polariscope.studies.figures.support.drawing import (
+    PAGE,
+    colours_of,
+    names_in,
+    number,
+    panels,
+    readable,
+    setting_in_words,
+    values_alone,
+)
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    across_of,
+    panel_of,
+    series_of,
+    values_of,
+)
+from polariscope.studies.table import finished
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+FEWEST = 5
+"""Runs of a setting from which a violin is drawn; fewer have no shape."""
+
+
+@figure("strips", answers=("zietlow2022 Figs 4.4-4.7", "mushom2020 Fig. 5.14", "mushom2020 Fig. 5.15"))
+@dataclasses.dataclass(frozen=True)
+class StripsFigure(AbstractFigure):
+    """A metric of every run, in a strip or a violin for each setting; over-pruned runs are marked or left out.
+
+    A run is over-pruned if fewer latents than factors are in use (mean posterior variance below 0.8, zietlow2022
+    §4.3.4), as ``diagnose`` says. The bar is the mean of the runs that are shown, over-pruned ones included. Answers
+    zietlow2022 Figs 4.4 to 4.7 and mushom2020 Figs 5.14 and 5.15.
+    """
+
+    metric: str = ""
+    """Column that is shown; by default the first metric."""
+    over_pruned: Literal["mark", "drop", "keep"] = "mark"
+    """What is done with over-pruned runs; keep shows them like all others, and needs no diagnosis."""
+    shape: Literal["strip", "violin"] = "strip"
+    """Points only, or a violin behind them where there are five runs or more."""
+    across: str = ""
+    """Setting whose values are shown side by side; by default the data, where they vary."""
+
+    def numbers(self, table: Table) -> Rows:
+        metric = need_metric(table, self.metric)
+        if self.over_pruned != "keep" and not any("over_pruned" in row for row in table.rows):
+            raise InputError(
+                problem="the table does not say which runs are over-pruned",
+                remedy=(remedy_for("over_pruned"), ", or keep all with ", Argument("over_pruned", "keep")),
+            )
+        across = across_of(table, self.across)
+        series = series_of(table, (across,))
+        found: list[Row] = []
+        for row in finished(table):
+            for value in values_of([row], metric):
+                pruned = bool(row.get("over_pruned"))
+                if not (pruned and self.over_pruned == "drop"):
+                    marks: Row = {"metric": metric, "panel": panel_of(row, across), "series": series(row)}
+                    found.append({**marks, "run": row["run"], "value": value, "over_pruned": pruned})
+        if not found:
+            raise InputError(problem="every run is over-pruned", remedy="mark or keep over-pruned runs")
+        return tuple(found)
+
+    def draw(self, rows: Rows) -> Figure:
+        titles, names = names_in(rows, "panel"), names_in(rows, "series")
+        figure, places = panels(titles, share_y=True)
+        if len(names) * len(titles) > 6:
+            figure.set_figwidth(PAGE)
+        colours = colours_of(names)
+        for axes, title in zip(places, titles, strict=True):
+            for place, name in enumerate(names):
+                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                self._draw_strip(axes, place, own, colours[name])
+            alone = values_alone(names)
+            axes.set_xticks(range(len(names)), list(map(readable, names)) if alone is None else alone[1])
+            if alone is not None:
+                axes.set_xlabel(setting_in_words(({"setting": alone[0]},)), parse_math=False)
+            elif max(map(len, names)) * len(names) > 40:
+                axes.tick_params(axis="x", rotation=30)
+            if names == [ALL]:
+                axes.set_xticks([])
+            axes.set_xlim(-0.6, len(names) - 0.4)
+        places[0].set_ylabel(column_of(str(rows[0]["metric"])).label)
+        if any(row["over_pruned"] for row in rows) and self.over_pruned == "mark":
+            places[0].plot([], [], "x", color=QUIET, label="over-pruned")
+            figure.legend(loc="outside lower center", labelcolor=INK)
+        return figure
+
+    def _draw_strip(self, axes: Axes, place: int, rows: list[Row], colour: str) -> None:
+        values = np.array([number(row, "value") for row in rows])
+        if not len(values):
+            return
+        if self.shape == "violin" and len(values) >= FEWEST and np.ptp(values) > 0:
+            parts: dict[str, Any] = dict(axes.violinplot(values, [place], widths=0.8, showextrema=False))
+            for body in parts["bodies"]:
+                body.set(facecolor=colour, alpha=0.25)
+        # Spread evenly in the order of the runs, so points do not hide each other and nothing is random.
+        x = place + (np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1))
+        marked = np.array([bool(row["over_pruned"]) and self.over_pruned == "mark" for row in rows])
+        axes.plot(x[~marked], values[~marked], "o", color=colour, alpha=0.8, mew=0)
+        axes.plot(x[marked], values[marked], "x", color=colour)
+        axes.plot([place - 0.28, place + 0.28], [values.mean()] * 2, color=INK, lw=1.2)

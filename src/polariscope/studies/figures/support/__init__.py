@@ -1,0 +1,1 @@
+"""What figures share: how runs are grouped and summarised, and how they are drawn."""

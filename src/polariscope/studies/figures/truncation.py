@@ -1,0 +1,58 @@
+"""Dependence between latents with and without those of each type, as regularisation grows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+from polariscope.analysis.regime.types import SELECTIONS
+from polariscope.core.errors import unknown
+from polariscope.studies.columns import column_of, need
+from polariscope.studies.figures import AbstractByStrength, Rows, figure
+from polariscope.studies.figures.support.drawing import draw_by_strength, names_in
+from polariscope.studies.figures.support.grouping import by_strength, with_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from polariscope.studies.table import Table
+
+SOURCES = ("mean", "sampled")
+
+
+@figure("truncation", answers=("bonheme2023 Fig. 6.7", "bonheme2023 Fig. 6.8"))
+@dataclasses.dataclass(frozen=True)
+class TruncationFigure(AbstractByStrength):
+    """Total correlation or mutual information of all latents and of those of some types, mean beside sampled.
+
+    What falls when passive latents are left out was between them and the others. Means over the seeds that have two
+    latents or more of these types, with 95 % intervals by Student's t. Answers bonheme2023 Fig. 6.7 (total correlation)
+    and Fig. 6.8 (mutual information).
+    """
+
+    quantity: Literal["tc", "mi"] = "tc"
+    """Total correlation or averaged mutual information."""
+    selections: tuple[str, ...] = ("full", "active", "active+mixed", "active+passive")
+    """Which latents: full, or types joined by a plus sign."""
+
+    def __post_init__(self) -> None:
+        for name in self.selections:
+            if name not in SELECTIONS:
+                raise unknown("selection of latents", name, SELECTIONS)
+
+    def numbers(self, table: Table) -> Rows:
+        columns = {
+            f"{self.quantity}.{source}.by_types.{selection}": {
+                "quantity": self.quantity,
+                "source": source,
+                "selection": selection,
+            }
+            for source in SOURCES
+            for selection in self.selections
+        }
+        need(table, *(column for column in columns if column.endswith(".full")))
+        return with_panels(by_strength(table, self.strength, columns), "source")
+
+    def draw(self, rows: Rows) -> Figure:
+        label = column_of(f"{rows[0]['quantity']}.mean").label
+        return draw_by_strength(rows, "panel", "selection", dict.fromkeys(names_in(rows, "panel"), label))

@@ -1,0 +1,128 @@
+"""Choosing the best run of a study without labels: what each way would choose, and what that costs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import Interval
+from polariscope.numerics.ranks import spearman
+from polariscope.studies.columns import column_of, need_metric, remedy_for
+from polariscope.studies.table import Table, finished, numbers_in
+
+ELBO = "elbo"
+SELECTORS = ("udr", "dto", ELBO, "agreement")
+"""Columns that need no labels: unsupervised disentanglement ranking, distance to orthogonality, evidence lower bound,
+and agreement over seeds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """What one way of choosing would choose."""
+
+    selector: str
+    """The column that is chosen by."""
+    run: str
+    """The run with the best value; of equal ones the first."""
+    value: float
+    """What the selector says of it."""
+    metric: float
+    """The metric of this run."""
+    cost: float
+    """How much worse that is than the metric of the best run; never negative."""
+    rank: int
+    """Place of the run by the metric, from 1."""
+    n: int
+    """Runs that have both numbers; the best is the best of these."""
+    correlation: float | None
+    """Spearman's correlation over runs of how good the selector and the metric say that they are."""
+    interval: Interval | None
+    """Its 95 % interval by Fisher's transformation, which takes runs as independent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Selections:
+    """Every way of choosing that the table allows, beside the best run and one at random."""
+
+    metric: str
+    best_run: str
+    best: float
+    """The metric of the best run of all."""
+    random: float
+    """The metric that a run chosen at random has on average."""
+    selections: tuple[Selection, ...]
+    """The cheapest first."""
+    missing: dict[str, str]
+    """Selectors that the table has no numbers of, with what to add to the study."""
+
+    @property
+    def random_cost(self) -> float:
+        """How much worse than the best a run chosen at random is on average."""
+        return abs(self.best - self.random)
+
+
+def with_elbo(table: Table) -> Table:
+    """The table with the evidence lower bound of each run, −(reconstruction loss + KL) at the end of training.
+
+    :param table: of a study.
+    """
+    rows = []
+    for row in table.rows:
+        terms = [value for name in ("reconstruction", "rate") for value in numbers_in(row, f"loss.{name}")]
+        rows.append({**row, **({ELBO: -sum(terms)} if len(terms) == 2 else {})})
+    return dataclasses.replace(table, rows=tuple(rows))
+
+
+def select_runs(table: Table, metric: str = "") -> Selections:
+    """What each selector that needs no labels would choose of a study's runs, and what that costs.
+
+    The selectors are unsupervised disentanglement ranking (highest), distance to orthogonality (lowest), ELBO (highest)
+    and agreement over seeds (highest). Only finished models of done runs take part. This is the question of mushom2020
+    §5.5 and zietlow2022 §1.3: labels are used here to judge the selectors, never to choose.
+
+    :param table: of a study.
+    :param metric: (default: the first of the table) the metric that would have been wished for.
+    """
+    table = with_elbo(dataclasses.replace(table, rows=tuple(finished(table))))
+    metric = need_metric(table, metric)
+    up = column_of(metric).higher_is_better
+    if up is None:
+        raise InputError("metric", "be a column of which more or less is better", got=f"{metric!r}")
+    sign = 1 if up else -1
+    scored = [(number, str(row["run"])) for row in table.rows for number in numbers_in(row, metric)]
+    best, best_run = max(scored, key=lambda pair: sign * pair[0])
+    found, missing = [], {}
+    for selector in SELECTORS:
+        pairs = [
+            (value, number, str(row["run"]))
+            for row in table.rows
+            for value in numbers_in(row, selector)
+            for number in numbers_in(row, metric)
+        ]
+        if pairs:
+            found.append(_selection(selector, pairs, sign))
+        else:
+            missing[selector] = remedy_for(selector)
+    found.sort(key=lambda one: one.cost)
+    random = float(np.mean([number for number, _ in scored]))
+    return Selections(metric, best_run, best, random, tuple(found), missing)
+
+
+def _selection(selector: str, pairs: list[tuple[float, float, str]], sign: int) -> Selection:
+    own = 1 if column_of(selector).higher_is_better else -1
+    value, number, run = max(pairs, key=lambda pair: own * pair[0])
+    goodness = [sign * pair[1] for pair in pairs]
+    related = spearman(np.array([own * pair[0] for pair in pairs]), np.array(goodness))
+    return Selection(
+        selector=selector,
+        run=run,
+        value=value,
+        metric=number,
+        cost=max(goodness) - sign * number,
+        rank=1 + sum(good > sign * number for good in goodness),
+        n=len(pairs),
+        correlation=related.value,
+        interval=related.interval,
+    )

@@ -1,0 +1,65 @@
+"""Choosing a run without labels, and what that costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from polariscope.core.errors import InputError
+from polariscope.studies.select import select_runs
+from study_tables import by_beta
+
+#        run:        0    1    2    3    4    5
+MIG = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+UDR = (0.1, 0.2, 0.3, 0.4, 0.6, 0.5)  # chooses the second best
+DTO = (0.9, 0.1, 0.8, 0.7, 0.6, 0.5)  # lowest: run 1
+RECONSTRUCTION = (9.0, 8.0, 7.0, 6.0, 5.0, 4.0)  # with rate 1 the best ELBO is that of run 5
+
+
+def cells(beta: float, seed: int) -> dict[str, float]:
+    i = 3 * (beta == 4) + seed
+    return {
+        "mig": MIG[i],
+        "udr": UDR[i],
+        "dto": DTO[i],
+        "loss.reconstruction": RECONSTRUCTION[i],
+        "loss.rate": 1.0,
+        "loss": 0.0,
+    }
+
+
+def test_each_selector_chooses_its_best_and_the_cost_is_the_distance_to_the_best() -> None:
+    found = select_runs(by_beta(cells), "mig")
+    assert (found.metric, found.best, found.best_run) == ("mig", 0.6, "beta=4,seed=2")
+    assert found.random == pytest.approx(0.35)
+    assert found.random_cost == pytest.approx(0.25)
+    by_name = {one.selector: one for one in found.selections}
+    assert [one.selector for one in found.selections] == ["elbo", "udr", "dto"]  # the cheapest first
+    assert (by_name["elbo"].value, by_name["elbo"].cost, by_name["elbo"].rank) == (-5, 0, 1)
+    assert (by_name["udr"].metric, by_name["udr"].rank) == (0.5, 2)
+    assert by_name["udr"].cost == pytest.approx(0.1)
+    assert (by_name["dto"].run, by_name["dto"].rank) == ("beta=1,seed=1", 5)
+    assert by_name["dto"].cost == pytest.approx(0.4)
+
+
+def test_the_correlation_is_of_goodness_so_a_lower_distance_counts_as_better() -> None:
+    by_name = {one.selector: one for one in select_runs(by_beta(cells)).selections}
+    assert by_name["elbo"].correlation == 1
+    # DtO orders goodness as 1 6 2 3 4 5, MIG as 1 … 6: Σ d² = 16 + 1 + 1 + 1 + 1 = 20, ρ = 1 − 120/210.
+    assert by_name["dto"].correlation == pytest.approx(1 - 6 * 20 / 210)
+
+
+def test_what_is_not_measured_is_named_with_the_analysis_to_add() -> None:
+    found = select_runs(by_beta(cells))
+    assert found.missing == {"agreement": "in the study file add [over.agreement], then run it again"}
+
+
+def test_a_metric_of_which_less_is_better_is_wished_low() -> None:
+    found = select_runs(by_beta(cells), "dto")
+    assert (found.best, found.best_run) == (0.1, "beta=1,seed=1")
+    assert found.random_cost == pytest.approx(0.6 - 0.1)
+    assert {one.selector: one.cost for one in found.selections}["udr"] == pytest.approx(0.5)
+
+
+def test_a_column_without_a_better_and_a_worse_is_refused() -> None:
+    with pytest.raises(InputError, match="metric must be a column of which more or less is better"):
+        select_runs(by_beta(cells), "loss.rate")
