@@ -66,6 +66,11 @@ class AbstractCandidates(abc.ABC):
         """Gradient steps in a pass over the training data."""
 
     @property
+    def n_learned_from(self) -> int | None:
+        """Values of an observation, where the decoder's variance is one number that is learned from them; else None."""
+        return None
+
+    @property
     @abc.abstractmethod
     def n_steps(self) -> int:
         """Gradient steps spent so far, on all models."""
@@ -113,7 +118,10 @@ class Goal:
     """Most latents that are tried."""
     steps: Annotated[int, Ge(400)] | None = None
     """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: 3,000); below 400 no trend can be seen."""
+    'fondue' gives to one (None: ten passes over the data, 3,000 to 12,000); below 400 no trend can be seen."""
+    minutes: Annotated[float, Gt(0)] | None = None
+    """Time to answer in; the interval says how sure that can be. With a folder, more time goes on from there. None: as
+    long as it takes."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: Annotated[float, Gt(0)] | None = None
@@ -136,6 +144,10 @@ class Goal:
 
 Decision = Literal["fits", "too many", "undecided"]
 Target = Literal["latents", "beta"]
+
+
+class OutOfTimeError(PolariscopeError):
+    """The minutes that a search was given are over."""
 
 
 @dataclasses.dataclass(frozen=True)

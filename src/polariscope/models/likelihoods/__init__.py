@@ -52,6 +52,11 @@ class AbstractLikelihood(abc.ABC):
         return ""
 
     @property
+    def learns_one_variance(self) -> bool:
+        """Whether one variance for all values is learned, which then depends on what the latents leave unexplained."""
+        return False
+
+    @property
     @abc.abstractmethod
     def n_parameters(self) -> int:
         """How many raw outputs per value of the observation."""

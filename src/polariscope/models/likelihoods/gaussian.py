@@ -109,6 +109,10 @@ class GaussianLikelihood(AbstractLikelihood):
         return f"variance of the likelihood learned, {shared}, from {self.variance:g}"
 
     @property
+    def learns_one_variance(self) -> bool:
+        return self.learned == "shared"
+
+    @property
     def n_parameters(self) -> int:
         return 2 if self.learned == "per-value" else 1
 

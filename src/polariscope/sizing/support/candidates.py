@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.inference import decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
-from polariscope.sizing import AbstractCandidates, Curves
+from polariscope.sizing import AbstractCandidates, Curves, OutOfTimeError
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
@@ -27,6 +28,8 @@ N_SAMPLES = 10_000
 N_LOOKED_AT = 512
 """Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
 LOOK_EVERY = 25
+FIRST_PIECE = 100
+"""Steps that are trained before it is known how long one takes, where the time is limited."""
 
 Watcher = Callable[[int, int, float], None]
 """Told at every look the number of latents, the step and Σ E[σ²]."""
@@ -42,8 +45,11 @@ class TrainedCandidates(AbstractCandidates):
         seed: int,
         recipe: Mapping[str, Any] = {},
         watcher: Watcher | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.data = data
+        self.deadline = deadline
+        self._pace: float | None = None
         self.folder = SeedFolder(folder)
         self.seed = seed
         self.watcher = watcher
@@ -58,6 +64,11 @@ class TrainedCandidates(AbstractCandidates):
     def steps_per_epoch(self) -> int:
         job = plan(self.data, n_latents=1, **{**self.recipe, "epochs": 1})
         return job.settings.steps
+
+    @property
+    def n_learned_from(self) -> int | None:
+        likelihood = plan(self.data, n_latents=1, **self.recipe).blueprint.likelihood
+        return self.data.n_features if likelihood.learns_one_variance else None
 
     @property
     def n_steps(self) -> int:
@@ -95,14 +106,31 @@ class TrainedCandidates(AbstractCandidates):
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
         run = self.folder.model(name)
-        if max(run.checkpoints.steps, default=0) < steps:
-            self.model(n_latents, steps, **changes)
+        done = max(run.checkpoints.steps, default=0)
+        while done < steps:
+            done = self._go_on(n_latents, done, steps, changes)
         self._spent[name] = max(steps, self._spent.get(name, 0))
         lines = [line for line in Run(run.path).log() if line["step"] <= steps]
         return Curves(
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
         )
+
+    def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Train a model further, as far as the time allows; returns the step it has then."""
+        if self.deadline is None:
+            self.model(n_latents, steps, **changes)
+            return steps
+        begin = time.monotonic()
+        reach = FIRST_PIECE if self._pace is None else int((self.deadline - begin) / self._pace)
+        piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY)
+        if begin >= self.deadline or piece <= 0:
+            raise OutOfTimeError(
+                f"The time was over at {n_latents} latents after {done:,} steps; more minutes make the answer surer."
+            )
+        self.model(n_latents, done + piece, **changes)
+        self._pace = (time.monotonic() - begin) / piece
+        return done + piece
 
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         name = self._name(n_latents, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,7 +74,9 @@ def size(
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
     :param cap: (default 512) most latents that are tried
-    :param steps: (default 2,000; fondue 3,000) gradient steps of each model, for fondue at most
+    :param steps: (default 2,000; fondue: ten passes over the data, 3,000 to 12,000) gradient steps of each model, for
+        fondue at most
+    :param minutes: (default: as long as it takes) time to answer in; the interval says how sure that can be
     :param epochs: (default: until the answer stays) passes over the data, for the published searches
     :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser
     :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
@@ -100,6 +103,7 @@ def size(
     chosen = check_recipe(dataset, method, recipe)
     found: list[Found] = []
     spent = 0
+    end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
     with _place(out) as folder, _listener(progress) as listen:
         for number in range(seed, seed + seeds):
             candidates = TrainedCandidates(
@@ -108,6 +112,7 @@ def size(
                 number,
                 {**recipe, "device": device, "threads": threads},
                 None if listen is None else functools.partial(listen, number),
+                deadline=None if end is None else _share(end, seed + seeds - number),
             )
             if target == "beta":
                 assert n_latents is not None
@@ -195,6 +200,12 @@ def keep_size(folder: str | Path, run: str | Path) -> None:
     answer, settings = SearchFolder(folder).read_answer()
     kept = RunFolder(run)
     kept.artefacts.keep(Key("size", None, settings["data"]["fingerprint"], settings=settings), answer)
+
+
+def _share(end: float, n_seeds: int) -> float:
+    """When the first of so many seeds has had its part of the time that is left."""
+    now = time.monotonic()
+    return now + (end - now) / n_seeds
 
 
 @contextmanager
