@@ -80,9 +80,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         if wide is None:
             raise
         return _cut_short(trials, wide, goal, str(error))
-    low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, goal)
-    if wide.is_sound:
-        low, high = min(low, wide.low), max(high, min(wide.high, goal.cap))
+    low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
     faint = _n_faint(candidates, trials, answer, goal)
     return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
 
@@ -147,26 +145,29 @@ def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal
     return notes
 
 
-def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
-    """From what surely fits to the last before what surely does not, as far as models are in doubt.
+def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> tuple[int, int]:
+    """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
+    model may come to.
 
-    A model in doubt that may have too many says itself how many it keeps at worst.
+    A model in doubt that may have too many says itself how many it keeps at worst; one that may fit after all says
+    nothing of wider ones, which the wide model does, if it is sound, and otherwise only the cap.
     """
     doubtful = [
         trial
-        for trial in trials
+        for trial in narrow
         if may_still_cross_threshold(trial, goal.threshold) or trial.decision == "undecided"
     ]
-    sure = [trial for trial in trials if trial not in doubtful]
+    sure = [trial for trial in narrow if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
     kept = [min(answer, trial.keeps or 0) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))
-    high = (
-        min(surplus, default=goal.cap + 1) - 1
-        if any(trial.n_latents > answer for trial in doubtful)
-        else answer
-    )
+    high = answer
+    if above := [trial.n_latents for trial in doubtful if trial.n_latents > answer]:
+        most = max(above) if wide.is_sound else goal.cap
+        high = min(surplus, default=most + 1) - 1
+    if wide.is_sound:
+        low, high = min(low, wide.low), max(high, min(wide.high, goal.cap))
     return low, high
 
 
