@@ -94,8 +94,8 @@ def test_ten_equal_directions_need_ten_latents() -> None:
     assert ps.size(data, n_init=11).n_latents == 10
 
 
-@pytest.mark.parametrize(("shape", "rates"), [((1, 8, 8), {"0.001", "0.0002"}), ((64,), {"0.001"})])
-def test_images_are_proved_with_smaller_steps_than_tables(
+@pytest.mark.parametrize(("shape", "rates"), [((1, 8, 8), {"0.0002"}), ((64,), {"0.001"})])
+def test_images_are_sized_with_smaller_steps_than_tables(
     tmp_path: Path, shape: tuple[int, ...], rates: set[str]
 ) -> None:
     data = generator(0, "pixels").random((300, *shape), dtype=np.float32)
