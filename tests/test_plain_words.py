@@ -14,8 +14,8 @@ TEXTS = sorted(
     [
         *(ROOT / "src").rglob("*.py"),
         *(ROOT / "src").rglob("*.j2"),
-        *(ROOT / "docs").glob("*.md"),
-        *(ROOT / "studies").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks" / "originals").glob("*.py"),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
     ]
 )

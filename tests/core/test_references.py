@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 CITING = [
     *(ROOT / "src").rglob("*.py"),
     *(ROOT / "src").rglob("*.j2"),
-    *(ROOT / "docs").glob("*.md"),
-    *(ROOT / "studies").rglob("*.py"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "benchmarks" / "originals").glob("*.py"),
     *ROOT.glob("*.md"),
 ]
 UNREADABLE = ("our reference", "analyses.md", "analyses §", "design.md", "objectives §", "general knowledge")

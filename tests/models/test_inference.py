@@ -77,3 +77,22 @@ def test_the_noise_is_standard_normal_and_independent_over_samples_columns_and_s
         assert np.abs(np.corrcoef(draws.T, other.T)[:4, 4:]).max() < limit
     assert np.abs(np.corrcoef(draws.T) - np.eye(4)).max() < limit
     assert np.unique(draws).size == draws.size
+
+
+def test_draws_of_the_prior_come_with_their_density_and_leave_the_model_as_it_is() -> None:
+    model = plan(DATA, net="linear", n_latents=2, prior="mixture").blueprint.build(0)
+    z, log_density = inference.draw_prior(model, 40, seed=3)
+    assert (z.dtype, z.shape, log_density.shape) == (np.float64, (40, 2), (40,))
+    centres = np.array([[0, 1], [0, -1], [1, 0], [-1, 0]])
+    squares = ((z[:, None] - centres) ** 2).sum(axis=2)
+    expected = np.log((np.exp(-squares / 0.06) / (2 * np.pi * 0.03)).mean(axis=1))
+    np.testing.assert_allclose(log_density, expected, rtol=1e-6)  # 0.03 and the centres in float32
+    assert model.prior.means.dtype == torch.float32
+    np.testing.assert_array_equal(inference.draw_prior(model, 40, seed=3)[0], z)
+    assert not np.isclose(inference.draw_prior(model, 40, seed=4)[0], z).all()
+
+
+def test_a_prior_that_depends_on_the_sample_has_no_draws_of_its_own() -> None:
+    data = ps.load_dataset("pinwheel", n_samples=40)
+    model = plan(data, objective="ivae", net="linear", n_latents=2).blueprint.build(0)
+    assert inference.draw_prior(model, 40, seed=3) is None

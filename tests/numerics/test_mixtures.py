@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
 from polariscope.numerics import mixtures
-from polariscope.numerics.mixtures import log_mixture, log_normal_mixture, log_sums
+from polariscope.numerics.mixtures import log_gaussian_mixture, log_mixture, log_normal_mixture, log_sums
 
 
 def test_sums_of_exponentials_neither_overflow_nor_vanish() -> None:
@@ -30,7 +30,14 @@ def test_a_mixture_is_the_mean_density_however_many_rows_are_held(
     z = mean + deviation * noise
     pairs = norm.logpdf(z[:, None], mean, deviation)
     expected = logsumexp(pairs, axis=1) - math.log(17)
-    np.testing.assert_allclose(log_mixture(17, lambda rows: pairs[rows].copy()), expected, rtol=1e-13)
+    asked = []
+
+    def log_densities(rows: slice) -> np.ndarray:
+        asked.extend(range(rows.start, rows.stop))
+        return pairs[rows].copy()
+
+    np.testing.assert_allclose(log_mixture(17, log_densities), expected, rtol=1e-13)
+    assert asked == list(range(17))  # each row once, and none beyond
     np.testing.assert_allclose(log_normal_mixture(mean, deviation, noise), expected, rtol=1e-12)
 
 
@@ -40,3 +47,26 @@ def test_components_narrower_than_the_rounding_of_their_means_still_overlap() ->
     found = log_normal_mixture(mean, np.full(4, 1e-40), noise)
     # Two of four components have the same mean and deviation.
     np.testing.assert_allclose(found, math.log(2 / 4) + norm.logpdf(noise) + 40 * math.log(10), rtol=1e-13)
+
+
+@pytest.mark.parametrize("block", [1, 40, 2**18])
+def test_a_mixture_anywhere_is_the_mean_density(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixtures, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    mean, roots = rng.normal(size=(7, 3)), np.tril(rng.normal(size=(7, 3, 3))) + 2 * np.eye(3)
+    z, covariance = rng.normal(size=(30, 3)), roots @ roots.transpose(0, 2, 1)
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    pairs = norm.logpdf(z[:, None], mean, np.sqrt(variance)).sum(axis=2)
+    found = log_gaussian_mixture(z, mean, variance)
+    np.testing.assert_allclose(found, logsumexp(pairs, axis=1) - math.log(7), rtol=1e-12)
+    pairs = np.stack(
+        [multivariate_normal(m, c).logpdf(z) for m, c in zip(mean, covariance, strict=True)], axis=1
+    )
+    found = log_gaussian_mixture(z, mean, variance, np.linalg.cholesky(covariance))
+    np.testing.assert_allclose(found, logsumexp(pairs, axis=1) - math.log(7), rtol=1e-10)
+
+
+def test_points_far_apart_have_a_nth_of_each_density() -> None:
+    mean = np.arange(5.0)[:, None] * 100
+    found = log_gaussian_mixture(mean, mean, np.ones((5, 1)))
+    np.testing.assert_allclose(found, -0.5 * math.log(2 * math.pi) - math.log(5))

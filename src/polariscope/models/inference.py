@@ -8,6 +8,7 @@ samples are put together; only rounding does.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import generator, normals
+from polariscope.core.seeds import derive, generator, normals
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
@@ -185,6 +186,24 @@ def decode_codes(
             z = torch.from_numpy(np.ascontiguousarray(codes[rows])).to(model.device, model.dtype)
             outputs.append(model.decode(z).mean.float().cpu().numpy())
     return np.concatenate(outputs)
+
+
+def draw_prior(
+    model: AbstractModel, n_draws: int, seed: int
+) -> tuple[Float[np.ndarray, "draw latent"], Float[np.ndarray, " draw"]] | None:
+    """Draws of the prior and log p(z) at each, float64; None for a prior that depends on the sample.
+
+    :param model: whose prior it is; it stays as it is.
+    :param n_draws: how many.
+    :param seed: seed of the draws.
+    """
+    if model.n_auxiliary:
+        return None
+    prior = copy.deepcopy(model.prior).to(device="cpu", dtype=torch.float64)
+    noise = torch.Generator().manual_seed(derive(seed, "prior"))
+    with torch.inference_mode():
+        z = prior.sample(n_draws, noise)
+        return z.numpy(), prior.log_density(z).sum(1).numpy()
 
 
 def represent(

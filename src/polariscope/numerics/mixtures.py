@@ -1,4 +1,4 @@
-"""Logarithms of sums of densities: a mixture at the draws of its components."""
+"""Logarithms of sums of densities: a mixture at the draws of its components, or anywhere."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " 
 
 
 def log_mixture(
-    n: int, log_densities: Callable[[slice], Float[np.ndarray, "row sample"]]
-) -> Float[np.ndarray, " sample"]:
+    n: int, log_densities: Callable[[slice], Float[np.ndarray, "row sample"]], n_places: int | None = None
+) -> Float[np.ndarray, " place"]:
     r"""log (1/n) Σ_k q_k(z_i) for each i, a few rows at a time.
 
-    :param n: number of components, and of places z_i
+    :param n: number of components
     :param log_densities: gives log q_k(z_i) for some rows i and all k, in an array that may be used up
+    :param n_places: (default: as many as components) number of places z_i
     """
-    found = np.empty(n)
+    n_rows = n if n_places is None else n_places
+    found = np.empty(n_rows)
     step = max(1, BLOCK // n)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
         found[rows] = log_sums(log_densities(rows))
     return found - math.log(n)
 
@@ -73,3 +75,42 @@ def log_normal_mixture(
         return exponents
 
     return log_mixture(len(mean), log_densities)
+
+
+def log_gaussian_mixture(
+    z: Float[np.ndarray, "place latent"],
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    factor: Float[np.ndarray, "sample latent latent"] | None = None,
+) -> Float[np.ndarray, " place"]:
+    r"""log (1/n) Σ_k N(z_i; μ_k, Σ_k) at any places z_i.
+
+    From differences z − μ, not from products: a component that is narrow and far away keeps its digits.
+
+    :param z: the places
+    :param mean: μ of each component
+    :param variance: variances of each component, above 0
+    :param factor: (default None: Σ is diagonal) Cholesky factors of Σ; then ``variance`` is not used
+
+    >>> log_gaussian_mixture(np.zeros((1, 2)), np.zeros((3, 2)), np.ones((3, 2))) + LOG_2PI
+    array([0.])
+    """
+    n, n_latents = mean.shape
+    inverse = None if factor is None else np.linalg.inv(factor)
+    deviation = np.sqrt(variance)
+    scales = deviation if factor is None else np.diagonal(factor, axis1=1, axis2=2)
+    offset = np.log(scales).sum(axis=1) + 0.5 * n_latents * LOG_2PI
+
+    def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
+        places = z[rows]
+        squares = np.zeros((len(places), n))
+        with np.errstate(over="ignore"):  # so far away that the density is 0
+            if inverse is None:
+                for j in range(n_latents):
+                    squares += ((places[:, j, None] - mean[:, j]) / deviation[:, j]) ** 2
+            else:
+                white = np.einsum("kab,ikb->ika", inverse, places[:, None] - mean)
+                squares += (white**2).sum(axis=2)
+        return -0.5 * squares - offset
+
+    return log_mixture(n, log_densities, len(z))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import decimal
 import importlib
 import io
 import math
@@ -18,10 +19,10 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError, unknown
+from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
-from polariscope.runs.run import NotKeptError, Run
+from polariscope.runs.run import Run
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
 
@@ -41,8 +42,6 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-KINDS = {"regime": "diagnose", "decomposition": "decompose", "scores": "score", "geometry": "geometry"}
-"""The analysis that says which columns a kind of artefact has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,6 +260,36 @@ class Table:
         with files.atomic(file) as part:
             parquet.write_table(pyarrow.table(columns), part)
 
+    def sql(self, query: str) -> Table:
+        """What a query makes of it; duckdb answers. The table is called ``runs``.
+
+        Names with a point are quoted, ``select beta, avg("loss.rate") from runs group by beta``. A query may name files
+        too, those of other studies for example: ``select * from 'tables/*.parquet'``.
+
+        :param query: in SQL.
+        """
+        try:
+            duckdb = importlib.import_module("duckdb")
+        except ImportError:
+            raise not_installed("a query over a table", "duckdb", "duckdb") from None
+        columns = {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
+        with duckdb.connect() as connection:
+            if columns:
+                types = ", ".join(f"{_quoted(name)} {_sql_type(column)}" for name, column in columns.items())
+                connection.execute(f"create table runs ({types})")
+            if self.rows:
+                places = ", ".join("?" for _ in columns)
+                cells = [list(row) for row in zip(*columns.values(), strict=True)]
+                connection.executemany(f"insert into runs values ({places})", cells)
+            try:
+                answer = connection.execute(query)
+                names = [column[0] for column in answer.description or ()]
+                found = answer.fetchall()
+            except duckdb.Error as error:
+                raise InputError(problem=f"the query cannot be answered: {str(error).strip()}") from None
+        rows = tuple(dict(zip(names, map(_sql_cell, row), strict=True)) for row in found)
+        return Table(rows, (), self.notes)
+
     def to_pandas(self) -> Any:
         """As a frame of pandas, or where that is not installed the records."""
         try:
@@ -321,6 +350,23 @@ def _uniform(cells: list[Cell]) -> list[Cell]:
     if kinds <= {int, float}:
         return [None if cell is None else float(cell) for cell in cells]
     return [None if cell is None else str(cell) for cell in cells]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_type(cells: list[Cell]) -> str:
+    """The type of a column of one type; a text where it is empty."""
+    kind = next((type(cell) for cell in cells if cell is not None), str)
+    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kind, "VARCHAR")
+
+
+def _sql_cell(value: object) -> Cell:
+    """What a query gives, as a cell: decimal numbers are real ones, other types texts."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return float(value) if isinstance(value, decimal.Decimal) else str(value)
 
 
 def shown(cell: object) -> str:
@@ -496,35 +542,16 @@ def _axes(run: Run) -> dict[str, object]:
 def _newest(run: Run, step: int | None) -> Columns:
     """What was measured last of each kind."""
     cells: Columns = {}
-    for kind, name in KINDS.items():
-        artefact = run.newest(kind, step)
+    for name in analyses:
+        analysis = analyses[name]
+        if analyses.traits(name)["scope"] != "each" or analysis.record is None:
+            continue
+        artefact = run.newest(analysis.kind, step)
         content = None if artefact is None else run.read(artefact)
-        if content is not None:
-            cells |= analyses[name]().columns(_record(kind).from_dict(content))
-    with contextlib.suppress(NotKeptError):
-        cells |= _dimension(run, step)
+        if artefact is not None and content is not None:
+            measured = analysis.record.from_dict(content)
+            cells |= analysis.of_settings(artefact.key.settings).columns(measured)
     return cells
-
-
-def _dimension(run: Run, step: int | None) -> Columns:
-    artefact = run.newest("dimension", step)
-    content = None if artefact is None else run.read(artefact)
-    if artefact is None or content is None:
-        return {}
-    from polariscope.studies.analyses.dimension import DimensionAnalysis, Dimensions
-
-    analysis = DimensionAnalysis(source=artefact.key.settings["source"])
-    return analysis.columns(Dimensions.from_dict(content))
-
-
-def _record(kind: str) -> Any:
-    """The class of what a kind of artefact holds."""
-    from polariscope.analysis.decomposition import Decomposition
-    from polariscope.analysis.metrics import Scores
-    from polariscope.analysis.regime.regime import Regime
-    from polariscope.geometry.summary import Geometry
-
-    return {"regime": Regime, "decomposition": Decomposition, "scores": Scores, "geometry": Geometry}[kind]
 
 
 def _cell(value: object) -> Cell:

@@ -10,7 +10,7 @@ import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from annotated_types import Ge
 
@@ -40,6 +40,11 @@ class AbstractAnalysis(abc.ABC, Generic[Measured]):
     part: Literal["all", "train", "validation", "test"] = "all"
     """Which part of the data."""
 
+    kind: ClassVar[str] = ""
+    """What is kept of it beside the model; empty where that is no record that a table shows."""
+    record: ClassVar[type[Any] | None] = None
+    """The class of what is kept, which has ``from_dict``."""
+
     @property
     def where(self) -> dict[str, Any]:
         """The options that all analyses share, as methods of a run take them."""
@@ -59,6 +64,14 @@ class AbstractAnalysis(abc.ABC, Generic[Measured]):
 
         :param measured: what :meth:`measure` gave.
         """
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> AbstractAnalysis[Measured]:  # noqa: ARG003 (members may ask)
+        """The analysis that made what is kept with these settings, as far as its columns depend on them.
+
+        :param settings: what it was measured with.
+        """
+        return cls()
 
 
 class AbstractOnce(abc.ABC):

@@ -24,6 +24,9 @@ class DecomposeAnalysis(AbstractAnalysis[Decomposition]):
     n_points: Annotated[int, Ge(2)] | None = 5000
     """Samples of the representation that are used; none for all."""
 
+    kind = "decomposition"
+    record = Decomposition
+
     def measure(self, run: Run, step: int | None = None) -> Decomposition:
         return run.decomposition(self.n_points, **self.where, step=step)
 

@@ -28,6 +28,9 @@ class DiagnoseAnalysis(AbstractAnalysis[Regime]):
     n_bootstrap: Annotated[int, Ge(1)] = 200
     """Resamples behind each confidence."""
 
+    kind = "regime"
+    record = Regime
+
     def measure(self, run: Run, step: int | None = None) -> Regime:
         return run.regime(self.alpha, self.n_bootstrap, **self.where, step=step)
 

@@ -43,6 +43,9 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
     source: Literal["mean", "sampled"] = "mean"
     """Which codes are looked at."""
 
+    kind = "dimension"
+    record = Dimensions
+
     def __post_init__(self) -> None:
         for name in self.names:
             estimators[name]
@@ -61,7 +64,11 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
             return Dimensions({name: estimators[name](codes, seed=self.seed) for name in self.names})
 
         settings = {"estimators": self.names, "source": self.source}
-        return run.measurement("dimension", Dimensions, compute, settings, **self.where, step=step)
+        return run.measurement(self.kind, Dimensions, compute, settings, **self.where, step=step)
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> DimensionAnalysis:
+        return cls(source=settings["source"])
 
     def columns(self, measured: Dimensions) -> Columns:
         cells: Columns = {}

@@ -26,6 +26,9 @@ class GeometryAnalysis(AbstractAnalysis[Geometry]):
     n_observations: Annotated[int, Ge(2)] = 200
     """Observations whose reconstruction loss is split."""
 
+    kind = "geometry"
+    record = Geometry
+
     def measure(self, run: Run, step: int | None = None) -> Geometry:
         return run.geometry(
             self.alpha, n_points=self.n_points, n_observations=self.n_observations, **self.where, step=step

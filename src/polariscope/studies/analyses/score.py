@@ -27,6 +27,9 @@ class ScoreAnalysis(AbstractAnalysis[Scores]):
     options: Mapping[str, Mapping[str, object]] = dataclasses.field(default_factory=dict)
     """Options of metrics by name."""
 
+    kind = "scores"
+    record = Scores
+
     def __post_init__(self) -> None:
         options_of_words(self.metrics, self.options or None)  # refuses what there is not
 

@@ -1,6 +1,6 @@
 """Models that another group trained, through our eyes: same codes, the diagnosis of their README, a page for each.
 
-python studies/public_models.py FOLDER [--mnist FILE.npy] [--samples 10000] [--out runs/public]
+python benchmarks/originals/public_models.py FOLDER [--mnist FILE.npy] [--samples 10000] [--out runs/public]
 
 FOLDER holds ten VAEs of YannDubs/disentangling-vae as safetensors, with models.json (dSprites 64 × 64, MNIST 32 × 32).
 Each is built as plain PyTorch modules, wrapped with ``polariscope.wrap``, and looked at on ``sprites`` of 64 pixels or

@@ -1,9 +1,9 @@
 """Are our ``sprites`` drawn as dSprites? Against its pictures, and in the eyes of models trained on the original.
 
-python studies/sprites.py MODELS ORIGINALS [--samples 10000] [--out runs/sprites]
+python benchmarks/originals/sprites.py MODELS ORIGINALS [--samples 10000] [--out runs/sprites]
 
 MODELS holds five dSprites VAEs of YannDubs/disentangling-vae as safetensors, with models.json, as for
-``studies/public_models.py``. ORIGINALS holds ``dsprites.gif`` (64 × 64, one factor moving after the other, from
+``public_models.py``. ORIGINALS holds ``dsprites.gif`` (64 × 64, one factor moving after the other, from
 google-deepmind/dsprites-dataset) and ``dsprites_samples.png`` (10 × 10 original images, from the models' repository).
 Compares frame by frame with the animation; the KLs of the first squares with the models' own log; and the models'
 reconstruction (−log p at the posterior mean, nats per image) of random sprites with that of the hundred originals.

@@ -1,4 +1,4 @@
-"""The study of real files tells those that are not the published ones, check by check."""
+"""The check of real files tells those that are not the published ones, check by check."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 import originals
 from polariscope.data.cache import VARIABLE
 
-FILE = Path(__file__).parents[2] / "studies" / "real_data.py"
+FILE = Path(__file__).parents[2] / "benchmarks" / "originals" / "real_data.py"
 
 
 def test_small_files_in_the_format_pass_what_they_can_and_fail_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = importlib.util.spec_from_file_location("study_real_data", FILE)
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
+    spec = importlib.util.spec_from_file_location("originals_real_data", FILE)
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     written = originals.mnist(tmp_path)
-    assert not np.array_equal(written.factors[:6, 0], study.FIRST_LABELS["mnist"][0][:6])
+    assert not np.array_equal(written.factors[:6, 0], check.FIRST_LABELS["mnist"][0][:6])
     arguments = ["--mnist", str(tmp_path), "--steps", "2", "--out", str(tmp_path / "out")]
-    results = study.main(arguments)
+    results = check.main(arguments)
     holds = {each["what"].removeprefix("mnist: "): each["holds"] for each in results["rows"]}
     assert not results["holds"]
     assert sum(what.startswith("MD5") and not right for what, right in holds.items()) == 4

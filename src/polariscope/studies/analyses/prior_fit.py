@@ -1,0 +1,74 @@
+"""How far the aggregate posterior is from the prior, and how much encodings overlap."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from annotated_types import Ge, Gt
+from jaxtyping import Float
+
+from polariscope.analysis.prior_fit import PriorFit, prior_fit
+from polariscope.objectives.support.kernels import Kernel
+from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+
+@analysis("prior-fit", scope="each")
+@dataclasses.dataclass(frozen=True)
+class PriorFitAnalysis(AbstractAnalysis[PriorFit]):
+    """KL(p(z) ‖ q(z)), the maximum mean discrepancy of q(z) and p(z), and the overlap of encodings."""
+
+    n_points: Annotated[int, Ge(2)] | None = 2000
+    """Encodings that q(z) is the mixture of; none for all."""
+    n_draws: Annotated[int, Ge(2)] = 5000
+    """Draws of the prior from which KL(p(z) ‖ q(z)) is averaged."""
+    n_compared: Annotated[int, Ge(2)] = 1000
+    """Draws of each that the discrepancy compares."""
+    kernel: Kernel = "imq"
+    """Kernel of the discrepancy."""
+    kernel_width: Annotated[float, Gt(0)] = 1.0
+    """Width of the kernel."""
+
+    kind = "prior-fit"
+    record = PriorFit
+
+    def measure(self, run: Run, step: int | None = None) -> PriorFit:
+        def compute() -> PriorFit:
+            from polariscope.models.inference import draw_prior
+
+            found = draw_prior(run.model(step), self.n_draws, self.seed)
+            draws, log_density = (None, None) if found is None else found
+            return prior_fit(
+                run.representation(**self.where, step=step),
+                draws,
+                log_density,
+                discrepancy=self._mmd,
+                n_points=self.n_points,
+                n_compared=self.n_compared,
+                seed=self.seed,
+            )
+
+        settings = {
+            **{"n_points": self.n_points, "n_draws": self.n_draws, "n_compared": self.n_compared},
+            **{"kernel": self.kernel, "kernel_width": self.kernel_width},
+        }
+        return run.measurement(self.kind, PriorFit, compute, settings, **self.where, step=step)
+
+    def _mmd(self, x: Float[np.ndarray, "first latent"], y: Float[np.ndarray, "second latent"]) -> float:
+        import torch
+
+        from polariscope.objectives.support.kernels import mmd
+
+        return float(mmd(torch.from_numpy(x), torch.from_numpy(y), self.kernel, self.kernel_width))
+
+    def columns(self, measured: PriorFit) -> Columns:
+        return {
+            "kl.prior_to_aggregate": measured.divergence,
+            "kl.prior_to_aggregate.error": measured.error,
+            "mmd": measured.discrepancy,
+            "encodings.overlap": measured.overlap,
+        }

@@ -1,0 +1,80 @@
+"""How few latents each code uses, beside draws of the prior."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge
+
+from polariscope.core.records import from_plain, to_plain
+from polariscope.studies.analyses import AbstractAnalysis, Columns, analysis
+
+if TYPE_CHECKING:
+    from polariscope.runs.run import Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Sparsity:
+    """Hoyer's sparsity, from 0, all latents alike, to 1, a single one for each code."""
+
+    value: float
+    """Of the codes."""
+    interval: tuple[float, float] | None
+    """95 % interval of the value."""
+    prior: float | None
+    """Of draws of the prior; None for a prior that depends on the sample."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, object]) -> Sparsity:
+        """What :meth:`to_dict` wrote."""
+        return from_plain(cls, stored, "measure the sparsity again")
+
+
+@analysis("sparsity", scope="each")
+@dataclasses.dataclass(frozen=True)
+class SparsityAnalysis(AbstractAnalysis[Sparsity]):
+    """Hoyer's sparsity of the codes and of draws of the prior; see the metric ``hoyer``."""
+
+    source: Literal["mean", "sampled"] = "mean"
+    """Which codes are looked at."""
+    variant: Literal["normalised", "raw"] = "normalised"
+    """Whether each latent is first divided by its standard deviation."""
+    n_draws: Annotated[int, Ge(2)] = 20_000
+    """Draws of the prior."""
+
+    kind = "sparsity"
+    record = Sparsity
+
+    def measure(self, run: Run, step: int | None = None) -> Sparsity:
+        def compute() -> Sparsity:
+            from polariscope.analysis.metrics.hoyer import hoyer
+            from polariscope.models.inference import draw_prior
+
+            codes = getattr(run.representation(**self.where, step=step), self.source)
+            score = hoyer(codes, variant=self.variant)
+            drawn = draw_prior(run.model(step), self.n_draws, self.seed)
+            prior = None if drawn is None else hoyer(drawn[0], variant=self.variant).value
+            return Sparsity(score.value, score.interval, prior)
+
+        settings = {"source": self.source, "variant": self.variant, "n_draws": self.n_draws}
+        return run.measurement(self.kind, Sparsity, compute, settings, **self.where, step=step)
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> SparsityAnalysis:
+        return cls(source=settings["source"])
+
+    def columns(self, measured: Sparsity) -> Columns:
+        name = "sparsity" if self.source == "mean" else f"sparsity.{self.source}"
+        low, high = measured.interval or (None, None)
+        return {
+            name: measured.value,
+            f"{name}.low": low,
+            f"{name}.high": high,
+            "sparsity.prior": measured.prior,
+        }
