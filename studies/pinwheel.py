@@ -66,6 +66,7 @@ def train(
         divergence="inclusive-kl",
         prior={"name": "mixture", "layout": "cross"},
         likelihood={"name": "gaussian", "learned": "per-value"},
+        keep_units=True,
         net={"name": "mlp", "encoder_widths": (100,), "decoder_widths": (100,), "activation": "relu"},
         n_latents=2,
         steps=steps,
