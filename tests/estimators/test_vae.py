@@ -354,6 +354,7 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
 ) -> None:
     import polariscope.sizing.support.size
 
+    usual = {name: option.default for name, option in inspect.signature(ps.size).parameters.items()}
     asked: dict[str, Any] = {}
 
     def fake(data: Any, method: str, **arguments: Any) -> Size:
@@ -380,7 +381,6 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
     VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
-    usual = {name: option.default for name, option in inspect.signature(ps.size).parameters.items()}
     rest = {"shape", "n", "log_every"}  # all else is as where size is called without a word
     assert {name: asked[name] for name in asked if name not in rest} == {
         name: usual[name] for name in asked if name not in rest

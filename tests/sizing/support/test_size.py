@@ -236,7 +236,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
         (
             {"objective": "ae"},
-            "deterministic encoder does not have; .* a method without: elbow, id, probe-elbow",
+            "deterministic encoder does not have; .* a method without: elbow, id, linear, probe-elbow",
         ),
         ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
