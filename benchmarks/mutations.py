@@ -13,16 +13,25 @@ With ``--results`` the verdicts are kept, and those known for the same module an
 prints the mutants only. ``--unchanged`` tests each module as it is, which must survive: otherwise its mutants would be
 killed by something else. A test that fails with the module as it is, too, is left out and said.
 
-Which tests belong to a module: the file named after it (``test_NAME*.py``) in the mirrored folder of ``tests``, then
-all others that import it by name, nearest first, else the tests of the modules beside it that use it; for members the
-contracts of their family too. A module without any is reported as untested.
+Which tests belong to a module: the examples in its docstrings, the file named after it (``test_NAME*.py``) in the
+mirrored folder of ``tests``, then all others that import it by name, nearest first, else the tests of the modules
+beside it that use it; for members the contracts of their family too. A module without any is reported as untested.
 
-Survivors seen so far that no test can tell apart, and that are therefore left (most mutants are not tried yet):
+Survivors that no test can tell apart, or that have no consequence, and that are therefore left:
 
-- ``>`` against ``>=`` at a tolerance for rounding (``numerics/circle.py``, ``numerics/renyi.py``), which nothing hits;
-- the cut-off between two ways to the same number, which changes the speed only (``gram_product`` in
-  ``numerics/distances.py``);
-- ``axis=-1`` against ``axis=1`` of a matrix (``analysis/metrics/modularity.py``);
+- ``>`` against ``>=`` at a number that is never hit: a tolerance for rounding (``circle``, ``renyi``, ``assignment``,
+  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``), a tie of random numbers (the shares of
+  ``knee``), what counts as diverged or collapsed (1e30 in ``analysis/regime/diagnose.py``);
+- the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
+  bound of float32 errors that real errors are far below), and what only keeps a matrix regular
+  (``numerics/newton.py``);
+- speed or messages only: the cut-off between two ways to the same number (``gram_product``, ``logistic_predictions``),
+  the threads, words and seed of LightGBM, whose trees draw nothing, rows and threads at a time, a bound that sends more
+  rows to the exact search than need it (``numerics/neighbour_search.py``);
+- the same number by another way: ``axis=-1`` and ``axis=1`` of a matrix, rows and columns of a symmetric one, a factor
+  of ±1 and its inverse, two formulas at the point where they meet, any row as the reference of a comparison of all;
+- both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose
+  neighbours it was found, too;
 - the diagonal of a matrix of distances, which is left out with all that is 0 anyway (``median_square`` in
   ``objectives/support/kernels.py``).
 """
@@ -207,7 +216,7 @@ def modules(asked: list[str]) -> Iterator[str]:
 
 
 def tests_of(module: str) -> list[str]:
-    """The test files of a module, those named after it first, as paths below the root."""
+    """The test files of a module, its own examples and those named after it first, as paths below the root."""
     path = Path(module)
     here = ROOT / "tests" / path.parent
     folders = [here, here.parent] if path.parent.name == "support" else [here]
@@ -231,7 +240,19 @@ def tests_of(module: str) -> list[str]:
     for family, contract in CONTRACTS.items():
         if str(path.parent) in (family, f"{family}/support") and (not found or path.parent.name != "support"):
             found.append(ROOT / "tests" / "contracts" / contract)
+    if ">>> " in (source := ROOT / PACKAGE / module).read_text():
+        found.insert(0, source)
     return [str(file.relative_to(ROOT)) for file in found]
+
+
+def write(module: str, text: str, tree: Path) -> None:
+    """Put a module into a copy of the tree, without what was compiled of the text before."""
+    place = tree / PACKAGE / module
+    place.write_text(text)
+    for compiled in place.parent.glob(
+        f"__pycache__/{place.stem}.*"
+    ):  # its time and size may be those of the new one
+        compiled.unlink()
 
 
 def begin(module: str, text: str, tree: Path, commands: list[list[str]]) -> int:
@@ -240,7 +261,7 @@ def begin(module: str, text: str, tree: Path, commands: list[list[str]]) -> int:
     The child is forked from this process, which has opened the slow libraries but nothing of the package: it opens the
     mutated package itself, and nothing it does reaches another mutant. It exits with 1 when a test fails.
     """
-    (tree / PACKAGE / module).write_text(text)
+    write(module, text, tree)
     child = os.fork()
     if child:
         return child
@@ -251,9 +272,10 @@ def begin(module: str, text: str, tree: Path, commands: list[list[str]]) -> int:
         for stream in (1, 2):
             os.dup2(output, stream)
         os.chdir(tree)
-        os.environ |= {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        os.environ["PYTHONPATH"] = str(tree / "src")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.path[:0] = [str(tree / "src"), str(tree)]
-        sys.dont_write_bytecode = True
+        sys.dont_write_bytecode = False  # all other modules are compiled once for each tree
         os._exit(any(fails(words) for words in commands))
     except BaseException:  # the mutant cannot even be imported
         os._exit(1)
@@ -269,25 +291,33 @@ def fails(words: list[str]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) not in (0, 5)  # 5: no test of that name
 
 
-OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-rf", "--tb=no"]
+OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-rfE", "--tb=no"]
+OPTIONS += [
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+]  # what was opened before the fork is not rewritten
 
 
 def commands_of(mutant: Mutant, broken: set[str]) -> list[list[str]]:
-    """The calls of pytest that test a mutant, one for each file, without the tests that fail anyway."""
+    """The calls of pytest that test a mutant, its own files first, without the tests that fail anyway."""
     name = Path(mutant.module).stem
     member = f"{name.replace('_', '-')} or {name.replace('_', '')}"  # beta-full, BetaFullObjective
     is_support = Path(mutant.module).parent.name == "support"
     without = [f"--deselect={test}" for test in sorted(broken)]
+    files = tests_of(mutant.module)
+    contracts = [file for file in files if "/contracts/" in file]
+    others = [file for file in files if file not in contracts]
+    # Of the contracts only the member's own, which bear its name.
+    own = [] if is_support else ["-k", member]
     return [
-        # Of the contracts only the member's own, which bear its name.
-        [*OPTIONS, *without, *(["-k", member] if "/contracts/" in test and not is_support else []), test]
-        for test in tests_of(mutant.module)
+        *([[*OPTIONS, *without, *others]] if others else []),
+        *([*OPTIONS, *without, *own, file] for file in contracts),
     ]
 
 
 def failed_test(tree: Path) -> str | None:
-    """The test that killed the last mutant in a tree; None where it was not a test, but an import, say."""
-    found = re.findall(r"^FAILED (.*?)(?: - .*)?$", (tree / OUTPUT).read_text(), flags=re.MULTILINE)
+    """The test, or file of tests, that killed the last mutant in a tree; None where pytest could not even begin."""
+    found = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", (tree / OUTPUT).read_text(), flags=re.MULTILINE)
     return found[-1] if found else None
 
 
@@ -295,7 +325,11 @@ def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tu
     """Each mutant with its verdict, in the order in which they are known; as many at a time as there are trees.
 
     A test that killed a mutant must pass with the module as it is: otherwise it is left out and the mutant tried again.
+    Where no test is named, pytest must be able to run with the module as it is.
     """
+    import beartype  # noqa: F401
+    import hypothesis  # noqa: F401
+    import jaxtyping  # noqa: F401
     import numpy  # noqa: F401
     import pytest  # noqa: F401
     import scipy.stats  # noqa: F401
@@ -325,12 +359,15 @@ def judge(waiting: list[Mutant], trees: list[Path], limit: float) -> Iterator[tu
                     os.killpg(child, signal.SIGKILL)
                     os.waitpid(child, 0)
                 del running[child]
-                killer = failed_test(tree) if done and status else None
                 whole = (ROOT / PACKAGE / mutant.module).read_text()
+                killer = (failed_test(tree) or mutant.module) if done and status else None
                 if killer is not None and killer not in trusted:
-                    _, fails_anyway = os.waitpid(begin(mutant.module, whole, tree, [[*OPTIONS, killer]]), 0)
+                    again = commands_of(mutant, broken) if killer == mutant.module else [[*OPTIONS, killer]]
+                    _, fails_anyway = os.waitpid(begin(mutant.module, whole, tree, again), 0)
+                    if fails_anyway and killer == mutant.module:
+                        sys.exit(f"the tests of {killer} cannot run:\n{(tree / OUTPUT).read_text()}")
                     (broken if fails_anyway else trusted).add(killer)
-                (tree / PACKAGE / mutant.module).write_text(whole)
+                write(mutant.module, whole, tree)
                 free.append(tree)
                 if killer in broken:
                     print(f"left out, since it fails anyway: {killer}", file=sys.stderr, flush=True)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from polariscope.storage import TIMING
+from polariscope.storage import TIMING, documents
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.lease import newest
 from polariscope.studies.design import Study
+from polariscope.studies.runs import StudyRun
+
+Found = TypeVar("Found")
 
 
 def tiny(out: Path, **fields: Any) -> Study:
@@ -24,6 +31,33 @@ def tiny(out: Path, **fields: Any) -> Study:
         "out": str(out),
     }
     return Study(**{**given, **fields})
+
+
+def is_logging(run: StudyRun) -> bool:
+    """Whether a run has been trained for a while: its log has a line."""
+    folder = RunFolder(run.folder)
+    return folder.is_begun and folder.log.path.exists() and folder.log.path.stat().st_size > 0
+
+
+def owner_of(run: StudyRun) -> int | None:
+    """The process that has a run now, as its lease says."""
+    last = newest(run.folder) if run.folder.is_dir() else None
+    if last is None:
+        return None
+    try:
+        owner = documents.read_document(last, "lease").content
+    except FileNotFoundError:  # the next one has just taken it
+        return None
+    return owner["process"] if not owner["released"] and Path(f"/proc/{owner['process']}").exists() else None
+
+
+def wait_for(find: Callable[[], Found], seconds: float = 120.0) -> Found:
+    """Wait until something is found that is true, and return it."""
+    patience = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < patience, f"nothing after {seconds:g} seconds"
+        time.sleep(0.01)
+    return found
 
 
 def snapshot(study: Study) -> dict[str, str]:

@@ -32,11 +32,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run one command in this process: ``call("data info", "sprites")``; spaces separate words."""
+    """Run one command in this process: ``call("data info", "sprites")``; a list is not split."""
 
-    def run(*words: str) -> Result:
+    def run(*words: str | list[str]) -> Result:
         capsys.readouterr()
-        code = main(" ".join(words).split())
+        code = main([part for word in words for part in (word.split() if isinstance(word, str) else word)])
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from polariscope.analysis.regime.regime import Regime
+from polariscope.studies.ledger import Ledger
 
 FILE = """
 objective = "beta"
@@ -124,3 +126,64 @@ def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Pat
     refused = call("report", *runs, "--out x.html")
     assert refused.code == 2
     assert "--out is one file, and 2 reports are asked for" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("mine.toml --ray", (None, "local")),
+        ("--ray mine.toml --workers 3", (3, "local")),
+        ("mine.toml --ray auto", (None, "auto")),
+        ("--ray 10.0.0.1:6379 mine.toml", (None, "10.0.0.1:6379")),
+    ],
+)
+def test_the_address_of_a_ray_cluster_may_be_left_out(
+    call, study: Path, monkeypatch: pytest.MonkeyPatch, words: str, expected: tuple[object, ...]
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def run_on_ray(ledger: Ledger, *given: object, progress: bool) -> dict[str, int]:
+        asked.append(given)
+        return ledger.counts()
+
+    monkeypatch.setattr("polariscope.studies.workers.ray.run_on_ray", run_on_ray)
+    done = call(f"study run {words}")
+    assert done.code == 0
+    assert "4 runs still waiting; the same command goes on." in done.out
+    assert asked == [expected]
+
+
+def test_jobs_are_submitted_and_told(call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("submitit", reason="submitit is not installed")
+    for name, text in {"sbatch": 'cp "$1" script.sh; echo Submitted batch job 4242', "srun": ""}.items():
+        (study.parent / name).write_text(f"#!/bin/sh\n{text}\n")
+        (study.parent / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{study.parent}:{os.environ['PATH']}")
+    done = call(
+        "study run mine.toml --slurm --workers 2 --slurm-option partition=long --slurm-option requeue"
+    )
+    assert done.code == 0
+    assert "2 jobs: 4242, 4242. What they say is in" in done.out
+    assert "polariscope study status mine.toml" in done.out
+    script = (study.parent / "script.sh").read_text()
+    assert "#SBATCH --partition=long\n" in script
+    assert "#SBATCH --requeue\n" in script
+
+
+def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
+    both = call("study run mine.toml --ray --slurm")
+    assert (both.code, "--ray and --slurm were both given" in both.err) == (2, True)
+    assert "--wait was given without --slurm" in call("study run mine.toml --wait").err
+    option = call("study run mine.toml --slurm-option time=5")
+    assert "--slurm-option was given without --slurm" in option.err
+    wrong = call("study run mine.toml --slurm --slurm-option time=")
+    assert "--slurm-option must be NAME=VALUE, or NAME where there is no value, got 'time='" in wrong.err
+    assert not (study.parent / "mine").exists()
+
+
+def test_a_query_is_answered_over_the_table_of_a_study(call, study: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    query = "select beta, count(*) as n from runs group by beta order by beta"
+    assert call("study table mine.toml --format csv --sql", [query]).out == "beta,n\n1,2\n4,2\n"
+    refused = call("study table mine.toml --over-seeds --sql", [query])
+    assert (refused.code, "--over-seeds and --sql were both given" in refused.err) == (2, True)

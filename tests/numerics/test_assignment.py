@@ -75,7 +75,16 @@ def test_small_distances_are_not_lost_in_rounding():
     assert signed_permutation_distance(turn[None])[0] == pytest.approx(math.sqrt(2) * angle, rel=1e-6)
 
 
-@pytest.mark.parametrize("V", [np.zeros((2, 3)), np.full((2, 2), np.nan), np.array([[2.0, 0.0], [0.0, 1.0]])])
+@pytest.mark.parametrize(
+    "V",
+    [
+        np.zeros((2, 3)),
+        np.zeros(4),
+        np.zeros((0, 0)),
+        np.full((2, 2), np.nan),
+        np.array([[2.0, 0.0], [0.0, 1.0]]),
+    ],
+)
 @pytest.mark.usefixtures("unannotated")
 def test_what_is_not_a_rotation_is_refused(V):
     with pytest.raises(InputError, match="must be square with finite entries between -1 and 1"):
@@ -83,7 +92,7 @@ def test_what_is_not_a_rotation_is_refused(V):
 
 
 def test_a_stack_of_rotations_is_answered_one_by_one():
-    stack = np.stack([random_rotation(3, seed) for seed in range(6)]).reshape(2, 3, 3, 3)
+    stack = np.stack([random_rotation(3, seed) for seed in range(8)]).reshape(2, 4, 3, 3)
     found = closest_signed_permutation(stack)
-    for place in np.ndindex(2, 3):
+    for place in np.ndindex(2, 4):
         np.testing.assert_array_equal(found[place], closest_signed_permutation(stack[place]))

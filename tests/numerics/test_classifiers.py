@@ -12,6 +12,7 @@ from polariscope.analysis.metrics.probe import STRENGTHS
 from polariscope.numerics import classifiers as _predictors
 from polariscope.numerics.classifiers import (
     best_ridge_strength,
+    best_strength,
     boosted_trees,
     logistic_predictions,
     quiet_logistic,
@@ -37,7 +38,10 @@ def test_classes_keep_their_names_when_some_are_missing() -> None:
     labels = np.repeat([7, 2, 5], 20)
     x = np.eye(8)[labels]
     assert logistic_predictions(x, labels, x).tolist() == [labels.tolist()]
-    assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
+    for most_weights in (_predictors.MOST_WEIGHTS, 0):
+        with mock.patch.object(_predictors, "MOST_WEIGHTS", most_weights):
+            assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
+    assert logistic_predictions(x[:1], labels[:1], x, (1.0, 10.0)).tolist() == [[7] * 60] * 2
 
 
 def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> None:
@@ -54,6 +58,37 @@ def test_ridge_regression_is_that_of_scikit_learn_and_chooses_its_strength() -> 
     settings = {"alphas": [1 / strength for strength in STRENGTHS], "cv": KFold(5)}
     reference = RidgeCV(**settings, scoring="neg_mean_squared_error").fit(x, y)
     assert best_ridge_strength(x, y, STRENGTHS, 5) == pytest.approx(1 / reference.alpha_)
+
+
+def test_ridge_regression_is_that_of_scikit_learn_for_features_that_spread_little() -> None:
+    from sklearn.linear_model import Ridge
+
+    draw = np.random.default_rng(1)
+    x, y = 0.01 * draw.normal(size=(30, 2)), draw.normal(size=(30, 1)) + 5
+    for strength, predicted in zip(STRENGTHS, ridge_predictions(x, y, x, STRENGTHS), strict=True):
+        np.testing.assert_allclose(predicted, Ridge(alpha=1 / strength).fit(x, y).predict(x).reshape(-1, 1))
+
+
+def test_the_best_strength_has_most_right_over_contiguous_folds_and_of_equals_the_weakest() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(2, size=24)
+    x = np.column_stack([labels + draw.normal(size=24), draw.normal(size=(24, 6))])
+    strengths = (1e-4, 0.1, 1e3)
+    for n_folds in (3, 100):  # no more folds than samples
+        right = [0, 0, 0]
+        for fold in np.array_split(np.arange(24), min(n_folds, 24)):
+            rest = [row for row in range(24) if row not in fold]
+            for place, predicted in enumerate(
+                logistic_predictions(x[rest], labels[rest], x[fold], strengths)
+            ):
+                right[place] += int((predicted == labels[fold]).sum())
+        assert right[0] > max(right[1:])
+        for order in (strengths, tuple(reversed(strengths))):
+            with mock.patch.object(_predictors, "logistic_predictions", wraps=logistic_predictions) as fits:
+                assert best_strength(x, labels, order, n_folds) == strengths[0]
+            assert fits.call_count == min(n_folds, 24)
+    apart = np.repeat([-1.0, 1.0], 12)[draw.permutation(24), None]
+    assert best_strength(apart, (apart[:, 0] > 0).astype(int), (1.0, 10.0), 3) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, None])
@@ -73,3 +108,10 @@ def test_trees_without_a_feature_answer_what_is_most_frequent_or_the_mean(n_clas
     importance, predicted = boosted_trees(np.ones((5, 2)), target, np.ones((4, 2)), n_classes=n_classes)
     np.testing.assert_array_equal(importance, [0, 0])
     np.testing.assert_array_equal(predicted, [1 if n_classes else 2] * 4)
+
+
+def test_trees_of_a_target_that_never_varies_find_no_feature_important() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    importance, predicted = boosted_trees(x, np.full(50, 2.0), x[:3], n_classes=None, n_trees=5)
+    np.testing.assert_array_equal(importance, [0, 0])
+    np.testing.assert_array_equal(predicted, [2, 2, 2])

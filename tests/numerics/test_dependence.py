@@ -50,14 +50,15 @@ def test_a_rotation_does_change_it():
     assert total_correlation(x @ turn) == pytest.approx(-0.5 * math.log(1 - 0.8**2), abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-6, 0.1, 1e6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_constant_column_adds_nothing(dtype):
+def test_a_constant_column_adds_nothing(dtype, size):
     x = np.random.default_rng(0).normal(size=(100, 2)).astype(dtype)
     x[:, 1] += x[:, 0]
-    constant = np.full((100, 1), 0.1, dtype=dtype)
-    constant[50:] = np.nextafter(constant[0], dtype(1))  # varies by rounding only
+    constant = np.full((100, 1), size, dtype=dtype)
+    constant[50:] = np.nextafter(constant[0], dtype(2 * size))  # varies by rounding only
     both = np.concatenate([x, constant], axis=1)
-    assert total_correlation(both) == total_correlation(x)
+    assert total_correlation(both) == pytest.approx(total_correlation(x), abs=1e-14)
     assert correlation(covariance(both))[2].tolist() == [0, 0, 1]
 
 
@@ -72,6 +73,14 @@ def test_linear_dependence_is_infinite_and_so_are_too_few_samples():
     assert total_correlation(np.concatenate([x, -3 * x[:, :1]], axis=1).astype(np.float32)) == math.inf
     assert total_correlation(x[:3]) == math.inf
     assert math.isfinite(total_correlation(x[:5]))
+
+
+def test_one_dependent_column_among_many_is_infinite_whatever_rounding_leaves_of_its_eigenvalue():
+    for seed in range(20):
+        x = np.random.default_rng(seed).normal(size=(200, 40))
+        assert math.isfinite(total_correlation(x))
+        x[:, 7] = x[:, [3, 20, 31]].sum(axis=1)
+        assert total_correlation(x) == math.inf
 
 
 def test_the_noise_free_covariance_is_the_limit_of_sampled_ones():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
+from polariscope.numerics import distances
 from polariscope.numerics.distances import FEATURES_AT_ONCE, centred, gram, gram_product, squared_distances
 
 
@@ -48,6 +49,19 @@ def test_the_largest_feature_decides_the_unit_wherever_it_is(p: int, largest: in
 
 def test_samples_that_are_all_the_same_have_no_distance() -> None:
     assert not squared_distances(np.full((5, 3), 0.1)).any()
+
+
+@pytest.mark.parametrize("at_once", [3, FEATURES_AT_ONCE])
+def test_centred_features_are_the_deviations_of_those_that_vary(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distances, "FEATURES_AT_ONCE", at_once)
+    x = np.random.default_rng(0).normal(size=(30, 8)) + np.arange(8)
+    x[:, [1, 3, 4, 5]] = 7.0  # never vary; three of them are a whole part
+    unit = 2.0 ** -np.ceil(np.log2(np.abs(x[:, [0, 2, 6, 7]]).max()))
+    expected = unit * (x - x.mean(axis=0))[:, [0, 2, 6, 7]]
+    np.testing.assert_allclose(centred(x), expected, atol=1e-15)
+    np.testing.assert_allclose(gram(x), expected @ expected.T, atol=1e-14)
 
 
 def test_the_gram_matrix_is_that_of_the_centred_features_and_its_product_takes_the_smaller_way() -> None:

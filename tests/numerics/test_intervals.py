@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from polariscope.numerics.intervals import (
     LEVEL,
     NORMAL_QUANTILE,
+    bootstrap_interval_of_mean,
     interval_from_halves,
     interval_of_accuracy,
     interval_of_mean,
@@ -18,6 +19,7 @@ from polariscope.numerics.intervals import (
     mean_with_interval,
     percentile_interval,
     recentred_interval,
+    t_interval,
     wilson_interval,
 )
 
@@ -34,6 +36,7 @@ def test_the_interval_of_a_mean_is_the_same_for_one_column_and_for_many() -> Non
         assert tuple(interval) == pytest.approx((max(0.9, mean - half), mean + half), rel=1e-14)
         assert interval_of_mean(column, at_least=0.9) == pytest.approx(tuple(interval), rel=1e-14)
     assert interval_of_mean(np.array([1.0])) is None
+    assert interval_of_mean(np.array([1.0, 3.0])) == pytest.approx((2 - NORMAL_QUANTILE, 2 + NORMAL_QUANTILE))
 
 
 def test_an_infinite_value_has_an_infinite_mean_and_leaves_the_other_columns() -> None:
@@ -108,3 +111,29 @@ def test_near_one_the_interval_of_many_factors_covers_from_above_too() -> None:
     found = [interval_of_accuracy(draw.random((100, 5)) < 0.99) for _ in range(400)]
     covered = np.mean([low <= 0.99 <= high for low, high in found])
     assert covered == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 400))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_few_normal_values_have_students_interval(level: float) -> None:
+    for n in (2, 3, 10):
+        values = np.random.default_rng(n).normal(3, 2, size=n)
+        error = values.std(ddof=1) / math.sqrt(n)
+        assert t_interval(values, level) == pytest.approx(t.interval(level, n - 1, values.mean(), error))
+    assert t_interval(np.array([1.0]), level) is None
+
+
+def test_a_bootstrapped_mean_has_its_standard_error() -> None:
+    values = np.random.default_rng(0).exponential(size=400)
+    found = bootstrap_interval_of_mean(values, np.random.default_rng(1), n_bootstrap=20_000)
+    # Resamples have the population variance; a percentile of 20,000 has a standard error of 1.9 % of the deviation,
+    # and the skewness of the mean, 2/√400, moves both ends by (1.96² − 1)/6 of itself.
+    half = NORMAL_QUANTILE * values.std() / 20
+    tolerance = (5 * 0.019 + 0.1 * (NORMAL_QUANTILE**2 - 1) / 6) * values.std() / 20
+    assert found == pytest.approx((values.mean() - half, values.mean() + half), abs=tolerance)
+
+
+def test_every_value_is_drawn_by_the_bootstrap_and_one_alone_has_no_interval() -> None:
+    """Of two values a quarter of the resamples are one of them twice."""
+    for values in (np.array([0.0, 1.0]), np.array([1.0, 0.0])):
+        assert bootstrap_interval_of_mean(values, np.random.default_rng(0)) == (0.0, 1.0)
+    assert bootstrap_interval_of_mean(np.array([1.0]), np.random.default_rng(0)) is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.numerics.knee import knee
+from polariscope.numerics import knee as _knee
+from polariscope.numerics.knee import LEAST_SEEDS, N_DRAWS, knee
 
 X = np.arange(1, 21)
 
@@ -58,15 +61,47 @@ def test_order_of_points_and_of_seeds_does_not_matter():
     assert knee(X, y[::-1]).value == pytest.approx(knee(X, y).value)
 
 
+def joined_lines(x: np.ndarray, place: float) -> np.ndarray:
+    """Design of two lines that meet at the place."""
+    return np.stack([np.ones(len(x)), x, np.maximum(0, x - place)], axis=1)
+
+
+def by_search(x: np.ndarray, y: np.ndarray) -> tuple[float, float, tuple[float, float]]:
+    """Place, squared error and slopes of the best joined lines, over a grid of places from second to last but one."""
+    x = x.astype(np.float64)
+    grid = np.linspace(x[1], x[-2], 1001)
+    designs = np.stack([joined_lines(x, place) for place in grid])
+    coefficients = np.linalg.pinv(designs) @ y
+    errors = ((y - (designs @ coefficients[..., None])[..., 0]) ** 2).sum(axis=1)
+    best = int(errors.argmin())
+    before, change = coefficients[best, 1:]
+    return float(grid[best]), float(errors[best]), (float(before), float(before + change))
+
+
 def test_the_fit_is_the_least_squares_of_a_fine_search():
-    """Every k on a grid of 0.001, with the best lines joined there."""
-    for seed in range(2):
-        y = noisy(seed)
-        grid = np.arange(2, 19.0005, 0.001)
-        designs = np.stack([np.stack([np.ones(20), X, np.maximum(0, X - k)], axis=1) for k in grid])
-        fitted = (designs @ (np.linalg.pinv(designs) @ y)[..., None])[..., 0]
-        errors = ((y - fitted) ** 2).sum(axis=1)
-        assert knee(X, y).value == pytest.approx(grid[errors.argmin()], abs=0.002)
+    """Few points and nothing but noise: the best place is often near an end, where one point must not be a line."""
+    n_knees = 0
+    for seed in range(24):
+        draw = np.random.default_rng(seed)
+        x = 4 * np.cumsum(draw.uniform(0.5, 2.0, size=6))
+        x -= x[:2].mean() if seed % 2 else x[-2:].mean()  # 0 lies between the first two, or the last
+        y = draw.normal(size=6)
+        y[0 if seed % 2 else -1] += 20.0 * (seed % 3)  # an outlier at an end
+        place, error, slopes = by_search(x, y)
+        found = knee(x, y, level=1.0)
+        if abs(found.slopes[1]) >= abs(found.slopes[0]):
+            assert found.value is None
+            assert "gets steeper" in found.reason
+        else:
+            n_knees += 1
+            assert found.value is not None
+            # The square error is flat at its least: places are compared by what they leave of it.
+            fitted = joined_lines(x, found.value)
+            fitted = fitted @ np.linalg.pinv(fitted) @ y
+            assert ((y - fitted) ** 2).sum() == pytest.approx(error, rel=1e-3, abs=1e-4)
+            assert found.value == pytest.approx(place, abs=0.2)
+        assert found.slopes == pytest.approx(slopes, rel=0.02, abs=0.02)
+    assert 5 < n_knees < 20
 
 
 @pytest.mark.parametrize("n_seeds", [None, 10])
@@ -152,3 +187,97 @@ def test_a_constant_has_no_slope_and_is_one_in_any_unit():
         found = knee(x, curve)
         assert (found.slopes, found.reason) == ((0.0, 0.0), "the curve is constant")
         assert knee(x, size * (1 + 1e-9 * (x % 2))).reason != "the curve is constant"
+
+
+def test_nothing_at_all_is_constant_too():
+    found = knee(X, np.zeros(20))
+    assert (found.slopes, found.p_value, found.reason) == ((0.0, 0.0), 1.0, "the curve is constant")
+
+
+@pytest.mark.parametrize("slope", [0.1, 1 / 3, 0.7, -1.9])
+@pytest.mark.parametrize("zero", [0, 7, -1e3])  # the second is 0 at a point
+def test_a_straight_line_has_its_slope_twice(slope, zero):
+    found = knee(X, slope * (X - zero))
+    assert (found.p_value, found.reason) == (1.0, "the curve is a straight line")
+    assert found.slopes == pytest.approx((slope, slope), abs=1e-11)
+
+
+def test_a_curve_is_not_straight_because_one_of_its_points_is_on_the_line():
+    x = np.arange(-10, 11)
+    found = knee(x, x.astype(float) ** 3)  # at 0 it crosses its line
+    assert found.reason != "the curve is a straight line"
+
+
+def test_noise_has_the_slope_of_its_line_and_a_share_that_no_unit_changes():
+    y = 0.3 * X + np.random.default_rng(2).normal(size=20)
+    found = knee(X, y)
+    assert found.value is None
+    assert 0.05 < found.p_value < 1
+    assert found.slopes == pytest.approx([np.polyfit(X, y, 1)[0]] * 2, abs=1e-12)
+    assert f"in {found.p_value:.0%} of cases" in found.reason
+    for unit in (1e-3, 1e3):
+        assert knee(X, unit * y).p_value == found.p_value
+        assert knee(X * unit, y - 7).p_value == found.p_value
+
+
+def test_the_share_of_straight_curves_that_bend_as_clearly_is_uniform_for_straight_curves():
+    """Mean 1/2 and variance 1/12 of 40 shares, each less than 5 standard errors off."""
+    shares = [knee(X[:8], np.random.default_rng(seed).normal(size=8)).p_value for seed in range(40)]
+    assert np.mean(shares) == pytest.approx(1 / 2, abs=5 * np.sqrt(1 / 12 / 40))
+    assert np.var(shares) == pytest.approx(1 / 12, abs=5 * np.sqrt(1 / 180 / 40))
+
+
+def test_a_bend_is_a_knee_up_to_the_level_and_with_it():
+    y = broken(X, 8.0, before=-0.3) + np.random.default_rng(3).normal(size=20)
+    share = knee(X, y).p_value
+    assert 0.001 < share < 1
+    assert knee(X, y, level=share).value is not None
+    assert knee(X, y, level=share - 1e-9).value is None
+
+
+@pytest.fixture
+def fitted_curves(monkeypatch) -> list[np.ndarray]:
+    """The curves to which two lines are fitted, as they come."""
+    tables: list[np.ndarray] = []
+    fit = _knee._two_lines
+
+    def told(x, curves):
+        tables.append(curves)
+        return fit(x, curves)
+
+    monkeypatch.setattr(_knee, "_two_lines", told)
+    return tables
+
+
+@pytest.mark.parametrize("n_seeds", [1, LEAST_SEEDS - 1])
+def test_few_curves_have_the_residuals_drawn_anew_with_the_variance_of_the_noise(n_seeds, fitted_curves):
+    """Around the two lines, with residuals whose mean square is the unbiased RSS/(n − 4)."""
+    x = np.arange(8.0)
+    y = broken(x, 3.4) + np.random.default_rng(0).normal(scale=0.1, size=(n_seeds, 8))
+    found = knee(x, y)
+    assert found.value is not None
+    assert "the residuals are drawn anew" in found.reason
+    design = joined_lines(x, found.value)
+    lines = design @ np.linalg.pinv(design) @ y.mean(axis=0)
+    residuals = y.mean(axis=0) - lines
+    assert len(np.unique(residuals.round(9))) == 8
+    drawn = fitted_curves[-1] - lines
+    assert drawn.shape == (N_DRAWS, 8)
+    off = np.abs(drawn[..., None] - residuals * np.sqrt(8 / (8 - 4)))
+    assert off.min(axis=-1).max() < 1e-9
+    # Each residual as often as every other, at every point: 999 draws, 5 standard errors of a share of 1/8.
+    shares = np.stack([(off.argmin(axis=-1) == k).mean(axis=0) for k in range(8)])
+    assert np.abs(shares - 1 / 8).max() < 5 * np.sqrt(7 / 64 / N_DRAWS)
+    assert (off.argmin(axis=-1)[0] != off.argmin(axis=-1)[1]).any()
+
+
+def test_enough_curves_are_drawn_anew_themselves(fitted_curves):
+    y = noisy(n_seeds=LEAST_SEEDS)
+    found = knee(X, y)
+    assert f"when {LEAST_SEEDS} seeds are drawn anew" in found.reason
+    # Every mean of three curves with replacement, and no other: 10 of them.
+    means = y[list(itertools.combinations_with_replacement(range(LEAST_SEEDS), LEAST_SEEDS))].mean(axis=1)
+    off = np.abs(fitted_curves[-1][:, None] - means).max(axis=-1)
+    assert fitted_curves[-1].shape == (N_DRAWS, 20)
+    assert off.min(axis=1).max() < 1e-12
+    assert len(np.unique(off.argmin(axis=1))) == 10

@@ -30,7 +30,14 @@ def test_a_mixture_is_the_mean_density_however_many_rows_are_held(
     z = mean + deviation * noise
     pairs = norm.logpdf(z[:, None], mean, deviation)
     expected = logsumexp(pairs, axis=1) - math.log(17)
-    np.testing.assert_allclose(log_mixture(17, lambda rows: pairs[rows].copy()), expected, rtol=1e-13)
+    asked = []
+
+    def log_densities(rows: slice) -> np.ndarray:
+        asked.extend(range(rows.start, rows.stop))
+        return pairs[rows].copy()
+
+    np.testing.assert_allclose(log_mixture(17, log_densities), expected, rtol=1e-13)
+    assert asked == list(range(17))  # each row once, and none beyond
     np.testing.assert_allclose(log_normal_mixture(mean, deviation, noise), expected, rtol=1e-12)
 
 

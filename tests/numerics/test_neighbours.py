@@ -7,13 +7,14 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from polariscope.numerics import neighbour_search as _search
-from polariscope.numerics.neighbours import neighbours
+from polariscope.numerics.neighbours import at_most, neighbours, table_of
 from polariscope.numerics.points import points_of
 
 
-def clusters(width):
+def clusters(width, n_clusters=8, n_features=30):
     rng = np.random.default_rng(0)
-    return rng.normal(size=(8, 30))[rng.integers(8, size=400)] + width * rng.normal(size=(400, 30))
+    centres = rng.normal(size=(n_clusters, n_features))[rng.integers(n_clusters, size=400)]
+    return centres + width * rng.normal(size=(400, n_features))
 
 
 CLOUDS = {
@@ -24,16 +25,17 @@ CLOUDS = {
     "far from 0": lambda: 1e7 + np.random.default_rng(0).random((400, 10)),
     "clusters": lambda: clusters(1e-4),
     "tiny clusters": lambda: clusters(1e-9),
+    "tiny clusters of few features": lambda: clusters(1e-5, n_clusters=4, n_features=3),
     "ties": lambda: (np.random.default_rng(0).random((400, 30)) < 0.3).astype(np.uint8),
     "an outlier": lambda: np.vstack([np.random.default_rng(0).normal(size=(399, 5)), np.full((1, 5), 1e8)]),
     "barely enough points": lambda: np.random.default_rng(0).normal(size=(26, 4)),
 }
 
 
-@pytest.mark.parametrize("cloud", CLOUDS)
-def test_neighbours_are_those_of_the_full_matrix_of_differences(cloud):
-    x = CLOUDS[cloud]()
+def assert_exact(x):
+    """The table is that of all differences."""
     table = neighbours(x, k=25)
+    assert table.k == 25
     kept = x[table.rows].astype(np.float64)
     every = cdist(kept, kept)
     np.fill_diagonal(every, np.inf)
@@ -41,6 +43,26 @@ def test_neighbours_are_those_of_the_full_matrix_of_differences(cloud):
     # Their places, too: each distance is that of the point named, and no point is named twice.
     np.testing.assert_allclose(np.take_along_axis(every, table.indices, 1), table.distances, rtol=1e-12)
     assert all(len(set(row)) == 25 for row in table.indices.tolist())
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_neighbours_are_those_of_the_full_matrix_of_differences(cloud):
+    assert_exact(CLOUDS[cloud]())
+
+
+@pytest.mark.parametrize("width", 10.0 ** -np.arange(1, 6, 0.5))
+def test_spare_candidates_and_large_steps_only_save_time(monkeypatch, width):
+    """Without them every error of float32 in the order of two neighbours has to be noticed."""
+    monkeypatch.setattr(_search, "SPARE", 0)
+    monkeypatch.setattr(_search, "SMALL", 2)  # less than the features of one point
+    assert_exact(clusters(width, n_clusters=4, n_features=3))
+
+
+def test_more_dimensions_than_twice_the_logarithm_of_the_points_are_remarked():
+    table = neighbours(np.random.default_rng(0).normal(size=(100, 2)), k=1)
+    assert table.too_few_for(4.0) == ()
+    (note,) = table.too_few_for(4.01)
+    assert note.startswith("100 points can show about 2 log₁₀ n = 4.0 dimensions")
 
 
 @pytest.mark.parametrize(("width", "n_searches"), [(1.0, 1), (1e-4, 2), (1e-9, 2)])
@@ -119,6 +141,38 @@ def test_no_distance_is_zero_even_when_its_square_would_underflow():
     table = neighbours(x, k=1)
     assert table.n_duplicates == 1  # 1e-200 beside 1 is 0
     assert (table.distances > 0).all()
+
+
+def test_a_table_holds_all_other_points_at_most():
+    x = np.array([[0.0], [1.0], [3.0], [3.0], [7.0]])
+    assert neighbours(x, k=3).k == 3
+    with pytest.raises(
+        ValueError, match=r"k = 4 neighbours need at least 5 different samples, got 4 \(1 dup"
+    ):
+        neighbours(x, k=4)
+    assert at_most(x, 9).distances.tolist() == [[1, 3, 7], [1, 2, 6], [2, 3, 4], [4, 6, 7]]
+    assert at_most(x, 2).k == 2
+    table = neighbours(x, k=2)
+    assert at_most(table, 9) is table
+
+
+def test_an_estimator_is_given_the_neighbours_that_it_needs():
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    assert table_of(x, k=3, least=3).k == 3
+    with pytest.raises(ValueError, match="k must be at least 3 neighbours for this estimator, got 2"):
+        table_of(x, k=2, least=3)
+    table = neighbours(x, k=4)
+    assert table_of(table, k=4, least=1) is table
+    with pytest.raises(ValueError, match="the table has 4 neighbours, but k = 5"):
+        table_of(table, k=5, least=1)
+
+
+@pytest.mark.parametrize("k", [True, 2.0, "2"])
+@pytest.mark.usefixtures("unannotated")
+def test_a_number_of_neighbours_is_whole(k):
+    with pytest.raises(ValueError, match="k must be a whole number of neighbours"):
+        neighbours(np.eye(4), k=k)
+    assert neighbours(np.eye(4), k=np.int64(2)).k == 2
 
 
 def test_a_table_for_no_neighbours_is_refused():

@@ -110,7 +110,8 @@ def test_a_kernel_ignores_shift_scale_and_rotation_and_follows_permutation():
     x = np.random.default_rng(0).normal(size=(40, 3))
     x -= x.mean()  # the width is the spread over all entries, which a rotation keeps only about 0
     A = normalised_gram(x)
-    np.testing.assert_allclose(normalised_gram(-7 * x), A, rtol=1e-9)
+    for unit in (-7, 1e-6, 1e6):
+        np.testing.assert_allclose(normalised_gram(unit * x), A, rtol=1e-9)
     rotated = x @ random_rotation(3, 1)
     np.testing.assert_allclose(normalised_gram(rotated, width=0.5), normalised_gram(x, width=0.5), rtol=1e-9)
     np.testing.assert_allclose(normalised_gram(x + 1e4), A, rtol=1e-6)
@@ -137,6 +138,10 @@ def test_information_is_averaged_over_whole_batches():
     A, B = normalised_gram(x[:10]), normalised_gram(y[:10])
     expected = renyi_entropy(normalised_gram(z[:10])) - mutual_information(A, B)
     assert first.gap == pytest.approx(expected, abs=1e-12)
+    C = normalised_gram(z[:10])
+    plane = mutual_information(A, C), mutual_information(B, C)
+    assert (first.inputs, first.outputs) == pytest.approx(plane, abs=1e-12)
+    assert information(z, x, y, batch=2).n_batches == 12  # the least that have a spread
 
 
 def test_entropy_and_information_are_cut_each_before_they_are_subtracted():
@@ -208,13 +213,17 @@ def test_order_two_is_much_faster_than_eigenvalues():
     ("call", "message"),
     [
         (lambda: normalised_gram(np.full((5, 2), 0.1)), "x must vary.*the same value everywhere"),
+        (lambda: normalised_gram(np.zeros((5, 2))), "x must vary.*the same value everywhere"),
+        (lambda: normalised_gram(1e6 + 1e-9 * np.eye(3)), "x must vary.*the same value everywhere"),
         (lambda: normalised_gram(np.array([[1.0], [np.nan]])), "x must be finite"),
         (lambda: normalised_gram(np.ones((1, 2))), "at least 2 samples"),
+        (lambda: normalised_gram(np.ones((3, 0))), "at least 2 samples of at least 1 value"),
         (lambda: normalised_gram(np.ones((3, 2)), width=0.0), "width must be positive, got 0"),
         (lambda: renyi_entropy(np.eye(3)), "trace 1, got trace 3"),
         (lambda: renyi_entropy(np.array([[0.5, 0.4], [0.0, 0.5]])), "symmetric"),
         (lambda: renyi_entropy(np.full((2, 2), np.nan)), "A must be finite"),
         (lambda: renyi_entropy(np.eye(2) / 2, -1.0), "alpha must be positive"),
+        (lambda: renyi_entropy(np.eye(2) / 2, 0.0), "alpha must be positive"),
         (lambda: renyi_entropy(np.eye(2) / 2, math.nan), "alpha must be positive"),
         (lambda: joint_entropy(np.eye(2) / 2, np.eye(2)), "B must be a symmetric"),
         (lambda: information_gap(*np.ones((3, 5, 2)), batch=6), "batch must lie between 2 and .* 5, got 6"),

@@ -22,9 +22,10 @@ from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import study_table
 from polariscope.studies.workers.drain import Worker
-from polariscope.studies.workers.local import StudyLine, run_locally
+from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.workers.local import run_locally
 from polariscope.training.train import train
-from tiny_studies import snapshot, tiny
+from tiny_studies import is_logging, snapshot, tiny
 
 
 def drain(study: Study, **options: Any) -> Ledger:
@@ -249,10 +250,6 @@ def test_a_study_is_drained_by_the_main_thread(tmp_path: Path) -> None:
     assert "main thread" in str(errors[0])
 
 
-def is_logging(folder: RunFolder) -> bool:
-    return folder.is_begun and folder.log.path.exists() and folder.log.path.stat().st_size > 0
-
-
 def test_processes_of_their_own_make_the_same_and_ctrl_c_stops_them(tmp_path: Path) -> None:
     """Two workers; interrupted at once by SIGINT to the engine; then finished by one."""
     settings = {
@@ -275,7 +272,7 @@ def test_processes_of_their_own_make_the_same_and_ctrl_c_stops_them(tmp_path: Pa
     engine = subprocess.Popen([sys.executable, "-c", code, study.out], env=environment)
     try:
         patience = time.monotonic() + 300
-        while not all(is_logging(RunFolder(run.folder)) for run in ledger.runs):
+        while not all(is_logging(run) for run in ledger.runs):
             assert time.monotonic() < patience
             assert engine.poll() is None
             time.sleep(0.1)

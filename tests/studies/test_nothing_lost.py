@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.runs import StudyRun
 from polariscope.studies.workers.drain import Worker
-from tiny_studies import snapshot, tiny
+from tiny_studies import is_logging, snapshot, tiny, wait_for
 
 HOSTILE = Path(__file__).parents[1] / "hostile_workers.py"
 KILLS = int(os.environ.get("POLARISCOPE_KILLS", "10"))
@@ -116,6 +117,34 @@ def test_a_worker_that_lost_its_lease_stops_before_its_next_write(
     taken[0].release()
     finish(study)
     assert snapshot(study) == undisturbed
+
+
+def test_a_paused_process_loses_its_run_and_notices_before_its_next_write(tmp_path: Path) -> None:
+    """SIGSTOP for longer than its lease, another worker finishes, SIGCONT: it writes nothing and ends."""
+    settings = {**tiny(tmp_path).settings, "steps": 300, "log_every": 10, "checkpoint_every": 100}
+    design: dict[str, Any] = {"settings": settings, "grid": {"beta": [1.0]}, "each": {}, "threads": 1}
+    quiet, study = tiny(tmp_path / "quiet", **design), tiny(tmp_path / "paused", **design)
+    ledger, lease = Ledger(study), 1.0
+    ledger.prepare()
+    environment = {**os.environ, "PYTHONPATH": str(Path(polariscope.__file__).parents[1])}
+    command = [sys.executable, "-m", "polariscope.studies.workers.drain", study.out, "--lease", str(lease)]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        finish(quiet)
+        wait_for(lambda: is_logging(ledger.runs[0]))
+        process.send_signal(signal.SIGSTOP)
+        assert not Ledger(study).is_done(ledger.runs[0])
+        assert Ledger(study).counts()["running"] == 1
+        finish(study)  # waits until the lease is over
+        assert snapshot(study) == snapshot(quiet)
+        process.send_signal(signal.SIGCONT)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "was taken over by another process; nothing more is written" in said
+    assert process.returncode == 0
+    assert snapshot(study) == snapshot(quiet)
 
 
 def test_a_line_that_a_paused_worker_writes_too_late_is_in_no_log(

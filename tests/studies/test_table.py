@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,36 @@ def test_a_table_is_written_as_csv_markdown_and_parquet(tmp_path: Path) -> None:
     assert parquet.read_table(tmp_path / "t.parquet").column("mig").to_pylist() == [*MIG[1], *MIG[4], None]
     with pytest.raises(InputError, match="no format of a table named 'txt'"):
         table.write(tmp_path / "t.txt")
+
+
+def test_a_query_is_answered_over_the_table_and_over_files(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    table = handmade()
+    cells = "beta, avg(mig) as mean, sum(seed) as seeds"
+    means = table.sql(f"select {cells} from runs where state = 'done' group by beta order by beta")
+    assert means.columns == ["beta", "mean", "seeds"]
+    assert [(row["beta"], row["mean"], row["seeds"]) for row in means.rows] == [
+        (1, pytest.approx(0.2), 3),
+        (4, pytest.approx(0.6), 3),
+    ]
+    assert table.sql("select run from runs where mig is null").rows == ({"run": "bad"},)
+    assert table.sql("select 1.5 as x, date '2020-01-02' as day").rows == ({"x": 1.5, "day": "2020-01-02"},)
+    for name in "ab":
+        table.write(tmp_path / f"{name}.csv")
+    assert table.sql(f"select count(*) as n from '{tmp_path}/*.csv'").rows == ({"n": 14},)
+    strange = Table(({"run": "a", 'loss."x"': 1, "mixed": "b"}, {"run": "c", "mixed": 2.5}), ())
+    assert strange.sql('select max("loss.""x""") as x, max(mixed) as y from runs').rows == (
+        {"x": 1, "y": "b"},
+    )
+
+
+def test_a_wrong_query_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with pytest.raises(InputError, match=r"the query cannot be answered: .*migg"):
+        handmade().sql("select migg from runs")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(InputError, match=r"needs duckdb, .*pip install 'polariscope\[duckdb\]'"):
+        handmade().sql("select 1")
 
 
 def test_students_interval_of_two_values_is_known() -> None:

@@ -140,7 +140,7 @@ def _study_group(study: Any) -> typer.Typer:
     group = typer.Typer(cls=InOrder, help="Make, resume and look at many runs from one file.", **STYLE)
     group.command("list")(study.list_studies)
     for name in ("plan", "run", "status", "table", "report", "retry", "clean"):
-        group.command(name)(getattr(study, name))
+        group.command(name, cls=study.RunCommand if name == "run" else None)(getattr(study, name))
     return group
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from polariscope.core.errors import PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 
 if TYPE_CHECKING:
-    from polariscope.studies.ledger import Ledger
+    from polariscope.studies.ledger import Ledger, State
 
 File = Annotated[
     str, typer.Argument(metavar="FILE.toml", help="A study, or the name of one of 'polariscope study list'.")
@@ -48,7 +50,7 @@ def plan(
     from polariscope.cli.console import plural, printer, say, table
     from polariscope.runs.listing import in_bytes
     from polariscope.studies.estimate import estimate
-    from polariscope.studies.workers.local import in_time
+    from polariscope.studies.workers.line import in_time
 
     ledger = _open(file)
     runs = table("run", "folder", "steps", numbers=("steps",))
@@ -80,9 +82,65 @@ def plan(
         )
 
 
+class RunCommand(TyperCommand):
+    """A command with flags whose value may be left out: ``--ray`` means ``--ray local``, ``--slurm`` SLURM itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_values(args))
+
+
+def with_values(words: list[str]) -> list[str]:
+    """Give flags whose value was left out the value that is meant.
+
+    >>> with_values(["mine.toml", "--ray", "--workers", "2"])
+    ['mine.toml', '--ray', 'local', '--workers', '2']
+    >>> with_values(["--ray", "mine.toml"]), with_values(["--ray", "10.0.0.1:6379"])
+    (['--ray', 'local', 'mine.toml'], ['--ray', '10.0.0.1:6379'])
+    """
+    found = []
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        found.append(word)
+        if word == "--ray" and not (following in ("auto", "local") or ":" in following):
+            found.append("local")
+        elif word == "--slurm" and following not in ("slurm", "local"):
+            found.append("slurm")
+    return found
+
+
 def run(
     file: File,
-    workers: Annotated[int, typer.Option(help="Processes that train at the same time.", min=1)] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that train at the same time, or jobs. [1; with --ray as many as there are places]",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="On a Ray cluster: auto, or HOST:PORT. Without an address one is started here and closed afterwards.",
+            metavar="[ADDRESS]",
+        ),
+    ] = None,
+    slurm: Annotated[
+        str | None,
+        typer.Option(
+            help="As jobs of SLURM, which are submitted; with 'local' as jobs of this machine.",
+            metavar="[local]",
+        ),
+    ] = None,
+    slurm_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An option of sbatch, as partition=long or time=08:00:00; may be repeated.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --slurm: wait until the jobs have ended.")
+    ] = False,
 ) -> None:
     """Make what is missing of a study.
 
@@ -90,10 +148,30 @@ def run(
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
     from polariscope.cli.console import plural, say, say_next
-    from polariscope.studies.workers.local import run_locally
 
+    options = _slurm_options(slurm_option or [])
+    if ray is not None and slurm is not None:
+        raise InputError(
+            problem=(Argument("ray"), " and ", Argument("slurm"), " were both given"), remedy="choose one"
+        )
+    if slurm is None and (options or wait):
+        extra = Argument("slurm_option" if options else "wait")
+        raise InputError(
+            problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
+        )
     ledger = _open(file)
-    counts = run_locally(ledger, workers, progress=True)
+    if slurm is not None:
+        counts = _submit(ledger, file, 1 if workers is None else workers, slurm, options, wait)
+        if counts is None:
+            return
+    elif ray is not None:
+        from polariscope.studies.workers.ray import run_on_ray
+
+        counts = run_on_ray(ledger, workers, ray, progress=True)
+    else:
+        from polariscope.studies.workers.local import run_locally
+
+        counts = run_locally(ledger, 1 if workers is None else workers, progress=True)
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
     if counts["failed"]:
@@ -104,6 +182,34 @@ def run(
         (f"polariscope study table {file}", "all runs side by side"),
         (f"polariscope study report {file}", "the same as a page"),
     )
+
+
+def _submit(
+    ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
+) -> dict[State, int] | None:
+    """Submit jobs and say which; the runs in each state in the end where that is waited for."""
+    from polariscope.cli.console import plural, say, say_next
+    from polariscope.studies.workers.slurm import submit
+
+    jobs = submit(ledger, workers, cluster, options)
+    say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. What they say is in {jobs.folder}")
+    if wait:
+        return jobs.wait(progress=True)
+    say_next((f"polariscope study status {file}", "how far they are"))
+    return None
+
+
+def _slurm_options(words: list[str]) -> dict[str, str | bool]:
+    """Options of sbatch from NAME=VALUE, and NAME for those without a value."""
+    found: dict[str, str | bool] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not name or (sign and not value):
+            raise InputError(
+                "slurm_option", "be NAME=VALUE, or NAME where there is no value", got=f"{word!r}"
+            )
+        found[name] = value if sign else True
+    return found
 
 
 def status(file: File) -> None:
@@ -137,12 +243,19 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            help="A query in SQL over the table, which is called runs, and over files that it names; needs duckdb.",
+            metavar="QUERY",
+        ),
+    ] = None,
 ) -> None:
     """Put all runs of a study side by side."""
     from polariscope.cli.table import print_table
     from polariscope.studies.table import study_table
 
-    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds)
+    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql)
 
 
 def report(

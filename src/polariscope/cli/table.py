@@ -43,7 +43,13 @@ def table(
 
 
 def print_table(
-    found: Table, format: str | None, out: Path | None, where: list[str], columns: str, over_seeds: bool
+    found: Table,
+    format: str | None,
+    out: Path | None,
+    where: list[str],
+    columns: str,
+    over_seeds: bool,
+    sql: str | None = None,
 ) -> None:
     """Print a table, or write it into a file."""
     from polariscope.cli.console import printer, say, table
@@ -52,6 +58,13 @@ def print_table(
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
+    if sql is not None:
+        if over_seeds:
+            raise InputError(
+                problem=(Argument("over_seeds"), " and ", Argument("sql"), " were both given"),
+                remedy="choose one; a query can group by settings",
+            )
+        chosen = chosen.sql(sql)
     if over_seeds:
         if out is not None:
             raise InputError(

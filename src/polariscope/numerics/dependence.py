@@ -81,10 +81,7 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
 def total_correlation_of(covariance: Float[np.ndarray, "latent latent"]) -> float:
     """Total correlation of a Gaussian with this covariance; see :func:`total_correlation`."""
-    varies = np.diag(covariance) > 0
-    if varies.sum() < 2:
-        return 0.0
-    eigenvalues = np.linalg.eigvalsh(correlation(covariance[np.ix_(varies, varies)]))
+    eigenvalues = np.linalg.eigvalsh(correlation(covariance))
     # What rounding leaves of a zero eigenvalue; its logarithm would be an arbitrary number around 17 nats.
     if eigenvalues[0] <= 64 * np.finfo(np.float64).eps * len(eigenvalues):
         return math.inf
@@ -105,7 +102,4 @@ def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
     2.0
     """
     singular = np.linalg.svd(covariance, compute_uv=False)
-    total = singular.sum()
-    if total == 0:
-        return 0.0
-    return float(np.exp(entropy(singular / total)))
+    return float(np.exp(entropy(singular))) if singular.any() else 0.0

@@ -12,6 +12,8 @@ from polariscope.core.errors import InputError
 
 State = TypeVar("State")
 MOST_STEPS = 200
+MOST_HALVINGS = 60
+"""Of one step: what is left of it then is below the rounding of the weights, and no function falls by more."""
 SLOPE = 1e-6
 """Largest slope of the mean loss that :func:`softmax_path` leaves."""
 
@@ -46,7 +48,7 @@ def minimise(
             return weights, True
         step, decrease = found
         size = np.ones_like(value)
-        while True:
+        for _ in range(MOST_HALVINGS):
             trial = weights - size * step
             new_value, state = evaluate(trial)
             short = new_value > value - 0.25 * size * decrease + 1e-13 * value

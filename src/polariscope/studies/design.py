@@ -40,6 +40,7 @@ from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
     from polariscope.studies.runs import StudyRun
+    from polariscope.studies.workers.slurm import Jobs
 
 Options: TypeAlias = Mapping[str, object]
 """Values by name."""
@@ -293,16 +294,38 @@ class Study:
 
         return plan_runs(self)
 
-    def run(self, workers: int = 1, *, progress: bool = False) -> dict[str, int]:
+    def run(
+        self, workers: int | None = None, *, ray: str | None = None, progress: bool = False
+    ) -> dict[str, int]:
         """Make what is missing; how many runs are waiting, running, done and failed in the end.
 
-        :param workers: (default 1) processes that train at the same time.
+        :param workers: (default 1; on a Ray cluster as many as it has places for) processes that train at the same
+            time.
+        :param ray: (default None: processes of this machine) the address of a Ray cluster: "local" for one on this
+            machine that is closed afterwards, "auto" for the one that this machine is part of, or HOST:PORT.
         :param progress: (default False) show how far it is.
         """
         from polariscope.studies.ledger import Ledger
+
+        if ray is not None:
+            from polariscope.studies.workers.ray import run_on_ray
+
+            return dict(run_on_ray(Ledger(self), workers, ray, progress=progress).items())
         from polariscope.studies.workers.local import run_locally
 
-        return dict(run_locally(Ledger(self), workers, progress=progress).items())
+        return dict(run_locally(Ledger(self), 1 if workers is None else workers, progress=progress).items())
+
+    def submit(self, workers: int = 1, *, cluster: str = "slurm", options: Options | None = None) -> Jobs:
+        """Submit jobs of SLURM that make what is missing; returns at once, with the jobs.
+
+        :param workers: (default 1) number of jobs; each takes one run after the other.
+        :param cluster: (default "slurm") or "local": processes of this machine that outlive this one.
+        :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
+        """
+        from polariscope.studies.ledger import Ledger
+        from polariscope.studies.workers.slurm import submit
+
+        return submit(Ledger(self), workers, cluster, options)
 
     def table(self) -> Any:
         """One row for each run: a frame of pandas where that is installed, else a list of records."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import decimal
 import importlib
 import io
 import math
@@ -18,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError, unknown
+from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import NotKeptError, Run
@@ -261,6 +262,36 @@ class Table:
         with files.atomic(file) as part:
             parquet.write_table(pyarrow.table(columns), part)
 
+    def sql(self, query: str) -> Table:
+        """What a query makes of it; duckdb answers. The table is called ``runs``.
+
+        Names with a point are quoted, ``select beta, avg("loss.rate") from runs group by beta``. A query may name files
+        too, those of other studies for example: ``select * from 'tables/*.parquet'``.
+
+        :param query: in SQL.
+        """
+        try:
+            duckdb = importlib.import_module("duckdb")
+        except ImportError:
+            raise not_installed("a query over a table", "duckdb", "duckdb") from None
+        columns = {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
+        with duckdb.connect() as connection:
+            if columns:
+                types = ", ".join(f"{_quoted(name)} {_sql_type(column)}" for name, column in columns.items())
+                connection.execute(f"create table runs ({types})")
+            if self.rows:
+                places = ", ".join("?" for _ in columns)
+                cells = [list(row) for row in zip(*columns.values(), strict=True)]
+                connection.executemany(f"insert into runs values ({places})", cells)
+            try:
+                answer = connection.execute(query)
+                names = [column[0] for column in answer.description or ()]
+                found = answer.fetchall()
+            except duckdb.Error as error:
+                raise InputError(problem=f"the query cannot be answered: {str(error).strip()}") from None
+        rows = tuple(dict(zip(names, map(_sql_cell, row), strict=True)) for row in found)
+        return Table(rows, (), self.notes)
+
     def to_pandas(self) -> Any:
         """As a frame of pandas, or where that is not installed the records."""
         try:
@@ -321,6 +352,23 @@ def _uniform(cells: list[Cell]) -> list[Cell]:
     if kinds <= {int, float}:
         return [None if cell is None else float(cell) for cell in cells]
     return [None if cell is None else str(cell) for cell in cells]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_type(cells: list[Cell]) -> str:
+    """The type of a column of one type; a text where it is empty."""
+    kind = next((type(cell) for cell in cells if cell is not None), str)
+    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kind, "VARCHAR")
+
+
+def _sql_cell(value: object) -> Cell:
+    """What a query gives, as a cell: decimal numbers are real ones, other types texts."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return float(value) if isinstance(value, decimal.Decimal) else str(value)
 
 
 def shown(cell: object) -> str:

@@ -36,6 +36,27 @@ def test_each_criterion_turns_at_its_published_threshold(name, std, variance, ex
     assert CRITERIA[name](two_point(std, variance)).tolist() == expected
 
 
+def test_thresholds_themselves_are_on_the_side_that_the_rules_say():
+    """Binary numbers, so that every comparison is exact: std ½, variance ¼, KL ⅛."""
+    found = two_point([1.0, 0.5, 0.0], [0.0625, 1.0, 1.5625])
+    assert criteria.std_of_mean(found, threshold=0.5).tolist() == [True, False, False]
+    assert criteria.std_pruning(found, threshold=0.5).tolist() == [True, True, False]
+    assert criteria.active_units(found, threshold=0.25).tolist() == [True, False, False]
+    assert criteria.mean_variance(found, threshold=1.0).tolist() == [True, False, False]
+    for criterion in (criteria.kl_threshold, criteria.kl_udr):
+        assert criterion(found, threshold=0.125).tolist() == [True, False, False]
+    # E[μ²] = ¼ of the second and |E[σ] − 1| = ¼ of the third are still of the tail.
+    assert criteria.kl_tail(found, tolerance=0.25).tolist() == [True, False, False]
+
+
+def test_each_rule_is_told_by_the_first_line_of_its_docstring():
+    table = compare_criteria(two_point([1.0, 0.0], [0.1, 1.0]), np.array([True, False]))
+    told = dict(zip(table.names, table.rules, strict=True))
+    assert told["active-units"].startswith("Var(μ) > 0.01. Burda")
+    assert told["kl-tail"].endswith("≤ 0.1. mushom2020 §5.3.")
+    assert all(rule and "\n" not in rule for rule in table.rules)
+
+
 def test_the_tail_by_kl_is_unbroken():
     # Latent 1 looks like the prior (KL 0.045), but latent 2, of less KL, is too wide: there is no tail.
     found = two_point([1.0, 0.3, 0.0], [0.1, 1.0, 1.32])

@@ -75,6 +75,11 @@ def test_the_borders_between_switching_and_intermediate(n_known, n_unknown, kind
     assert (latent.type, latent.mixedness) == ("mixed", kind)
 
 
+@pytest.mark.parametrize(("mean", "kind"), [(1.0, "intermediate"), (np.nextafter(1.0, 2), "wide")])
+def test_a_posterior_as_wide_as_the_prior_on_average_is_not_wider(mean, kind):
+    assert mixedness("mixed", 0.0, 0.0, float(mean)) == kind
+
+
 def test_the_kinds_of_mixed_latents_are_counted_and_shown():
     variance = np.stack([np.tile([0.01, 1.0], 50), np.full(100, 0.5), np.full(100, 0.01)], axis=1)
     regime = diagnose(mean=np.random.default_rng(0).normal(size=(100, 3)), variance=variance)

@@ -40,6 +40,12 @@ def test_it_vanishes_as_the_regime_becomes_polarised():
     assert deltas[2] < 1e-6
 
 
+def test_a_small_kl_has_its_error_too():
+    # KL = ½ of N(±1, 1); without σ²/2 nothing is left of it.
+    found = delta(np.array([[1.0], [-1.0]]), np.ones((2, 1)))
+    assert (found.kl, found.approximate_kl, found.delta) == (0.5, 0.0, 1.0)
+
+
 def test_a_collapsed_model_is_approximated_exactly():
     found = delta(np.zeros((10, 3)), np.ones((10, 3)))
     assert (found.delta, found.kl, found.active) == (0.0, 0.0, ())

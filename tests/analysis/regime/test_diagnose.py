@@ -35,6 +35,9 @@ def test_the_linear_vae_is_diagnosed_exactly(beta, gamma):
     assert regime.sampled.total_correlation == pytest.approx(0, abs=1e-10)
     assert regime.noise_free_total_correlation == pytest.approx(0, abs=1e-10)
     assert [latent.confidence for latent in regime.latents] == [1.0] * 6
+    in_use = [name != "passive" for name in expected]
+    assert (regime.mean.predicted_rank, regime.sampled.predicted_rank) == (sum(in_use), 6)
+    assert list(dict(zip(regime.criteria.names, regime.criteria.in_use, strict=True))["primary"]) == in_use
 
 
 def test_worked_numbers_of_the_linear_vae_are_found():
@@ -256,6 +259,8 @@ GOOD = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
         ),
         ({**GOOD, "prior_variance": np.zeros(2)}, "prior_variance must be positive"),
         ({**GOOD, "prior_variance": np.full(2, 1e-40)}, "prior_variance must be at least 1e-30.*collapsed"),
+        ({**GOOD, "prior_variance": np.array([1.0, 1e-31])}, "prior_variance must be at least 1e-30"),
+        ({**GOOD, "prior_mean": np.array([0.0, 1e31])}, r"prior_mean must stay below 1e\+30, got 1e\+31"),
         ({**GOOD, "alpha": 0.0}, "alpha must lie between 0 and 0.5, got 0.0"),
         ({**GOOD, "alpha": 0.5}, "could be both active and passive. The published value is 0.1"),
         ({**GOOD, "n_bootstrap": 0}, "n_bootstrap must be at least 1, got 0"),
@@ -279,6 +284,33 @@ def test_bad_input_is_refused_in_words(call, words, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match=words):
         diagnose(**call)
+
+
+def test_a_prior_that_is_narrow_but_not_collapsed_is_accepted():
+    for narrow in (1e-29, 0.5):
+        regime = diagnose(
+            mean=np.zeros((4, 2)), variance=np.full((4, 2), narrow), prior_variance=np.full(2, narrow)
+        )
+        assert regime.types == ["passive", "passive"]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.int64])
+def test_half_precision_and_integers_are_computed_with_in_double_precision(kind):
+    rng = np.random.default_rng(0)
+    mean, variance = rng.integers(-3, 4, size=(50, 3)), rng.integers(1, 3, size=(50, 3))
+    mean, variance = (array.astype(kind) for array in (mean, variance))
+    sampled = mean + rng.integers(-1, 2, size=(50, 3)).astype(kind)
+    given = {"mean": mean, "variance": variance, "sampled": sampled}
+    assert diagnose(**given) == diagnose(**{name: array.astype(np.float64) for name, array in given.items()})
+
+
+def test_the_kl_and_its_interval_are_the_mean_of_the_samples_and_of_its_error():
+    rep = messy()
+    kl = (rep.mean**2 + rep.variance - np.log(rep.variance) - 1) / 2
+    half = 1.959963984540054 * kl.std(axis=0, ddof=1) / math.sqrt(len(kl))
+    for latent, mean, margin in zip(diagnose(rep).latents, kl.mean(axis=0), half, strict=True):
+        assert latent.kl == pytest.approx(mean, rel=1e-12)
+        assert latent.kl_interval == pytest.approx((max(0.0, mean - margin), mean + margin), rel=1e-12)
 
 
 def test_the_least_number_of_resamples_is_one():

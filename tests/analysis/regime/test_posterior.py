@@ -5,7 +5,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from polariscope.analysis.regime.posterior import gaussian_kl
+from polariscope.analysis.regime.posterior import (
+    gaussian_kl,
+    in_units_of_prior,
+    kl_is_gaussian,
+    prior_kind,
+    relative_posterior,
+)
+from polariscope.analysis.representation import Representation
 from polariscope.numerics.intervals import mean_with_interval
 
 
@@ -59,3 +66,56 @@ def test_a_latent_with_an_infinite_value_has_an_infinite_mean_and_interval():
     mean, interval = mean_with_interval(np.array([[1.0, math.inf], [1.0, 1.0]]), at_least=0.0)
     assert mean.tolist() == [1.0, math.inf]
     assert interval.tolist() == [[1.0, 1.0], [math.inf, math.inf]]
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_moments_are_in_units_of_the_prior_which_is_standard_when_none_is_given(per_sample):
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=(9, 2)), rng.uniform(0.1, 2, size=(9, 2))
+    shape = (9, 2) if per_sample else (2,)
+    prior_mean, prior_variance = rng.normal(size=shape), rng.uniform(0.1, 2, size=shape)
+    prior = {"prior_mean": prior_mean, "prior_variance": prior_variance}
+    found = relative_posterior(Representation(mean, variance, mean, **prior))
+    np.testing.assert_allclose(found.mean * np.sqrt(prior_variance) + prior_mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.variance * prior_variance, variance, rtol=1e-12)
+    expected = gaussian_kl(mean, variance, prior_mean, prior_variance)
+    np.testing.assert_array_equal(found.kl, expected)
+    np.testing.assert_array_equal(found.gaussian_kl, expected)
+    np.testing.assert_array_equal(found.absolute_mean, mean)
+    np.testing.assert_array_equal(found.absolute_variance, variance)
+    plain = relative_posterior(Representation(mean, variance, mean))
+    np.testing.assert_array_equal(plain.mean, mean)
+    np.testing.assert_array_equal(plain.variance, variance)
+    assert (plain.prior, found.prior) == ("standard", "conditional" if per_sample else "fixed")
+
+
+@pytest.mark.parametrize(
+    ("prior_mean", "prior_variance", "kind"),
+    [
+        (0.0, 1.0, "standard"),
+        ([0.0, 0.0], [1.0, 1.0], "standard"),
+        ([[0.0, 0.0]] * 3, [[1.0, 1.0]] * 3, "standard"),
+        ([0.0, 1.0], [1.0, 1.0], "fixed"),
+        ([0.0, 0.0], [1.0, 0.5], "fixed"),
+        ([1.0, 1.0], [0.0, 0.0], "fixed"),
+        ([[0.0, 2.0]] * 3, [1.0, 1.0], "fixed"),  # latents differ, samples do not
+        ([[0.0, 0.0], [0.0, 0.1], [0.0, 0.0]], [1.0, 1.0], "conditional"),
+        ([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]], "conditional"),
+    ],
+)
+def test_a_prior_is_conditional_only_when_samples_have_different_ones(prior_mean, prior_variance, kind):
+    assert prior_kind(np.array(prior_mean), np.array(prior_variance)) == kind
+
+
+def test_a_models_own_kl_is_gaussian_when_its_mean_of_each_latent_is():
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=(100, 2)), rng.uniform(0.1, 1, size=(100, 2))
+    kl = gaussian_kl(mean, variance)
+
+    def judged(rate):
+        return bool(kl_is_gaussian(in_units_of_prior(mean, variance, np.zeros(2), np.ones(2), rate)))
+
+    assert judged(kl)
+    assert judged(kl[::-1].copy())  # estimates of single samples may differ
+    assert not judged(kl[:, ::-1].copy())
+    assert not judged(kl + 0.1)

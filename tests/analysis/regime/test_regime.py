@@ -7,7 +7,7 @@ import pytest
 
 from analysis.regime.linear_vae import linear_vae
 from polariscope.analysis.regime.diagnose import diagnose
-from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.regime import REDUNDANT, Regime, about_passive_means, number, stability
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
 
@@ -152,3 +152,110 @@ def test_a_record_without_the_newest_fields_is_still_read():
     for latent in stored["latents"]:
         del latent["mixedness"], latent["redundancy"]
     assert Regime.from_dict(stored).types == regime().types
+
+
+def changed(found, *changes):
+    """The record with some fields of its latents replaced, latent by latent."""
+    latents = [
+        dataclasses.replace(latent, **change) for latent, change in zip(found.latents, changes, strict=True)
+    ]
+    return dataclasses.replace(found, latents=tuple(latents))
+
+
+def two_latents(**settings):
+    mean, variance, sampled = linear_vae([50.0, 0.1], noise=1.0)
+    return diagnose(Representation(mean, variance, sampled), **settings)
+
+
+@pytest.mark.parametrize(
+    ("type_", "std", "variance", "idle"),
+    [
+        ("active", 0.0, 0.5, True),
+        ("mixed", 0.0625, 0.5, True),  # 0.0039 of the 0.005 that a hundredth of the variance is
+        ("mixed", 0.0625, 0.390625, False),  # the bound itself, exact
+        ("mixed", 0.0625, 0.3, False),
+        ("active", 1.0, 0.01, False),
+        ("passive", 0.0, 1.0, False),
+    ],
+)
+def test_a_latent_that_is_not_passive_is_idle_below_a_hundredth_of_its_noise(type_, std, variance, idle):
+    change = {"type": type_, "std_of_mean": std, "mean_of_variance": variance}
+    assert changed(two_latents(), change, {}).latents[0].is_idle is idle
+
+
+@pytest.mark.parametrize(
+    ("std", "ratio", "variance", "kl", "moving"),
+    [
+        (0.5, 1.0, 2.0, 0.0625, True),  # α = 1/8: both bounds are exact. Var(μ) is 1/8 of the prior's 2
+        (0.5, 1.0, 2.0, 0.0624, False),
+        (0.49, 1.0, 2.0, 1.0, False),
+        (0.5, 0.99, 2.0, 1.0, False),
+        (0.5, 1.0, 2.01, 1.0, False),
+        (0.5, 1.0, 0.5, 0.05, False),
+        (0.7, 0.9, 0.9, 1.0, True),
+    ],
+)
+def test_a_passive_mean_moves_from_alpha_of_the_priors_variance_and_its_kl_on(
+    std, ratio, variance, kl, moving
+):
+    passive = {"std_of_mean": std, "mean_of_ratio": ratio, "mean_of_variance": variance, "kl": kl}
+    found = changed(two_latents(alpha=0.125), {}, passive)
+    assert found.types == ["active", "passive"]
+    assert found.moving_passive == ([1] if moving else [])
+    assert found.in_use == ([0, 1] if moving else [0])
+    assert ("latent 1 has a mean that moves, so it is in use" in found.passive_in_words) is moving
+    active = changed(two_latents(alpha=0.125), {}, {**passive, "type": "active"})
+    assert active.moving_passive == []
+
+
+def test_in_use_are_those_that_move_or_are_neither_passive_nor_idle_by_kl():
+    idle, moving = {"std_of_mean": 0.0}, {"std_of_mean": 0.9, "kl": 0.5}
+    found = changed(regime(), {}, idle, {}, {}, moving)
+    assert found.types == ["mixed", "active", "passive", "active", "passive"]
+    assert found.in_use == [index for index in found.order if index in (0, 3, 4)]
+    both = changed(found, {}, {}, moving, {}, {})
+    assert "latents 2, 4 have means that move, so they are in use all the same" in both.passive_in_words
+
+
+def test_numbers_have_three_decimals_and_large_ones_three_digits():
+    values = (None, math.inf, -math.inf, 9999.5, -9999.5, 10_000.0, -123456.0, 0.0004)
+    words = ["–", "∞", "−∞", "9999.500", "-9999.500", "1e+04", "-1.23e+05", "0.000"]
+    assert [number(value) for value in values] == words
+
+
+def test_stability_is_told_in_one_sentence_for_each_case():
+    steady, shaky = {"confidence": 0.9, "alpha_range": (0.0, 0.5)}, {"confidence": 0.89}
+    fragile = {"alpha_range": (0.09, 0.5)}
+    near = "an α within 20% of 0.1"
+    found = changed(two_latents(), steady, steady)
+    sure = "Every type holds in at least 90% of 200 resamples"
+    assert stability(found) == f"{sure}, and for {near}."
+    assert stability(changed(found, fragile, {})) == f"{sure}, but 1 of 2 types changes for {near}."
+    assert stability(changed(found, fragile, fragile)) == f"{sure}, but 2 of 2 types change for {near}."
+    unsure = "Unsure about latent 0: see the confidence."
+    assert stability(changed(found, shaky, {})) == f"{unsure} None of 2 types changes for {near}."
+    assert stability(changed(found, shaky, fragile)) == f"{unsure} 1 of 2 types changes for {near}."
+    assert stability(changed(found, shaky | fragile, fragile)) == f"{unsure} 2 of 2 types change for {near}."
+    mean = np.random.default_rng(0).normal(size=(100, 1))
+    alone = changed(diagnose(mean=mean, variance=np.full((100, 1), 0.01)), steady)
+    assert stability(changed(alone, shaky | fragile)) == unsure
+    single = "The type holds in at least 90% of 200 resamples"
+    assert stability(changed(alone, fragile)) == f"{single}, but not for {near}."
+    assert stability(alone) == f"{sure}, and for {near}."
+
+
+def test_what_passive_means_hold_is_told_from_the_widest_and_from_shares_of_a_half_on():
+    passive = {"std_of_mean": 0.25, "redundancy": REDUNDANT}
+    found = changed(regime(), {}, {}, passive, {}, {"std_of_mean": 0.1, "redundancy": 0.9})
+    first = "Means of passive latents vary little (std μ at most 0.250)"
+    assert about_passive_means(found) == (
+        f"{first} and are redundant: latents in use predict most of them linearly (R² 0.50 to 0.90)."
+    )
+    less = changed(found, {}, {}, {"redundancy": 0.49}, {}, {})
+    assert "partly redundant: latents in use predict 1 of 2 mostly" in about_passive_means(less)
+    unknown = changed(found, {}, {}, {}, {}, {"redundancy": None})
+    assert about_passive_means(unknown) == f"{first}."
+    wide = dataclasses.replace(changed(found, {}, {}, {"std_of_mean": 0.5}, {}, {}), alpha=0.25)
+    assert "vary, although their variance is the prior's (std μ at most 0.500)" in about_passive_means(wide)
+    alone = changed(found, *[{"type": "passive", "redundancy": 0.9}] * 5)
+    assert about_passive_means(alone).endswith(").")

@@ -52,3 +52,28 @@ def test_redundancy_is_not_defined_for_a_constant_or_too_few_samples():
     in_use = np.array([True, True, False])
     assert redundancy(np.cov(x.T), in_use, 50)[2] is None
     assert redundancy(np.cov(x[:2].T), in_use, 2)[0] is None
+
+
+def test_redundancy_needs_as_many_samples_as_its_equation_divides_by():
+    """n − k − 1 ≥ 1: with k = 2 predictors 4 samples suffice and 3 do not; a constant is no predictor."""
+    x = np.random.default_rng(0).normal(size=(4, 4)) * [1, 1, 1, 0]
+    in_use = np.array([True, True, False, True])
+    four, three = (redundancy(np.cov(x.T), in_use, n) for n in (4, 3))
+    design = np.column_stack([np.ones(4), x[:, :2]])
+    rest = x[:, 2] - design @ np.linalg.lstsq(design, x[:, 2], rcond=None)[0]
+    assert four[2] == pytest.approx(max(0.0, 1 - rest @ rest / x[:, 2].var(ddof=1)), abs=1e-9)
+    assert four[:2] != [None, None]
+    assert three[2] is None
+    assert three[0] is not None  # predicted by one other only
+
+
+def test_redundancy_is_a_share_whatever_rounding_and_the_adjustment_leave():
+    exact = redundancy(np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([True, True]), 10)
+    assert exact == [1.0, 1.0]
+    # R² = 0.01 of 5 samples: 1 − 0.99 · 4/3 is below 0.
+    assert redundancy(np.array([[1.0, 0.1], [0.1, 1.0]]), np.array([True, True]), 5) == [0.0, 0.0]
+
+
+def test_the_diagonal_of_a_correlation_is_nobodys_partner():
+    found = partners(np.array([[1.0, 0.0, -0.9], [0.0, 1.0, 0.1], [-0.9, 0.1, 1.0]]))
+    assert [(one.partner, one.n_correlated) for one in found] == [(2, 1), (2, 0), (0, 1)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polariscope.analysis.regime.types import TYPES, Moments, classify, is_fragile, types_of
+from polariscope.analysis.regime.types import TYPES, Moments, check_rule, classify, is_fragile, types_of
+from polariscope.core.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,32 @@ def test_types_follow_their_latents_when_these_are_permuted(moments: list, rando
 )
 def test_a_type_is_fragile_if_a_tolerance_a_fifth_larger_or_smaller_changes_it(alpha_range, fragile):
     assert is_fragile(alpha_range, 0.1) is fragile
+
+
+@pytest.mark.parametrize(
+    ("alpha_range", "fragile"),
+    [
+        ((0.2, 0.5), False),  # α = 1/4: four fifths and six fifths of it are exact
+        ((math.nextafter(0.2, 1), 0.5), True),
+        ((0.0, 0.3), False),
+        ((0.0, math.nextafter(0.3, 0)), True),
+    ],
+)
+def test_a_type_that_changes_just_a_fifth_away_is_not_fragile(alpha_range, fragile):
+    assert is_fragile(alpha_range, 0.25) is fragile
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 0.0, 0.5, 0.6])
+def test_a_tolerance_that_names_everything_mixed_or_twice_is_refused(alpha):
+    with pytest.raises(InputError, match=r"alpha must lie between 0 and 0\.5"):
+        check_rule(alpha, 200)
+
+
+@pytest.mark.parametrize("alpha", [1e-9, np.nextafter(0.5, 0)])
+def test_every_other_tolerance_and_a_single_resample_are_accepted(alpha):
+    check_rule(alpha, 1)
+    with pytest.raises(InputError, match="n_bootstrap must be at least 1, got 0"):
+        check_rule(alpha, 0)
 
 
 def test_no_tolerance_beyond_one_half_is_asked_for():

@@ -109,6 +109,20 @@ def test_a_conditional_prior_that_follows_the_mean_makes_a_latent_passive():
     assert types(mean, variance, prior_mean=mean + 0.1, prior_variance=variance) == ["mixed"]  # 0.01/0.02 ≥ α
 
 
+def test_moments_under_a_conditional_prior_are_those_of_their_definition():
+    rng = np.random.default_rng(3)
+    mean, variance = rng.normal(size=(40, 3)) * [0.1, 3.0, 0.0] + 1, rng.uniform(0.1, 1, size=(40, 3))
+    prior_mean, prior_variance = rng.normal(size=(40, 3)), rng.uniform(0.5, 2, size=(40, 3))
+    found = moments(posterior(mean, variance, prior_mean=prior_mean, prior_variance=prior_variance))
+    np.testing.assert_allclose(found.mean, np.mean(variance / prior_variance, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.variance, np.var(variance / prior_variance, axis=0), rtol=1e-12)
+    displacement = np.mean((mean - prior_mean) ** 2 / prior_variance, axis=0)
+    np.testing.assert_allclose(found.displacement, displacement, rtol=1e-12)
+    noise = variance.mean(axis=0)[:2] / mean.var(axis=0)[:2]
+    np.testing.assert_allclose(found.noise[:2], noise, rtol=1e-12)
+    assert found.noise[2] == np.inf  # a mean that never varies
+
+
 def test_weights_that_count_samples_give_the_moments_of_the_repeated_samples():
     rng = np.random.default_rng(0)
     n = 30

@@ -37,9 +37,10 @@ def test_shares_are_the_probabilities_of_the_bootstrap_itself(n_narrow):
     assert found[0, 1] == pytest.approx(1 - found[0, 0])
 
 
-def test_shares_do_not_depend_on_how_many_resamples_fit_into_memory(monkeypatch):
+@pytest.mark.parametrize("block", [50 * 7, 50, 49])  # the last holds not even one
+def test_shares_do_not_depend_on_how_many_resamples_fit_into_memory(monkeypatch, block):
     variance = np.random.default_rng(0).uniform(0, 0.21, size=(50, 2))
     whole = shares(variance)
-    monkeypatch.setattr(stability, "BLOCK", 50 * 7)
+    monkeypatch.setattr(stability, "BLOCK", block)
     np.testing.assert_array_equal(shares(variance), whole)
     assert 0.05 < whole[0, 0] < 0.95

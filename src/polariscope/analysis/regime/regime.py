@@ -328,7 +328,7 @@ def stability(regime: Regime) -> str:
     """
     unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
     near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
-    count, of = len(regime.fragile), "the type" if regime.n_latents == 1 else f"{regime.n_latents} types"
+    count, of = len(regime.fragile), f"{regime.n_latents} types"
     if unsure:
         first = f"Unsure about {name_latents(unsure)}: see the confidence."
         last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."

@@ -156,8 +156,9 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
     found = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
         moments.mean.shape
     )
-    if moments.displacement is not None and moments.noise is not None:
+    if moments.displacement is not None:
         found[(found == "passive") & ~(moments.displacement < alpha)] = "mixed"
+    if moments.noise is not None:
         found[(found == "active") & ~(moments.noise < alpha)] = "mixed"
     return found
 
@@ -168,8 +169,9 @@ def thresholds(
     """The α from which each latent is active, and that from which it is passive; from there on it stays."""
     active = np.maximum(moments.mean, moments.variance)
     passive = np.maximum(np.abs(moments.mean - 1), moments.variance)
-    if moments.displacement is not None and moments.noise is not None:
+    if moments.noise is not None:
         active = np.maximum(active, moments.noise)
+    if moments.displacement is not None:
         passive = np.maximum(passive, moments.displacement)
     return active, passive
 

@@ -270,6 +270,16 @@ def stop_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, stop)
 
 
+def stop_when_preempted() -> None:
+    """Let SIGUSR1 and SIGUSR2, by which SLURM says that a job will be stopped, do what SIGTERM does."""
+
+    def stop(*_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, stop)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Drain the study of a folder; the command that other machines run.
 
@@ -277,14 +287,17 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m polariscope.studies.workers.drain")
     parser.add_argument("folder")
-    parser.add_argument("--deadline", type=float)
+    parser.add_argument("--deadline", type=float, help="time at which it stops, in seconds since 1970")
+    parser.add_argument("--seconds", type=float, help="or how long after its start")
     parser.add_argument("--parent", type=int)
     parser.add_argument("--lease", type=float, default=SECONDS)
     given = parser.parse_args(arguments)
     stop_on_sigterm()
+    stop_when_preempted()
     try:
         ledger = Ledger.open(given.folder)
-        Worker(ledger, deadline=given.deadline, parent=given.parent, lease=given.lease).drain()
+        deadline = given.deadline if given.seconds is None else time.time() + given.seconds
+        Worker(ledger, deadline=deadline, parent=given.parent, lease=given.lease).drain()
     except KeyboardInterrupt:
         return 130
     except PolariscopeError as error:

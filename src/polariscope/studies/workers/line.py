@@ -1,0 +1,107 @@
+"""A line that says how far a study is: one live line on a terminal, elsewhere a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from polariscope.studies.ledger import STATES, Ledger, State, saved_steps
+from polariscope.studies.runs import StudyRun
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at the workers and at the runs."""
+
+
+class StudyLine:
+    """Shows how far a study is: one live line on a terminal, elsewhere a plain line now and then."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        shown: bool,
+        every_seconds: float = 20.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.ledger = ledger
+        self.shown = shown
+        self.every_seconds = every_seconds
+        self.clock = clock
+        self.console = Console(file=sys.stderr)
+        self.words = Text()
+        self.live = Live(self.words, console=self.console, refresh_per_second=4)
+        self.begun = clock()
+        self.spoke = self.looked = self.begun
+        self.at_start: float | None = None
+
+    def __enter__(self) -> StudyLine:
+        if self.shown:
+            self.at_start = self._share()
+            if self.console.is_terminal:
+                self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown and self.console.is_terminal:
+            self.live.stop()
+
+    def step(self, run: StudyRun, step: int) -> None:
+        """Look now and then while this process trains."""
+        if self.shown and self.clock() - self.looked >= 2 * LOOK_EVERY:
+            self.look()
+
+    def look(self) -> None:
+        """Look at the runs, and say how far they are."""
+        if not self.shown:
+            return
+        self.looked = self.clock()
+        self.say(self.ledger.counts(), only_when_due=True)
+
+    def say(self, counts: dict[State, int], *, only_when_due: bool = False) -> None:
+        """Say how many runs are in each state, how fast it goes and how long it will take."""
+        if not self.shown:
+            return
+        self.words.plain = self.in_words(counts)
+        due = self.clock() - self.spoke >= self.every_seconds or not only_when_due
+        if due and not (self.console.is_terminal and only_when_due):
+            self.spoke = self.clock()
+            self.console.print(self.words.plain, highlight=False, soft_wrap=True)
+
+    def in_words(self, counts: dict[State, int]) -> str:
+        """One line: counts, rate and time left."""
+        total, ended = sum(counts.values()), counts["done"] + counts["failed"]
+        parts = [
+            f"{ended} of {total} runs",
+            *(f"{counts[state]} {state}" for state in STATES if counts[state]),
+        ]
+        hours = (self.clock() - self.begun) / 3600
+        gained = self._share() - (self.at_start or 0.0)
+        if gained > 0 and hours > 0:
+            parts.append(f"{gained * total / hours:.3g} runs an hour")
+            if left := 1 - self._share():
+                parts.append(f"{in_time(3600 * hours * left / gained)} left")
+        return " · ".join(parts)
+
+    def _share(self) -> float:
+        """Which part of all steps is saved; those of failed runs count, since nobody makes them."""
+        steps = sum(run.steps for run in self.ledger.runs)
+        saved = sum(
+            run.steps if self.ledger.failure(run) else min(run.steps, saved_steps(run))
+            for run in self.ledger.runs
+        )
+        return saved / max(1, steps)
+
+
+def in_time(seconds: float) -> str:
+    """A duration for people.
+
+    >>> in_time(42.0), in_time(150.0), in_time(9000.0)
+    ('42 s', '2.5 min', '2.5 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.2g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"

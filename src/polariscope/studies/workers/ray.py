@@ -1,0 +1,288 @@
+"""Workers on a Ray cluster. Ray says where they run; each is a process that drains the study's folder.
+
+Ray moves functions and objects between machines as pickles. Ours are none of them: an actor is a ``subprocess.Popen``
+of the standard library, and it is sent the words of a command. So a worker is the same process as on one machine, with
+a main thread that signals reach, and the actor is its remote control: ``poll`` and ``send_signal``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope.core.errors import InputError, PolariscopeError, not_installed
+from polariscope.storage.lease import SECONDS
+from polariscope.studies.ledger import Ledger, State
+from polariscope.studies.workers.crew import (
+    AbstractProcess,
+    Crew,
+    check_workers,
+    drain_command,
+    make_runs,
+    worker_variables,
+)
+from polariscope.studies.workers.line import StudyLine
+
+HERE = "local"
+"""The address of a cluster that is started on this machine and closed afterwards; Ray's own word."""
+CONNECT_SECONDS = 60.0
+"""How long the nodes may take to answer before any work begins."""
+ANSWER_SECONDS = 10.0
+"""How long the machine of an address may take to answer."""
+MARK = ".seen-"
+"""Begins the name of the file by which a node shows that it sees a folder."""
+LOOK = """
+import importlib.util, pathlib, sys
+missing = [mark for mark in sys.argv[1:] if not pathlib.Path(mark).exists()]
+print(pathlib.Path(missing[0]).parent if missing else "")
+sys.exit(3 if missing else 0 if importlib.util.find_spec("polariscope") else 4)
+"""
+"""What a node runs before any work: does it see these files, and does its Python find the package?"""
+
+
+def run_on_ray(
+    ledger: Ledger,
+    workers: int | None = None,
+    address: str = HERE,
+    *,
+    progress: bool = False,
+    lease: float = SECONDS,
+) -> dict[State, int]:
+    """Make all runs of a study on a Ray cluster; how many are in each state in the end.
+
+    The study's folder is on a disk that all nodes share, and the nodes have the same Python environment. A worker that
+    is killed, alone or with its node, is replaced. Ctrl-C stops all: runs save where they are.
+
+    :param ledger: that of the study.
+    :param workers: (default: as many as the cluster has places for) how many.
+    :param address: (default "local": a cluster on this machine, closed afterwards) "auto" for the cluster that this
+        machine is part of, or HOST:PORT.
+    :param progress: (default False) show how far it is.
+    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    """
+    if workers is not None:
+        check_workers(workers)
+    _check_address(address)
+
+    def work(line: StudyLine, deadline: float | None) -> None:
+        with _connected(address) as ray:
+            nodes = _nodes(ray)
+            _check_nodes(ray, nodes, (ledger.folder, Path(str(ledger.study.runs))))
+            cpus = [int(node["Resources"]["CPU"]) for node in nodes]
+            count, threads = divide(cpus, workers, ledger.study.threads)
+            command = drain_command(ledger.folder, deadline=deadline, lease=lease)
+            needs = {"num_cpus": threads, "num_gpus": int(ledger.study.device.startswith("cuda"))}
+            actor = _actor(ray).options(**needs)
+            Crew(ledger, count, lambda: _RayProcess(ray, actor, _in_node(command, threads))).work(line)
+
+    return make_runs(ledger, work, progress=progress)
+
+
+def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None = None) -> tuple[int, int]:
+    """How many workers a cluster has, and how many threads each.
+
+    With a number of workers they have as many threads as possible such that all have a place. More workers than CPUs
+    have one thread, and those without a place wait for one.
+
+    >>> divide([4, 2]), divide([4, 2], workers=2), divide([4, 2], threads=2), divide([1], workers=3)
+    ((6, 1), (2, 2), (3, 2), (3, 1))
+
+    :param cpus: those of each node.
+    :param workers: (default: as many as there are places) how many.
+    :param threads: (default: as said above) of each worker.
+    """
+
+    def places(each: int) -> int:
+        return sum(count // each for count in cpus)
+
+    if threads is None:
+        fitting = [
+            each for each in range(1, max(cpus) + 1) if workers is not None and places(each) >= workers
+        ]
+        threads = max(fitting, default=1)
+    if not places(threads):
+        raise InputError(
+            problem=f"no node of the Ray cluster has {threads} CPUs, one for each thread; the largest has {max(cpus)}",
+            remedy="give the study fewer threads",
+        )
+    return workers or places(threads), threads
+
+
+class _RayProcess(AbstractProcess):
+    """A process on some node of a Ray cluster.
+
+    It may wait until a node has a place. When its node dies it has ended, as if by SIGKILL.
+
+    :param ray: the module, connected.
+    :param actor: makes a ``subprocess.Popen`` on a node.
+    :param command: what it runs.
+    """
+
+    def __init__(self, ray: Any, actor: Any, command: list[str]) -> None:
+        self._ray = ray
+        self._handle = actor.remote(command, cwd=os.getcwd(), start_new_session=True)
+        self._answer = self._handle.poll.remote()
+        self._has_begun = False
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None and self._ray.wait([self._answer], timeout=0)[0]:
+            try:
+                self._code = self._ray.get(self._answer)
+            except self._ray.exceptions.RayActorError:
+                self._code = -signal.SIGKILL
+            self._has_begun = True
+            if self._code is None:
+                self._answer = self._handle.poll.remote()
+            else:
+                self._ray.kill(self._handle)  # which gives its CPUs back
+        return self._code
+
+    def stop(self) -> None:
+        if self._has_begun:
+            self._handle.send_signal.remote(signal.SIGTERM)
+        else:
+            self._ray.kill(self._handle)
+
+    @property
+    def is_waiting(self) -> bool:
+        return not self._has_begun
+
+
+def _actor(ray: Any) -> Any:
+    """What makes a ``subprocess.Popen`` on a node.
+
+    The class is made here by name and base alone, so its pickle holds no code. Ray reads the signature of every method,
+    and ``Popen[bytes]`` has none: it is taken away.
+    """
+    return ray.remote(type("Worker", (subprocess.Popen,), {"__class_getitem__": None}))
+
+
+def _in_node(command: list[str], threads: int) -> list[str]:
+    """A command with its variables, beside those of the node; it ends when the actor that started it is gone."""
+    return ["/bin/sh", "-c", 'exec env "$@" --parent $PPID', "worker", *_variables(threads), *command]
+
+
+def _variables(threads: int) -> list[str]:
+    return [f"{name}={value}" for name, value in worker_variables(threads).items()]
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address where no cluster can be; Ray itself tries for minutes."""
+    if address in (HERE, "auto"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or int(port) > 65535:
+        raise InputError("ray", f"be {HERE}, auto or HOST:PORT", got=f"{address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    except OSError as error:
+        raise PolariscopeError(
+            f"no Ray cluster answers at {address} ({error}); 'ray status' there says more."
+        ) from None
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """The module ray, connected to a cluster; one that was connected before stays so."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError:
+        raise not_installed(
+            "a study on a Ray cluster", "ray", "ray", "leave ray out: workers of this machine"
+        ) from None
+    if ray.is_initialized():
+        yield ray
+        return
+    # A cluster of our own is reached from this machine alone.
+    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == HERE else {}
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **own)
+    except Exception as error:  # a node that does not start in time is a plain Exception
+        raise PolariscopeError(
+            f"the Ray cluster at {address!r} cannot be reached ({str(error).splitlines()[0]}); 'ray start --head' "
+            "starts one, 'auto' is the one of this machine."
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)  # Ray puts its own there
+
+
+def _nodes(ray: Any) -> list[dict[str, Any]]:
+    """The nodes that may have workers."""
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+    if not nodes:
+        raise PolariscopeError("no node of the Ray cluster has a CPU; add one with 'ray start --address'.")
+    return nodes
+
+
+def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path]) -> None:
+    """Refuse a cluster of which a node does not see the folders, or cannot start a worker."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    look = ray.remote(subprocess.run)
+    marks = [folder.absolute() / f"{MARK}{uuid.uuid4().hex}" for folder in dict.fromkeys(folders)]
+    command = ["env", *_variables(1), sys.executable, "-c", LOOK]
+    try:
+        for mark in marks:
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+        answers = []
+        for node in nodes:
+            there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            task = look.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+            words = [*command, *map(str, marks)]
+            answers.append(task.remote(words, cwd=os.getcwd(), capture_output=True, text=True))
+        for node, answer in zip(nodes, answers, strict=True):
+            _judge(ray, node["NodeManagerAddress"], answer)
+    finally:
+        for mark in marks:
+            mark.unlink(missing_ok=True)
+
+
+def _judge(ray: Any, host: str, answer: Any) -> None:
+    """Refuse a node by what it answered."""
+    name = f"the node {host} of the Ray cluster"
+    try:
+        found = ray.get(answer, timeout=CONNECT_SECONDS)
+    except ray.exceptions.GetTimeoutError:
+        raise PolariscopeError(
+            f"{name} did not answer in {CONNECT_SECONDS:g} seconds; see 'ray status'."
+        ) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            problem=f"{name} does not see the folder {os.getcwd()}, from which the study is run",
+            remedy="run it from a folder on a disk that all nodes share",
+        ) from None
+    except ray.exceptions.RayError as error:
+        raise PolariscopeError(f"{name} cannot start a worker: {str(error).splitlines()[-1]}") from None
+    if found.returncode == 3:
+        raise InputError(
+            problem=f"{name} does not see the folder {found.stdout.strip()} of the study",
+            remedy="put the study on a disk that all nodes share",
+        )
+    if found.returncode == 4:
+        raise InputError(
+            problem=f"the Python of {name}, {sys.executable}, does not have polariscope",
+            remedy="install it there",
+        )
+    if found.returncode != 0:
+        last = (found.stderr.strip().splitlines() or [f"code {found.returncode}"])[-1]
+        raise InputError(
+            problem=f"{name} cannot start {sys.executable}: {last}",
+            remedy="give all nodes the same Python environment",
+        )

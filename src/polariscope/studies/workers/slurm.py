@@ -1,0 +1,158 @@
+"""Workers as jobs of SLURM, submitted through submitit. One job is one worker that drains the study's folder.
+
+submitit runs pickled functions, in a process between SLURM and the work: on a signal of SLURM that process ends, and
+SLURM then kills what it started, before a run could be saved. So a job here is a command: submitit writes the script,
+submits it and asks for the job's state, and what runs in the job is the worker itself. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
+from polariscope.storage.lease import SECONDS
+from polariscope.studies.ledger import Ledger, State
+from polariscope.studies.workers.crew import check_workers, drain_command, worker_variables
+from polariscope.studies.workers.line import LOOK_EVERY, StudyLine
+
+CLUSTERS = ("slurm", "local")
+"""Where jobs run: SLURM, or processes of this machine that outlive the one that submits them."""
+FOLDER = "jobs"
+"""Where a study keeps the scripts and logs of its jobs."""
+ASK_EVERY = 30.0
+"""Seconds between two questions to SLURM about the jobs."""
+LONGEST = 60 * 24 * 365
+"""Minutes that a job of this machine may take."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """Jobs that were submitted."""
+
+    cluster: str
+    """Where they run: "slurm" or "local"."""
+    ids: tuple[str, ...]
+    """Their numbers: of SLURM, or of processes."""
+    folder: Path
+    """Their scripts and logs: ``NUMBER_0_log.out`` and ``NUMBER_0_log.err``."""
+    ledger: Ledger
+    handles: tuple[Any, ...]
+    """What submitit knows of each."""
+
+    @property
+    def are_done(self) -> bool:
+        """Whether all of them have ended; asks SLURM."""
+        first, *others = self.handles
+        return bool(first.done(force_check=True)) and all(job.done() for job in others)
+
+    def wait(self, *, progress: bool = False) -> dict[State, int]:
+        """Wait until all jobs have ended; how many runs are in each state then. Ctrl-C stops waiting, not the jobs.
+
+        :param progress: (default False) show how far the study is.
+        """
+        asked, every = -math.inf, ASK_EVERY if self.cluster == "slurm" else LOOK_EVERY
+        with StudyLine(self.ledger, progress) as line:
+            while True:
+                if time.monotonic() - asked >= every:
+                    asked = time.monotonic()
+                    if self.are_done:
+                        break
+                line.look()
+                time.sleep(LOOK_EVERY)
+        counts = self.ledger.counts()
+        line.say(counts)
+        return counts
+
+
+def submit(
+    ledger: Ledger,
+    workers: int = 1,
+    cluster: str = "slurm",
+    options: Mapping[str, object] | None = None,
+    *,
+    lease: float = SECONDS,
+) -> Jobs:
+    """Submit jobs that make the runs of a study; returns at once.
+
+    A job that is stopped (its time is over, or another job needs its place) saves where it is. The same call again
+    goes on with what is missing.
+
+    :param ledger: that of the study.
+    :param workers: (default 1) number of jobs.
+    :param cluster: (default "slurm") or "local": processes of this machine.
+    :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
+    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    """
+    check_workers(workers)
+    if cluster not in CLUSTERS:
+        raise unknown("place for jobs", cluster, CLUSTERS)
+    given = _checked(options or {}, cluster)
+    try:
+        submitit = importlib.import_module("submitit")
+    except ImportError:
+        raise not_installed("a study on SLURM", "submitit", "slurm") from None
+    threads = _threads(given, ledger.study.threads)
+    ledger.prepare()
+    folder = ledger.folder.absolute() / FOLDER
+    folder.mkdir(exist_ok=True)
+    try:
+        if cluster == "slurm":
+            executor = submitit.SlurmExecutor(folder)
+            # Without these submitit has values of its own, five minutes for example.
+            executor.update_parameters(
+                time=None,
+                wckey=None,
+                job_name="polariscope",
+                additional_parameters={"cpus_per_task": threads, **given},
+            )
+        else:
+            executor = submitit.LocalExecutor(folder)
+            executor.update_parameters(timeout_min=LONGEST)
+        variables = (f"{name}={value}" for name, value in worker_variables(threads).items())
+        drain = drain_command(ledger.folder.absolute(), deadline=None, lease=lease)
+        if (hours := ledger.study.limits.max_hours) is not None:
+            drain += ["--seconds", str(hours * 3600)]  # from the job's own start; it may wait for long before
+        command = shlex.join(["env", *variables, *drain])
+        jobs = tuple(executor._submit_command(command) for _ in range(workers))
+    except (RuntimeError, submitit.core.utils.FailedJobError) as error:
+        raise PolariscopeError(f"the jobs could not be submitted: {_last_line(error)}") from None
+    return Jobs(cluster, tuple(str(job.job_id) for job in jobs), folder, ledger, jobs)
+
+
+def _checked(options: Mapping[str, object], cluster: str) -> dict[str, object]:
+    """Options of sbatch by the names that submitit has for them."""
+    found = {name.removeprefix("--").replace("-", "_"): value for name, value in options.items()}
+    for name in found:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise InputError(
+                "a name of an option of SLURM", "be a word such as partition or time", got=f"{name!r}"
+            )
+    if found and cluster == "local":
+        raise InputError(
+            problem=f"jobs of this machine have no options of SLURM, but {min(found)!r} was given",
+            remedy="leave it out",
+        )
+    return found
+
+
+def _threads(options: Mapping[str, object], of_study: int | None) -> int:
+    """Threads of each worker: as many as the job has cores."""
+    asked = options.get("cpus_per_task")
+    if asked is None:
+        return of_study or 1
+    if not str(asked).isdecimal() or int(str(asked)) < 1:
+        raise InputError("cpus_per_task", "be an integer, at least 1", got=f"{asked!r}")
+    return int(str(asked))
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,95 @@
+"""A study on a Ray cluster of two nodes on this machine, each with one CPU. Its own process: Ray stays in it.
+
+    python tests/two_ray_nodes.py FOLDER
+
+FOLDER is that of a prepared study of two runs. First the study is run and interrupted as by Ctrl-C while both nodes are
+at work; then it is run again, and one worker is killed. Prints what was seen as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from ray.cluster_utils import Cluster
+
+from polariscope.core.errors import InputError
+from polariscope.studies.ledger import Ledger
+from polariscope.studies.workers import ray as workers
+from tiny_studies import is_logging, owner_of, wait_for
+
+
+def owners(ledger: Ledger) -> set[int]:
+    """Processes that have a run now, and have trained it for a while."""
+    return {owner for run in ledger.runs if is_logging(run) and (owner := owner_of(run)) is not None}
+
+
+def node_of(process: int) -> str:
+    """Which node's manager started a process."""
+    variables = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+    return next(word for word in variables if word.startswith("RAY_RAYLET_PID="))
+
+
+def both_at_work(ledger: Ledger) -> tuple[int, int]:
+    """The two processes that have the runs; the first is paused until there is a second."""
+    paused = wait_for(lambda: owners(ledger)).pop()
+    os.kill(paused, signal.SIGSTOP)
+    return paused, wait_for(lambda: owners(ledger) - {paused}).pop()
+
+
+def interrupt(ledger: Ledger, seen: dict[str, Any]) -> None:
+    """Ctrl-C while both nodes are at work."""
+    paused, other = both_at_work(ledger)
+    seen["nodes"] = len({node_of(paused), node_of(other)})
+    os.kill(paused, signal.SIGCONT)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def kill(ledger: Ledger) -> None:
+    """SIGKILL to one of two workers while both are at work."""
+    os.kill(both_at_work(ledger)[0], signal.SIGKILL)
+
+
+def main(folder: str) -> None:
+    """Interrupt, then kill, then look."""
+    logging.disable(logging.INFO)
+    scratch = tempfile.mkdtemp(prefix="ray-")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "temp_dir": scratch})
+    seen: dict[str, Any] = {}
+    try:
+        cluster.add_node(num_cpus=1)
+        ledger = Ledger.open(folder)
+        hostile = threading.Thread(target=interrupt, args=(ledger, seen), daemon=True)
+        hostile.start()
+        try:
+            workers.run_on_ray(ledger, address=cluster.address)
+        except KeyboardInterrupt:
+            seen["interrupted"] = [(entry.state, entry.step > 0) for entry in ledger.entries()]
+        hostile = threading.Thread(target=kill, args=(ledger,), daemon=True)
+        hostile.start()
+        with mock.patch.object(workers, "_RayProcess", wraps=workers._RayProcess) as started:
+            seen["counts"] = workers.run_on_ray(ledger, address=cluster.address)
+        hostile.join(60)
+        seen["started"] = started.call_count
+        with mock.patch.object(Path, "touch"):  # as if the nodes had another disk
+            try:
+                workers.run_on_ray(ledger, address=cluster.address)
+            except InputError as error:
+                seen["refused"] = str(error)
+    finally:
+        cluster.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
