@@ -31,7 +31,10 @@ RIVALS = {
     "elbow": Size(8, (7, 9), "elbow", statistic="reconstruction loss", per_seed=(8,), n_steps=20_000),
     "id": Size(12, (12, 13), "id", statistic="intrinsic dimension", per_seed=(12,)),
 }
-LINEAR = "--net linear --eigenvalues 9,0.01,0.01 --variance 0.1 --n-samples 600 --learning-rate 0.05 --cap 4"
+LINEAR = (
+    "--net linear --eigenvalues 9,0.01,0.01 --keep-units --variance 0.1 --n-samples 600 "
+    "--learning-rate 0.05 --cap 4"
+)
 
 
 @pytest.fixture

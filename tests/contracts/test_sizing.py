@@ -114,6 +114,7 @@ def test_trained_linear_models_give_the_same_answer(name: str) -> None:
         net="linear",
         likelihood="gaussian",
         variance=0.05,
+        keep_units=True,
         learning_rate=0.01,
         threshold=0.5,  # far from what Adam's noise takes away from a passive latent's 1
         steps=1000,

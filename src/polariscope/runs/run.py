@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from jaxtyping import Int
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
@@ -113,6 +114,14 @@ class Run:
     def is_finished(self) -> bool:
         """Whether the model has all the steps that were asked for."""
         return self.folder.finished_steps == self.n_steps
+
+    def noise(self, step: int | None = None) -> Noise | None:
+        """What the model takes for noise, the variance γ of its decoder; None where the log has none.
+
+        :param step: (default None: the last) of which model.
+        """
+        lines = [line for line in self.log() if step is None or line["step"] <= step]
+        return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
         """The data given when the run was opened, or those it was trained on, made again from their record."""

@@ -15,6 +15,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 from jaxtyping import Float, Shaped
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import from_plain, to_plain
@@ -42,6 +43,8 @@ class Curves:
 
     steps: Shaped[np.ndarray, " look"]
     variances: Float[np.ndarray, "look latent"]
+    gammas: Float[np.ndarray, " look"] | None = None
+    """The decoder's variance γ at each look, where it is one number for all values."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:
@@ -82,6 +85,15 @@ class AbstractCandidates(abc.ABC):
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         """What was measured under ``key`` of a model after so many steps, before further training; else measure it."""
         return measure()
+
+    def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
+        """What a model that was watched took for noise after so many steps; None: that is not known, or not one number.
+
+        :param n_latents: of the model.
+        :param steps: after which it was looked at.
+        :param beta: (default None: the recipe's) weight of the rate.
+        """
+        return None
 
     @abc.abstractmethod
     def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
@@ -171,6 +183,8 @@ class Trial:
     curve: tuple[tuple[int, float], ...] = ()
     """The statistic while training: (step, value)."""
     note: str = ""
+    gamma: float | None = None
+    """The decoder's variance γ at the end, where it is one number for all values."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +196,8 @@ class Found:
     interval: tuple[float | int, float | int] | None
     trials: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
+    noise: Noise | None = None
+    """What the model of the answer takes for noise; None: :func:`polariscope.size` asks the candidates."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +223,8 @@ class Size:
     notes: tuple[str, ...] = ()
     summary: str = ""
     """What the method does, in a line. It is kept with the answer, so a page need not open the method."""
+    noise: Noise | None = None
+    """What the model of the answer takes for noise: its γ, where that is one number for all values."""
 
     @property
     def n_latents(self) -> int:
@@ -237,6 +255,7 @@ class Size:
 
     def __str__(self) -> str:
         rows = [f"{self.answer} by {self.method}, {self.n_steps:,} gradient steps."]
+        rows += [] if self.noise is None else [f"{self.noise.in_words}."]
         rows += ["", *_table(self)] if self.trials else []
         rows += ["", *self.notes] if self.notes else []
         return "\n".join(rows)
@@ -263,11 +282,14 @@ def path_table(size: Size) -> list[tuple[str, ...]]:
     seeds = len({trial.seed for trial in size.trials}) > 1
     is_beta = size.target == "beta"
     heading = ["β" if is_beta else "latents", size.statistic, "steps", "decision", "may become"]
+    has_gamma = any(trial.gamma is not None for trial in size.trials)
+    heading += ["γ"] if has_gamma else []
     rows: list[tuple[str, ...]] = [(*(["seed"] if seeds else []), *heading)]
     for trial in size.trials:
         first = f"{trial.beta:.3g}" if is_beta and trial.beta is not None else str(trial.n_latents)
         span = "" if trial.projected is None else f"{trial.projected[0]:.2f}–{trial.projected[1]:.2f}"
         cells = [first, f"{trial.statistic:.3f}", f"{trial.steps:,}", trial.decision, span]
+        cells += ["" if trial.gamma is None else f"{trial.gamma:.3g}"] if has_gamma else []
         rows.append((*([str(trial.seed)] if seeds else []), *cells))
     return rows
 

@@ -51,7 +51,7 @@ class Probe:
 
     @torch.no_grad()
     def latents(self, n_samples: int) -> dict[str, Any]:
-        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type.
+        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type; γ where there is one.
 
         Types are by the rule of :func:`polariscope.diagnose`, that for conditional priors included, with α = 0.1.
         """
@@ -70,7 +70,9 @@ class Probe:
         mean, variance, *prior_moments = (torch.cat(parts).numpy() for parts in zip(*moments, strict=True))
         with np.errstate(all="ignore"):  # of a model that is diverging
             types = types_of(moments_of(in_units_of_prior(mean, variance, *prior_moments)), ALPHA).tolist()
+        gamma = model.gamma
         return {
+            **({} if gamma is None else {"gamma": gamma}),
             "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
             "variance": variance.mean(0).tolist(),
             "trace": float(variance.mean(0).sum()),

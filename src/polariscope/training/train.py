@@ -42,6 +42,7 @@ def train(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -57,7 +58,9 @@ def train(
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
     same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``. Counts are modelled as such only
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``, whose variance γ is then learned
+    unless ``variance`` fixes it
+    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). Counts are modelled as such only
     when asked for, with ``poisson`` or ``negative-binomial``: whole numbers need not be counts.
     ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
     (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
@@ -75,6 +78,9 @@ def train(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
         statistics are those of all the data given. Data that the model is shown later are put into the same units.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
+    :param keep_units: (default False) train on a table in the units it has. Otherwise one that is not in [0, 1] is
+        centred and divided by one number, the root of its features' mean variance, unless units are changed by
+        ``standardise``, ``scale`` or a variant, or a likelihood of counts is asked for.
     :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -91,6 +97,7 @@ def train(
         variants=variants,
         standardise=standardise,
         scale=scale,
+        keep_units=keep_units,
         **options,
     )
     place = choose_device(device)

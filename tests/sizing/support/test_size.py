@@ -27,7 +27,7 @@ from polariscope.sizing.support.size import read_size
 from polariscope.storage.search import SearchFolder, SeedFolder
 
 LINEAR: dict[str, Any] = {
-    **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},
+    **{"net": "linear", "likelihood": "gaussian", "variance": 0.05, "keep_units": True},
     **{"learning_rate": 0.01, "cap": 32, "threshold": 0.5},
 }
 """A passive latent adds 1 and Adam's noise takes some of it away; half of that is a threshold far from both."""
@@ -75,7 +75,8 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
 def test_the_answer_of_trained_models_is_that_of_the_theory(eigenvalues: list[float], answer: int) -> None:
     traces = np.cumsum(np.minimum(1, 1 / np.array(eigenvalues)))
     assert (traces <= 1).sum() == answer
-    found = ps.size(ps.load_dataset("gaussian", eigenvalues=tuple(map(float, eigenvalues))), steps=1500)
+    data = ps.load_dataset("gaussian", eigenvalues=tuple(map(float, eigenvalues)))
+    found = ps.size(data, steps=1500, variance=1.0, keep_units=True)
     assert found.n_latents == answer
     assert found.interval[0] <= answer <= found.interval[1]
 
@@ -91,7 +92,7 @@ def test_ten_equal_directions_need_ten_latents() -> None:
     draw = generator(0, "ten")
     basis = np.linalg.qr(draw.standard_normal((20, 20)))[0][:10]
     data = (4 * draw.standard_normal((2000, 10)) @ basis).astype(np.float32)
-    assert ps.size(data, n_init=11).n_latents == 10
+    assert ps.size(data, n_init=11, variance=1.0, keep_units=True).n_latents == 10
 
 
 @pytest.mark.parametrize(("shape", "rates"), [((1, 8, 8), {"0.0002"}), ((64,), {"0.001"})])
@@ -235,7 +236,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
         (
             {"objective": "ae"},
-            "deterministic encoder does not have; .* a method without: elbow, id, probe-elbow",
+            "deterministic encoder does not have; .* a method without: elbow, id, linear, probe-elbow",
         ),
         ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
@@ -313,9 +314,11 @@ def test_units_in_which_networks_diverge_are_refused(data: np.ndarray) -> None:
     with pytest.raises(
         InputError, match="in units in which values are near 1, got a column whose values are about"
     ):
-        ps.size(data)
-    with pytest.raises(InputError, match="to mean 0 and deviation 1 with standardise=True"):
-        ps.compare_sizes(data, ["id", "fondue"])
+        ps.size(data, keep_units=True)
+    with pytest.raises(
+        InputError, match="leave keep_units out, or bring each column to mean 0 and deviation 1"
+    ):
+        ps.compare_sizes(data, ["id", "fondue"], keep_units=True)
     assert ps.size(data, "id").value in (2, 3, 4, 5)  # where nothing is trained, units do not matter
 
 

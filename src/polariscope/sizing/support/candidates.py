@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -59,6 +60,7 @@ class TrainedCandidates(AbstractCandidates):
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
         self._models: dict[tuple[str, int], Model] = {}
+        self._noise: dict[tuple[int, int, Any], Noise | None] = {}
 
     @property
     def steps_per_epoch(self) -> int:
@@ -101,7 +103,18 @@ class TrainedCandidates(AbstractCandidates):
             self._models = {key: value for key, value in self._models.items() if key[0] != name}
             self._models[name, steps] = made
             self._spent[name] = max(steps, self._spent.get(name, 0))
+            self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
+
+    def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The log of a model up to a step; what it took for noise then is remembered."""
+        lines = [line for line in run.log() if line["step"] <= steps]
+        last = lines[-1] if lines else {}
+        self._noise[n_latents, steps, changes.get("beta")] = Noise.of_run(run.settings, last)
+        return lines
+
+    def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
+        return self._noise.get((n_latents, steps, beta))
 
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
@@ -110,10 +123,12 @@ class TrainedCandidates(AbstractCandidates):
         while done < steps:
             done = self._go_on(n_latents, done, steps, changes)
         self._spent[name] = max(steps, self._spent.get(name, 0))
-        lines = [line for line in Run(run.path).log() if line["step"] <= steps]
+        lines = self._look(Run(run.path), n_latents, steps, changes)
+        has_gamma = all("gamma" in line for line in lines)
         return Curves(
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
+            np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
         )
 
     def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import tempfile
@@ -13,8 +14,8 @@ from typing import Any
 
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
-from polariscope.data.chain import Given, apply_variants
-from polariscope.sizing import Found, Goal, Size, Target, family, median_answer
+from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.sizing import AbstractCandidates, Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -26,6 +27,7 @@ from polariscope.sizing.support.checks import (
     check_varies,
     make_goal,
     split_options,
+    trained_units,
 )
 from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
@@ -50,6 +52,7 @@ def size(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
@@ -71,6 +74,7 @@ def size(
     :param variants: (default none) variants of the data, as in :func:`polariscope.train`
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first
     :param scale: (default False) bring every feature of a table to [0, 1] first
+    :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
     :param cap: (default 512) most latents that are tried
@@ -85,6 +89,9 @@ def size(
     dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     sought = check_call(method, target, n_latents, seeds, options)
     bounds, own, recipe = split_options(method, options)
+    shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
+    dataset = trained_units(dataset, recipe, keep_units=keep_units)
+    recipe |= {"keep_units": True} if keep_units else {}
     threshold = bounds.get("threshold", Goal.threshold)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
     goal = make_goal(bounds, images=len(dataset.shape) == 3)
@@ -116,9 +123,10 @@ def size(
             )
             if target == "beta":
                 assert n_latents is not None
-                found.append(largest_beta(candidates, goal, n_latents))
+                answer = largest_beta(candidates, goal, n_latents)
             else:
-                found.append(family[method](candidates, goal, **own))
+                answer = family[method](candidates, goal, **own)
+            found.append(with_noise(answer, candidates))
             spent += candidates.n_steps
         result = merge(found, method, sought, goal, spent)
         if out is not None:
@@ -154,6 +162,29 @@ def _show_options(function: Callable[..., Any]) -> None:
 _show_options(size)
 
 
+def with_noise(found: Found, candidates: AbstractCandidates) -> Found:
+    """What a method found, with γ of each model, and that of the answer's model apart.
+
+    :param found: by the method.
+    :param candidates: whose models it trained.
+    """
+    if found.noise is not None:
+        return found
+    trials, noise = [], None
+    for trial in found.trials:
+        its = candidates.noise(trial.n_latents, trial.steps, trial.beta)
+        trials.append(
+            trial if its is None or trial.gamma is not None else dataclasses.replace(trial, gamma=its.gamma)
+        )
+        # A search may come back to a model with more steps: the last word counts.
+        is_answer = found.value is not None and found.value in (trial.n_latents, trial.beta)
+        noise = its if its is not None and is_answer else noise
+    if noise is None and found.trials:  # one wide model, say
+        last = found.trials[-1]
+        noise = candidates.noise(last.n_latents, last.steps, last.beta)
+    return dataclasses.replace(found, trials=tuple(trials), noise=noise)
+
+
 def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
     """One answer of several seeds: the median, and the range of all that each may be."""
     values = [each.value for each in found if each.value is not None]
@@ -169,8 +200,9 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     ]
     if len(values) < len(found):
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
+    value = median_answer(values) if values else None
     return Size(
-        value=median_answer(values) if values else None,
+        value=value,
         interval=(min(ends), max(ends)) if ends else None,
         method=method,
         target=target,
@@ -182,6 +214,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         meaning_of_interval=several if len(found) > 1 else alone,
         notes=tuple(notes),
         summary=family.summary(method),
+        noise=next((each.noise for each in found if each.value == value and each.noise is not None), None),
     )
 
 
