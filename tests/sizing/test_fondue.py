@@ -169,6 +169,21 @@ def test_with_a_learned_variance_the_answer_is_the_end_of_the_first_stretch(eige
     assert len([trial for trial in found.trials if trial.note != WIDE]) <= 3  # both sides, and one to spare
 
 
+class NoNoise(LearnedVariance):
+    """Each direction varies a tenth of the one before."""
+
+    @property
+    def most_latents(self) -> int | None:
+        return len(self.eigenvalues) - 1
+
+
+def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> None:
+    found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
+    assert found.value == 9
+    assert found.interval[1] == 9
+    assert any("Even 9 latents" in note for note in found.notes)
+
+
 class OutOfTime(LinearCandidates):
     """The time ends after so many steps in all."""
 

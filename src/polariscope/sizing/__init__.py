@@ -74,6 +74,11 @@ class AbstractCandidates(abc.ABC):
         return None
 
     @property
+    def most_latents(self) -> int | None:
+        """The most that make sense where the decoder's variance is learned: with more, nothing is left to learn it from."""
+        return None
+
+    @property
     @abc.abstractmethod
     def n_steps(self) -> int:
         """Gradient steps spent so far, on all models."""

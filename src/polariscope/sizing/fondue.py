@@ -28,6 +28,12 @@ TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
 
+ALL_FIT = (
+    "Even {} latents, the most that leave a direction for the noise, have no surplus: the data have next to no noise that "
+    "the model could tell from structure."
+)
+
+
 @method(
     "fondue",
     statistic="Σ E[σ²]",
@@ -70,6 +76,10 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     """
     trials: list[Trial] = []
     most = most_steps(candidates, goal)
+    limit = candidates.most_latents
+    is_limit_of_data = limit is not None and limit <= goal.cap
+    if limit is not None and is_limit_of_data:
+        goal = dataclasses.replace(goal, cap=limit)
     wide: Forecast | None = None
     try:
         for wide in wide_forecasts(candidates, goal, most, trials):
@@ -80,6 +90,10 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         if wide is None:
             raise
         return _cut_short(trials, wide, goal, str(error))
+    except CapError:
+        if not is_limit_of_data or wide is None:
+            raise
+        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),))
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
     faint = _n_faint(candidates, trials, answer, goal)
     return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))

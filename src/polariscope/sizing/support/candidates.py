@@ -73,6 +73,11 @@ class TrainedCandidates(AbstractCandidates):
         return self.data.n_features if likelihood.learns_one_variance else None
 
     @property
+    def most_latents(self) -> int | None:
+        features = self.n_learned_from
+        return None if features is None else max(1, min(features, len(self.data)) - 1)
+
+    @property
     def n_steps(self) -> int:
         return sum(self._spent.values())
 
