@@ -2,10 +2,10 @@
 
 For each module below the folders given, every mutant is the module with a single change: + and −, * and /, < and <=,
 > and >=, == and !=, ``and`` and ``or``, ``min`` and ``max`` exchanged, 0 and 1 exchanged, a leading minus dropped.
-Docstrings, annotations, decorators, ``raise``, ``assert`` and messages are left alone. The mutant is written into a
-copy of the tree in a temporary folder, where the tests that mirror the module run with ``-x``; a mutant is killed when
-they fail; one that takes too long is undecided. Nothing is ever written into the work tree. It needs a system that can
-fork.
+Docstrings, annotations, decorators, ``raise``, ``assert`` and messages are left alone. A change inside a function is
+made in memory (:mod:`mutations_in_memory`), one outside is written into a copy of the tree in a temporary folder; then
+the tests that mirror the module run until one fails. A mutant is killed when one does; one that takes too long is
+undecided. Nothing is ever written into the work tree. It needs a system that can fork.
 
     python benchmarks/mutations.py [MODULE OR FOLDER …] [--sample 150 --seed 0] [--jobs 2] [--results FILE.json]
 
@@ -324,7 +324,7 @@ def failed_test(tree: Path) -> str | None:
 
 def in_memory(waiting: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
     """The mutants whose change is inside a function, with their verdicts, module by module."""
-    from mutations_in_memory import changed, try_module
+    from mutations_in_memory import changed, functions, try_module
 
     for module in dict.fromkeys(mutant.module for mutant in waiting):
         whole = ast.unparse(ast.parse((ROOT / PACKAGE / module).read_text()))
@@ -335,8 +335,19 @@ def in_memory(waiting: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
         if not inside or not files:
             continue
         wanted = functools.partial(belongs, module)
-        for number, word in try_module(ROOT, ROOT / PACKAGE / module, files, inside, wanted):
-            if word != "elsewhere":
+        # First the module's own code, exchanged for itself: where that is killed, the way is wrong, not the mutants.
+        own = [codes[0] for codes in functions(compile(whole, module, "exec")).values() if len(codes) == 1]
+        is_sound = False
+        for number, word in try_module(ROOT, ROOT / PACKAGE / module, files, [(-1, own), *inside], wanted):
+            if number == -1:
+                is_sound = word == "survived"
+                if not is_sound:
+                    print(
+                        f"{module} cannot be tried in memory: unchanged it is {word}",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+            elif is_sound and word != "elsewhere":
                 yield by_number[number], word
 
 

@@ -65,7 +65,7 @@ def exchange(codes: Sequence[CodeType], file: str) -> bool:
     live = [
         held
         for held in gc.get_objects()
-        if isinstance(held, FunctionType) and held.__code__.co_filename == file
+        if type(held) is FunctionType and held.__code__.co_filename == file  # isinstance wakes lazy objects
     ]
     for code in codes:
         same = [
@@ -152,8 +152,9 @@ class Trial:
             os.setsid()
             try:
                 os._exit(int(self._fails(items)) if exchange(codes, self.file) else 2)
-            except BaseException:
-                os._exit(1)
+            except BaseException as error:
+                print(f"could not be tried: {error!r}", file=sys.__stderr__, flush=True)
+                os._exit(2)
         end = time.monotonic() + limit
         while time.monotonic() < end:
             done, status = os.waitpid(child, os.WNOHANG)

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.studies.ledger import Ledger
@@ -38,6 +39,30 @@ def study(elsewhere: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize(("rule", "code"), [("discard", 0), ("fail", 1)])
+def test_runs_that_diverge_are_planned_and_fail_unless_they_are_discarded(
+    call, study: Path, rule: str, code: int
+) -> None:
+    wild = FILE.replace("beta = [1, 4]", "learning_rate = [1e30, 1e-3]").replace("seeds = 2", "seeds = 1")
+    wild = wild.replace("steps = 6", 'steps = 6\noptimiser = "sgd"')
+    study.write_text(f'diverged = "{rule}"\n{wild}')
+    planned = call("study plan mine.toml")
+    assert planned.code == 0
+    assert "no trial: it diverged" in planned.out
+    done = call("study run mine.toml")
+    assert done.code == code
+    assert ("1 run diverged, and will not be in the table." in done.out + done.err) == (rule == "discard")
+
+
+def test_a_device_that_is_not_there_is_refused_before_any_run_fails(call, study: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    study.write_text(f'device = "cuda"\n{FILE}')
+    refused = call("study run mine.toml")
+    assert refused.code == 2
+    assert "4 waiting, 0 running, 0 done, 0 failed." in call("study status mine.toml").out
+
+
 def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     planned = call("study plan mine.toml")
     assert planned.code == 0
@@ -58,6 +83,12 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     assert call("study table mine.toml --format md --columns loss").out.startswith(
         "| run | state | beta | seed | loss |"
     )
+    paired = call("study table mine.toml --compare beta=1,4 --columns loss").out
+    assert "2 of 2" in paired or "0 of 2" in paired or "1 of 2" in paired
+    assert "beta=4 minus beta=1" in paired
+    wrong = call("study table mine.toml --compare beta=1")
+    assert wrong.code == 2
+    assert "be SETTING=A,B with two values of the setting" in wrong.err
     over = call("study table mine.toml --over-seeds --columns loss").out
     assert over.count(" loss ") == 2
     assert (study.parent / "mine/study.html").exists() is False
@@ -81,6 +112,13 @@ def test_failed_runs_end_with_1_and_are_tried_again_on_request(call, study: Path
     assert call("study retry mine.toml --kind bad").code == 2
 
 
+def test_the_next_commands_quote_a_file_with_a_space(call, study: Path) -> None:
+    study.rename(study.with_name("my study.toml"))
+    study.with_name("my study.toml").write_text(FILE.replace("[1, 4]", "[1]"))
+    done = call("study run", ["my study.toml"])
+    assert "polariscope study table 'my study.toml'" in done.out + done.err
+
+
 def test_a_wrong_study_ends_with_2_and_writes_nothing(call, study: Path) -> None:
     study.write_text(FILE.replace("seeds = 2", "sedes = 2"))
     refused = call("study run mine.toml")
@@ -101,6 +139,12 @@ def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
     rows = list(csv.DictReader((study.parent / "t.csv").read_text().splitlines()))
     assert [row["run"] for row in rows] == runs
     assert {row["beta"] for row in rows} == {"1.0", "4.0"}
+    assert call("table", *runs, "--csv seeds.csv --over-seeds --columns loss").code == 0
+    means = list(csv.DictReader((study.parent / "seeds.csv").read_text().splitlines()))
+    assert [(row["beta"], row["column"], row["n"]) for row in means] == [
+        ("1.0", "loss", "2"),
+        ("4.0", "loss", "2"),
+    ]
     assert call("table nowhere").code == 2
     assert "no column named" in call("table", *runs, "--where nothing=1").err
 

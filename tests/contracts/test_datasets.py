@@ -146,7 +146,8 @@ def test_fingerprint_changes_with_the_settings(data):
             other = dataclasses.replace(data, **{field.name: value + 1})
             assert other.fingerprint != data.fingerprint
             changed += 1
-    assert changed or data.name in originals.WRITERS  # whose files decide, as their own tests show
+    # Of originals the files decide, as their own tests show; some data have no settings at all.
+    assert changed or data.name in originals.WRITERS or not dataclasses.fields(data)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def record(n_seeds: int, strengths: tuple[float, ...] = (1.0, 4.0)) -> StudyReco
     ]
     message = "it <b>failed</b> & stopped</script>"
     rows[-1] = {**{k: rows[-1][k] for k in ("run", "beta", "seed")}, "state": "failed", "message": message}
+    rows[-1]["mig"] = 0.0  # of an unfinished model, which is not drawn
     table = Table(tuple(rows), ("beta", "seed"), ("One was left out.",))
     return StudyRecord(
         name="made-up",

@@ -127,6 +127,13 @@ def test_a_study_is_the_same_as_a_file_as_an_object_and_as_json(tmp_path: Path) 
         ({"budget": {"max_hours": 0}}, r"max_hours must be positive"),
         ({"diverged": "ignore"}, r"no way to deal with diverged runs named 'ignore'"),
         ({"seeds": 0}, r"seeds must be a number of seeds"),
+        ({"seeds": -1}, r"seeds must be a number of seeds .*, got -1"),
+        ({"threads": 0}, r"threads must be an integer, at least 1, got 0"),
+        ({"threads": "two"}, r"threads must be an integer, at least 1, got 'two'"),
+        ({"device": "cud"}, r"device must be auto, or a device of PyTorch.*, got 'cud'"),
+        ({"device": 0}, r"device must be a word, got 0"),
+        ({"runs": 5}, r"runs must be a folder, got 5"),
+        ({"name": 5}, r"name must be a word, got 5"),
         ({"seeds": [1, 1]}, r"seeds must be a number of seeds or a list of different integers"),
         ({"data": "gausian"}, r"no dataset named 'gausian'.*Did you mean 'gaussian'"),
         ({"data": []}, r"data must name at least one"),
@@ -150,6 +157,17 @@ def test_a_study_without_data_is_refused() -> None:
 def test_an_unknown_study_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"no study named 'nothing'"):
         Study.load("nothing")
+
+
+def test_a_shipped_study_is_found_by_its_name_beside_the_folder_of_its_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beta-sprites").mkdir()
+    (tmp_path / "mine").mkdir()
+    assert Study.load("beta-sprites").out == "beta-sprites"
+    with pytest.raises(InputError, match=r"no study named 'mine'.*ends in \.toml"):
+        Study.load("mine")
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -55,6 +55,26 @@ def test_aggregates_are_mean_deviation_and_students_interval() -> None:
     assert high.mean == pytest.approx(0.6)
 
 
+def test_runs_that_are_not_done_have_no_part_in_means_and_comparisons() -> None:
+    extra = {"run": "late", "state": "failed", "beta": 1, "seed": 3, "mig": 100.0}
+    paired = {"run": "early", "state": "running", "beta": 4, "seed": 3, "mig": -100.0}
+    table = Table((*handmade().rows, extra, paired), ("beta", "seed"))
+    assert table.aggregate(["mig"]) == handmade().aggregate(["mig"])
+    assert table.compare("mig", "beta", 1, 4) == handmade().compare("mig", "beta", 1, 4)
+    assert table.over_seeds().notes == ("Not in the means, since they are not done: bad, late, early.",)
+
+
+def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
+    table = handmade().over_seeds()
+    rows = [row for row in table.records() if row["column"] == "mig"]
+    assert [(row["beta"], row["n"]) for row in rows] == [(1, 3), (4, 3)]
+    (low, _) = handmade().aggregate(["mig"])
+    assert (rows[0]["mean"], rows[0]["sd"], rows[0]["t.low"], rows[0]["t.high"]) == (low.mean, low.sd, *low.t)
+    assert rows[0]["lowest"] == "beta=1,seed=0"
+    table.write(tmp_path / "seeds.csv")
+    assert (tmp_path / "seeds.csv").read_text().startswith("beta,column,n,mean,sd,t.low,t.high,")
+
+
 def test_a_comparison_pairs_runs_by_seed() -> None:
     found = handmade().compare("mig", "beta", 1, 4)
     differences = np.array([0.4, 0.3, 0.5])
@@ -63,6 +83,16 @@ def test_a_comparison_pairs_runs_by_seed() -> None:
     assert found.t == pytest.approx(t_interval(differences))
     # The seeds that two settings share vary together: unpaired, the interval would be wider.
     assert found.sd == pytest.approx(0.1)
+
+
+def test_every_measured_column_is_compared_and_values_may_be_typed() -> None:
+    (found,) = handmade().comparisons("beta", "1", "4")
+    assert found.column == "mig"
+    assert found.difference == pytest.approx(0.4)
+    with pytest.raises(
+        InputError, match=r"no two runs that are done differ only in 'beta', 1 and 5; its values are 1, 4"
+    ):
+        handmade().comparisons("beta", "1", "5")
 
 
 def test_what_has_no_pairs_is_refused() -> None:
@@ -85,6 +115,38 @@ def test_what_has_no_pairs_is_refused() -> None:
 )
 def test_rows_are_selected_by_any_column(condition: str, count: int) -> None:
     assert len(handmade().where(condition).rows) == count
+
+
+def test_a_table_of_which_no_row_is_left_has_its_columns() -> None:
+    none = handmade().where("mig>9")
+    assert (none.rows, none.columns) == ((), handmade().columns)
+    assert none.only(["mig"]).to_csv() == "run,state,beta,seed,mig\n"
+    with pytest.raises(InputError, match="no column named 'migg'"):
+        none.only(["migg"])
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    assert none.sql("select count(mig) as n from runs").rows == ({"n": 0},)
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [("flag=yes", ["a"]), ("flag=True", ["a"]), ("flag!=yes", ["b"]), ("flag=no", ["b"])],
+)
+def test_yes_and_no_are_selected_as_they_are_shown_and_as_they_are_written(
+    condition: str, runs: list[str]
+) -> None:
+    table = Table(({"run": "a", "flag": True}, {"run": "b", "flag": False}, {"run": "c"}), ())
+    assert [row["run"] for row in table.where(condition).rows] == runs
+
+
+def test_a_table_without_rows_says_why_it_has_no_columns() -> None:
+    with pytest.raises(InputError, match=r"^the table has no rows\. All diverged\.$"):
+        Table((), (), ("All diverged.",)).only(["mig"])
+
+
+def test_a_number_is_not_ordered_with_a_word() -> None:
+    with pytest.raises(InputError, match="what 'mig' is compared with must be a number, got 'high'"):
+        handmade().where("mig>high")
+    assert handmade().where("mig=high").rows == ()
 
 
 def test_a_wrong_condition_or_column_is_refused_with_a_suggestion() -> None:

@@ -147,7 +147,7 @@ def run(
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
 
     options = _slurm_options(slurm_option or [])
     if ray is not None and slurm is not None:
@@ -172,15 +172,20 @@ def run(
         from polariscope.studies.workers.local import run_locally
 
         counts = run_locally(ledger, 1 if workers is None else workers, progress=True)
+    name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
-    if counts["failed"]:
+    failed = [failure for run in ledger.runs if (failure := ledger.failure(run))]
+    expected = [each for each in failed if each["kind"] == "diverged" and ledger.study.diverged == "discard"]
+    if expected:
+        say(f"{plural(len(expected), 'run')} diverged, and will not be in the table.")
+    if n_failed := len(failed) - len(expected):
         raise PolariscopeError(
-            f"{counts['failed']} of {len(ledger.runs)} runs failed; 'polariscope study status {file}' says why."
+            f"{n_failed} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
         )
     say_next(
-        (f"polariscope study table {file}", "all runs side by side"),
-        (f"polariscope study report {file}", "the same as a page"),
+        (f"polariscope study table {name}", "all runs side by side"),
+        (f"polariscope study report {name}", "the same as a page"),
     )
 
 
@@ -188,14 +193,14 @@ def _submit(
     ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
 ) -> dict[State, int] | None:
     """Submit jobs and say which; the runs in each state in the end where that is waited for."""
-    from polariscope.cli.console import plural, say, say_next
+    from polariscope.cli.console import plural, quoted, say, say_next
     from polariscope.studies.workers.slurm import submit
 
     jobs = submit(ledger, workers, cluster, options)
     say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. What they say is in {jobs.folder}")
     if wait:
         return jobs.wait(progress=True)
-    say_next((f"polariscope study status {file}", "how far they are"))
+    say_next((f"polariscope study status {quoted(Path(file))}", "how far they are"))
     return None
 
 
@@ -250,12 +255,18 @@ def table(
             metavar="QUERY",
         ),
     ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
 ) -> None:
     """Put all runs of a study side by side."""
     from polariscope.cli.table import print_table
     from polariscope.studies.table import study_table
 
-    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql)
+    print_table(study_table(_open(file)), format, out, where or [], columns, over_seeds, sql, compare)
 
 
 def report(

@@ -27,6 +27,12 @@ def table(
     over_seeds: Annotated[
         bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
     ] = False,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+        ),
+    ] = None,
     step: Step = None,
 ) -> None:
     """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
@@ -36,9 +42,10 @@ def table(
     if csv is not None and csv.is_dir():
         raise InputError("csv", "be a file", got=f"the folder {csv}")
     found = runs_table(runs, step)
-    print_table(found, None, None, where or [], columns, over_seeds)
+    print_table(found, None, None, where or [], columns, over_seeds, compare=compare)
     if csv is not None:
-        _selected(found, where or [], columns).write(csv, "csv")
+        chosen = _selected(found, where or [], columns)
+        (chosen.over_seeds() if over_seeds else chosen).write(csv, "csv")
         say(f"The table is in {csv}")
 
 
@@ -50,6 +57,7 @@ def print_table(
     columns: str,
     over_seeds: bool,
     sql: str | None = None,
+    compare: str | None = None,
 ) -> None:
     """Print a table, or write it into a file."""
     from polariscope.cli.console import printer, say, table
@@ -58,6 +66,14 @@ def print_table(
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
     chosen = _selected(found, where, columns)
+    if compare is not None:
+        if over_seeds or sql is not None or out is not None or format is not None:
+            raise InputError(
+                problem=(Argument("compare"), " is printed by itself"),
+                remedy="leave the other ways to show the table out",
+            )
+        _print_comparisons(chosen, compare)
+        return
     if sql is not None:
         if over_seeds:
             raise InputError(
@@ -65,14 +81,12 @@ def print_table(
                 remedy="choose one; a query can group by settings",
             )
         chosen = chosen.sql(sql)
-    if over_seeds:
-        if out is not None:
-            raise InputError(
-                problem=(Argument("over_seeds"), " is printed, not written"),
-                remedy=("leave ", Argument("out"), " out"),
-            )
+    if over_seeds and out is None and format is None:
         _print_aggregates(chosen.aggregate())
+        for note in (*chosen.notes, *chosen.left_out):
+            say(note)
         return
+    chosen = chosen.over_seeds() if over_seeds else chosen
     if out is not None:
         chosen.write(out, format)
         say(f"The table is in {out}")
@@ -102,8 +116,35 @@ def _selected(found: Table, where: list[str], columns: str) -> Table:
     return chosen.only(names) if names else chosen
 
 
+def _print_comparisons(chosen: Table, text: str) -> None:
+    """Two values of a setting side by side, paired by seed and all else."""
+    from polariscope.cli.console import printer, say, table
+    from polariscope.studies.table import shown
+
+    setting, _, values = text.partition("=")
+    pair = [value.strip() for value in values.split(",")]
+    if len(pair) != 2 or not all(pair):
+        raise InputError("compare", "be SETTING=A,B with two values of the setting", got=f"{text!r}")
+    headers = ("column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in")
+    printed = table(*headers, numbers=headers[1:4])
+    for one in chosen.comparisons(setting.strip(), *pair):
+        ends = [
+            "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
+        ]
+        printed.add_row(
+            one.column, str(one.n), shown(one.difference), shown(one.sd), *ends, f"{one.higher} of {one.n}"
+        )
+    printer().print(printed)
+    say(
+        f"Differences are {setting}={pair[1]} minus {setting}={pair[0]}, over runs that are equal in all else."
+    )
+    for note in chosen.left_out:
+        say(note)
+
+
 def _print_aggregates(aggregates: list[Aggregate]) -> None:
     from polariscope.cli.console import printer, table
+    from polariscope.studies.table import shown
 
     headers = (
         "settings",
@@ -114,15 +155,16 @@ def _print_aggregates(aggregates: list[Aggregate]) -> None:
         "95 % (t)",
         "95 % (bootstrap)",
         "lowest",
+        "median",
         "highest",
     )
     printed = table(*headers, numbers=("runs", "mean", "± SD"))
     for one in aggregates:
-        settings = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+        settings = ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items())
         spread = "" if one.sd is None else f"{one.sd:.3g}"
         cells: list[Any] = [settings, one.column, str(one.n), f"{one.mean:.4g}", spread]
         cells += [
             "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
         ]
-        printed.add_row(*cells, one.lowest, one.highest)
+        printed.add_row(*cells, one.lowest, one.median, one.highest)
     printer().print(printed)

@@ -156,6 +156,13 @@ class Study:
             raise InputError("checkpoints", "be true or false", got=f"{self.checkpoints!r}")
         if not isinstance(self.out, str | Path) or not str(self.out):
             raise InputError("out", "be a folder", got=f"{self.out!r}")
+        if not isinstance(self.runs, str | Path | None) or self.runs == "":
+            raise InputError("runs", "be a folder", got=f"{self.runs!r}")
+        for name in ("name", "device"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(name, "be a word", got=f"{getattr(self, name)!r}")
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            raise InputError("threads", "be an integer, at least 1", got=f"{self.threads!r}")
         put(self, "out", str(self.out))
         put(self, "runs", str(Path(self.out) / "runs") if self.runs is None else str(self.runs))
         put(self, "name", self.name or Path(self.out).resolve().name)
@@ -427,9 +434,8 @@ def _zip_table(table: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = range(value)
-    seeds = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    given = range(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    seeds = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
     whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not seeds or not whole or len(set(seeds)) < len(seeds):
         raise InputError(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from polariscope.core import files
+from polariscope.core.errors import DivergedError
 from polariscope.storage.folder import RunFolder
 from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
@@ -99,7 +100,10 @@ def estimate(ledger: Ledger, progress: Callable[[str], None] | None = None) -> E
         elif missing:
             if progress is not None:
                 progress(runs[0].name)
-            per_step, source = trial(study, runs[0], datasets), "a trial"
+            try:
+                per_step, source = trial(study, runs[0], datasets), "a trial"
+            except DivergedError:
+                source = "no trial: it diverged"
         size = sum(disk_of(study, run, datasets) for run in runs[:1]) * len(runs)
         steps = sum(run.steps - min(run.steps, _saved(run)) for run in missing)
         kinds.append(Kind(runs[0].name, len(runs), steps, per_step, source, size))

@@ -69,11 +69,24 @@ class Datasets:
         return self._open[key]
 
 
+def _check_device(device: str) -> None:
+    """Refuse what is no device anywhere; whether there is one is seen where the models are trained."""
+    import torch
+
+    try:
+        torch.device("cpu" if device == "auto" else device)
+    except RuntimeError:
+        raise InputError(
+            "device", "be auto, or a device of PyTorch as cpu, cuda or mps", got=f"{device!r}"
+        ) from None
+
+
 def plan_runs(study: Study) -> list[StudyRun]:
     """Every run of a study, checked as :func:`polariscope.train` would check it.
 
     :param study: the design.
     """
+    _check_device(study.device)
     points = study.points()
     datasets, varying = Datasets(), varying_axes(points)
     runs: dict[str, StudyRun] = {}

@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -96,11 +96,13 @@ class Table:
     """Columns that say what varies, the seed last."""
     notes: tuple[str, ...] = ()
     """What was left out, and by which rule."""
+    header: tuple[str, ...] = ()
+    """Columns of a table of which no row is left."""
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns: the run, the settings, what was measured, and texts."""
-        found = dict.fromkeys(name for row in self.rows for name in row)
+        found = dict.fromkeys([name for row in self.rows for name in row] or self.header)
         first = [name for name in (*IDENTITY, *self.settings) if name in found]
         last = [name for name in WORDS if name in found]
         return [*first, *(name for name in found if name not in {*first, *last}), *last]
@@ -114,6 +116,11 @@ class Table:
             for name in self.columns
             if name not in hidden and any(_numbers(row, name) for row in self.rows)
         ]
+
+    @property
+    def done(self) -> tuple[Columns, ...]:
+        """Rows of runs that are done; the loss of others is that of a model that is not trained yet."""
+        return tuple(row for row in self.rows if row.get("state", "done") == "done")
 
     def where(self, *conditions: str) -> Table:
         """The rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
@@ -129,8 +136,8 @@ class Table:
                 )
             name, compare = match[1], OPERATORS[match[2]]
             self._check(name)
-            rows = tuple(row for row in rows if _holds(row.get(name), compare, match[3]))
-        return dataclasses.replace(self, rows=rows)
+            rows = tuple(row for row in rows if _holds(name, row.get(name), compare, match[3]))
+        return dataclasses.replace(self, rows=rows, header=tuple(self.columns))
 
     def only(self, columns: Sequence[str]) -> Table:
         """The same with fewer columns; the run and the settings stay.
@@ -141,10 +148,13 @@ class Table:
             self._check(name)
         kept = {*IDENTITY, *self.settings, *columns}
         rows = tuple({name: cell for name, cell in row.items() if name in kept} for row in self.rows)
-        return dataclasses.replace(self, rows=rows)
+        header = tuple(name for name in self.columns if name in kept)
+        return dataclasses.replace(self, rows=rows, header=header)
 
     def aggregate(self, columns: Sequence[str] | None = None) -> list[Aggregate]:
-        """Every column over the seeds of each setting; runs without a finite number are left out of its row.
+        """Every column over the seeds of each setting; runs that are not done have no part in it.
+
+        Those without a finite number are left out of the row of that column.
 
         :param columns: (default: all that were measured) names.
         """
@@ -158,8 +168,59 @@ class Table:
                     found.append(_aggregate(dict(key), name, pairs))
         return found
 
+    def over_seeds(self) -> Table:
+        """What :meth:`aggregate` gives as a table: a row for each setting and column."""
+        rows = []
+        for one in self.aggregate():
+            t, bootstrap = one.t or (None, None), one.bootstrap or (None, None)
+            rows.append(
+                {
+                    **one.settings,
+                    **{"column": one.column, "n": one.n, "mean": one.mean, "sd": one.sd},
+                    **{
+                        "t.low": t[0],
+                        "t.high": t[1],
+                        "bootstrap.low": bootstrap[0],
+                        "bootstrap.high": bootstrap[1],
+                    },
+                    **{"lowest": one.lowest, "median": one.median, "highest": one.highest},
+                }
+            )
+        settings = tuple(name for name in self.settings if name != "seed")
+        return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, (*self.notes, *self.left_out))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A note where runs are not done, and so have no part in means and comparisons."""
+        done = {id(row) for row in self.done}
+        names = dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done)
+        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
+
+    def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
+        """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
+
+        :param setting: what changes.
+        :param first: its value in the first of each pair.
+        :param second: in the second.
+        """
+        if setting not in self.settings:
+            raise unknown("setting that varies", setting, self.settings)
+        found = []
+        for column in self.measured:
+            with contextlib.suppress(InputError):  # without a pair
+                found.append(self.compare(column, setting, first, second))
+        if not found:
+            values = dict.fromkeys(shown(row.get(setting)) for row in self.rows)
+            raise InputError(
+                problem=f"no two runs that are done differ only in {setting!r}, {first} and {second}",
+                remedy=f"its values are {', '.join(values)}",
+            )
+        return found
+
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
+
+        Runs that are not done have no part in it.
 
         :param column: what is compared.
         :param setting: what changes.
@@ -199,15 +260,17 @@ class Table:
         )
 
     def _groups(self, *without: str) -> dict[tuple[tuple[str, object], ...], list[Columns]]:
-        """Rows with the same settings but for some."""
+        """Rows of runs that are done, with the same settings but for some."""
         names = [name for name in (*self.settings, "step") if name not in without]
         groups: dict[tuple[tuple[str, object], ...], list[Columns]] = {}
-        for row in self.rows:
+        for row in self.done:
             key = tuple((name, row[name]) for name in names if row.get(name) is not None)
             groups.setdefault(key, []).append(row)
         return groups
 
     def _check(self, name: str) -> None:
+        if not self.columns:
+            raise InputError(problem=" ".join(["the table has no rows.", *self.notes]).removesuffix("."))
         if name not in self.columns:
             raise unknown("column", name, self.columns)
 
@@ -332,13 +395,17 @@ def _same(cell: object, value: object) -> bool:
     return cell == value or str(cell) == str(value)
 
 
-def _holds(cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
-    """Whether a cell and a text compare, as numbers where both are."""
+def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
+    """Whether a cell and a text compare, as numbers where both are; yes and no are also called true and false."""
     if cell is None:
         return False
-    if isinstance(cell, int | float) and not isinstance(cell, bool):
+    if isinstance(cell, bool):
+        return compare(shown(cell), {"true": "yes", "false": "no"}.get(text.lower(), text.lower()))
+    if isinstance(cell, int | float):
         with contextlib.suppress(ValueError):
             return compare(cell, float(text))
+        if compare not in (operator.eq, operator.ne):
+            raise InputError(f"what {name!r} is compared with", "be a number", got=f"{text!r}")
     return compare(str(cell).lower(), text.lower())
 
 

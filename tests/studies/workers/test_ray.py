@@ -12,12 +12,14 @@ import sys
 import types
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger
+from polariscope.studies.workers import ray as workers
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.ray import _RayProcess, divide, run_on_ray
 from tiny_studies import snapshot, tiny
@@ -161,3 +163,23 @@ def test_without_ray_the_message_says_how_to_install_it(
         InputError, match=r"needs ray, which is not installed.*pip install 'polariscope\[ray\]'"
     ):
         run_on_ray(Ledger(tiny(tmp_path)))
+
+
+@pytest.mark.parametrize(("address", "alone"), [("local", True), ("auto", False)])
+def test_a_cluster_of_our_own_listens_on_this_machine_alone(
+    monkeypatch: pytest.MonkeyPatch, address: str, alone: bool
+) -> None:
+    """Ray reads the variable when it is imported: with it all of its servers bind to 127.0.0.1."""
+    variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    monkeypatch.delenv(variable, raising=False)
+    seen: list[str | None] = []
+
+    def imported(name: str) -> object:
+        seen.append(os.environ.get(variable))
+        return mock.MagicMock(is_initialized=lambda: True)
+
+    monkeypatch.setattr(workers.importlib, "import_module", imported)
+    with workers._connected(address):
+        pass
+    assert seen == ["0" if alone else None]
+    os.environ.pop(variable, None)

@@ -30,16 +30,18 @@ const holds = {
   "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "!=": (a, b) => a !== b,
   "=": (a, b) => a === b, "<": (a, b) => a < b, ">": (a, b) => a > b,
 };
-function matches(row, word) {
-  const parts = word.match(/^(.+?)(<=|>=|!=|=|<|>)(.+)$/);
+function matches(row, given) {
+  const parts = given.match(/^(.+?)(<=|>=|!=|=|<|>)(.+)$/);
   if (parts && data.columns.includes(parts[1])) {
     const cell = row[parts[1]];
     if (cell == null) return false;
     const number = Number(parts[3]);
     if (typeof cell === "number" && !Number.isNaN(number)) return holds[parts[2]](cell, number);
-    return holds[parts[2]](String(cell).toLowerCase(), parts[3].toLowerCase());
+    const word = parts[3].toLowerCase();
+    if (typeof cell === "boolean") return holds[parts[2]](cell ? "yes" : "no", { true: "yes", false: "no" }[word] || word);
+    return holds[parts[2]](String(cell).toLowerCase(), word);
   }
-  return Object.values(row).some((cell) => cell != null && String(cell).toLowerCase().includes(word.toLowerCase()));
+  return Object.values(row).some((cell) => cell != null && String(cell).toLowerCase().includes(given.toLowerCase()));
 }
 let visible = data.rows;
 function filter() {
@@ -101,7 +103,7 @@ function draw() {
   const svg = at("plot");
   svg.replaceChildren();
   at("legend").replaceChildren();
-  const rows = visible.filter((row) => typeof row[yName] === "number" && row[xName] != null);
+  const rows = visible.filter((row) => row.state === "done" && typeof row[yName] === "number" && row[xName] != null);
   if (!rows.length) {
     add(svg, "text", { x: 500, y: 220, "text-anchor": "middle" }, "No run has both.");
     return;

@@ -20,8 +20,8 @@ def find(study: str | Path) -> Path:
     :param study: what was given.
     """
     path = Path(study)
-    if path.suffix == ".toml" or path.exists():
-        return path
+    if path.suffix == ".toml" or path.is_file():
+        return path  # a folder may be that of a shipped study's runs, which has its name
     if str(study) not in shipped():
         raise unknown("study", str(study), shipped(), "A path of your own ends in .toml.")
     return shipped()[str(study)]

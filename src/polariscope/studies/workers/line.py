@@ -81,7 +81,8 @@ class StudyLine:
         hours = (self.clock() - self.begun) / 3600
         gained = self._share() - (self.at_start or 0.0)
         if gained > 0 and hours > 0:
-            parts.append(f"{gained * total / hours:.3g} runs an hour")
+            rate = gained * total / hours
+            parts.append(f"{rate:,.0f} runs an hour" if rate >= 100 else f"{rate:.3g} runs an hour")
             if left := 1 - self._share():
                 parts.append(f"{in_time(3600 * hours * left / gained)} left")
         return " · ".join(parts)

@@ -20,6 +20,7 @@ from polariscope.studies.workers.crew import (
 )
 from polariscope.studies.workers.drain import Worker, stop_on_sigterm
 from polariscope.studies.workers.line import StudyLine
+from polariscope.training.train import choose_device
 
 
 def run_locally(
@@ -36,6 +37,7 @@ def run_locally(
     :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
     """
     check_workers(workers)
+    choose_device(ledger.study.device)  # refused before any run is marked as failed
 
     def work(line: StudyLine, deadline: float | None) -> None:
         if workers == 1:

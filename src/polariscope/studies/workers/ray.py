@@ -196,6 +196,10 @@ def _check_address(address: str) -> None:
 def _connected(address: str) -> Iterator[Any]:
     """The module ray, connected to a cluster; one that was connected before stays so."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if (
+        address == HERE
+    ):  # read when Ray is imported: servers listen on 127.0.0.1 alone, as they do on those systems
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         ray = importlib.import_module("ray")
     except ImportError:
@@ -205,8 +209,7 @@ def _connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    # A cluster of our own is reached from this machine alone.
-    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == HERE else {}
+    own = {"include_dashboard": False} if address == HERE else {}
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **own)
