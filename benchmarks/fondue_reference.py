@@ -18,15 +18,17 @@ import argparse
 import concurrent.futures
 import csv
 import dataclasses
+import fcntl
 import multiprocessing
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
-
 from panel import PANEL, add_options, asked_for
+
 from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.search import CapError, search_outward, trace
+from polariscope.sizing.support.search import CapError, search_guided, trace
 
 TABLE = Path(__file__).with_name("fondue_reference.csv")
 THRESHOLD, CAP = 1.0, 64
@@ -64,16 +66,20 @@ def read() -> list[Value]:
         ]
 
 
-def write(values: list[Value]) -> None:
-    """All values, in order, whole or not at all."""
+def add(value: Value) -> None:
+    """Put a value into the table, which several processes may do at once; the table is whole at any time."""
     names = [field.name for field in dataclasses.fields(Value)]
     part = TABLE.with_suffix(".part")
-    with part.open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(names)
-        for value in sorted(values, key=lambda each: (each.data, each.seed, each.n_latents, each.steps)):
-            rows.writerow([getattr(value, name) for name in names])
-    part.replace(TABLE)
+    with TABLE.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with part.open("w", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(names)
+            for each in sorted(
+                [*read(), value], key=lambda each: (each.data, each.seed, each.n_latents, each.steps)
+            ):
+                rows.writerow([getattr(each, name) for name in names])
+        part.replace(TABLE)
 
 
 def has_settled(traces: list[float]) -> bool:
@@ -86,14 +92,18 @@ def has_settled(traces: list[float]) -> bool:
     return len(traces) >= 3 and len(sides) == 1 and abs(traces[-1] - traces[-2]) < MOVED
 
 
-def settle(candidates: TrainedCandidates, name: str, n_latents: int, most: int, known: list[Value]) -> list[Value]:
+def settle(
+    candidates: TrainedCandidates, name: str, n_latents: int, most: int, known: list[Value]
+) -> list[Value]:
     """Train a model until it has settled; its values, those that are known included."""
     found = sorted(
         (v for v in known if (v.data, v.seed, v.n_latents) == (name, candidates.seed, n_latents)),
         key=lambda value: value.steps,
     )
     first = max(FIRST, candidates.steps_per_epoch)
-    while not found or found[-1].settled == "no" or (found[-1].settled == "cut" and 2 * found[-1].steps <= most):
+    while (
+        not found or found[-1].settled == "no" or (found[-1].settled == "cut" and 2 * found[-1].steps <= most)
+    ):
         steps = 2 * found[-1].steps if found else first
         begin = time.perf_counter()
         value = round(trace(candidates.representation(n_latents, steps)), 4)
@@ -101,35 +111,38 @@ def settle(candidates: TrainedCandidates, name: str, n_latents: int, most: int, 
         done = has_settled([*(each.trace for each in found), value])
         word = "yes" if done else "cut" if 2 * steps > most else "no"
         found.append(Value(name, candidates.seed, n_latents, steps, value, seconds, word))
-        print(f"{name}, seed {candidates.seed}: {n_latents} latents, {steps:,} steps: {value:.3f} {word}", flush=True)
+        add(found[-1])
+        print(
+            f"{name}, seed {candidates.seed}: {n_latents} latents, {steps:,} steps: {value:.3f} {word}",
+            flush=True,
+        )
     return found
 
 
-def reference(job: tuple[str, Path, int, int, Path, int]) -> list[Value]:
+def reference(job: tuple[str, Path, int, int, Path, int]) -> None:
     """Both sides of the answer of one entry and seed."""
     name, folder, seed, most, out, threads = job
     (entry,) = [each for each in PANEL if each.name == name]
     torch.set_num_threads(threads)
     data = entry.load(folder)
-    known, new = read(), list[Value]()
+    known = read()
     place = out / entry.name.replace(" ", "-").replace(",", "") / f"seed-{seed}"
     candidates = TrainedCandidates(data, place, seed, {**PUBLISHED, "net": entry.net, "threads": threads})
 
-    def fits(n: int) -> bool:
-        values = settle(candidates, entry.name, n, most, known)
-        new.extend(values)
-        return values[-1].trace <= THRESHOLD
+    def measured(n: int) -> tuple[bool, float]:
+        last = settle(candidates, entry.name, n, most, known)[-1]
+        return last.trace <= THRESHOLD, last.trace
 
     try:
-        answer = search_outward(fits, entry.around, CAP)
+        cap = min(CAP, candidates.most_latents or CAP)
+        answer = search_guided(measured, np.arange(1, cap + 1) / (entry.around + 0.5), THRESHOLD, cap)
         print(f"{entry.name}, seed {seed}: {answer} latents", flush=True)
     except CapError as error:
         print(f"{entry.name}, seed {seed}: {error}", flush=True)
-    return new
 
 
 def answer_of(values: list[Value], data: str, seed: int) -> tuple[int, bool] | None:
-    """The reference's answer, the largest n that fits, and whether both of its models settled; None where it is open."""
+    """The reference's answer, the largest n that fits, and whether both its models settled; None while it is open."""
     last = {
         value.n_latents: value
         for value in sorted(values, key=lambda each: each.steps)
@@ -162,8 +175,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.workers, mp_context=context) as pool:
         for future in concurrent.futures.as_completed([pool.submit(reference, job) for job in jobs]):
-            merged = {(v.data, v.seed, v.n_latents, v.steps): v for v in (*read(), *future.result())}
-            write(list(merged.values()))
+            future.result()
     values = read()
     print(f"{sum(value.seconds for value in values) / 3600:.1f} hours in all")
     for entry, _ in asked_for(options):

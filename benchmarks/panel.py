@@ -64,7 +64,7 @@ def idx(name: str) -> Callable[[Path], AbstractDataset]:
     """MNIST or its like: 28 pixels with a black margin of 2."""
     return lambda folder: apply_variants(
         ps.load_dataset(name, path=str(folder)),
-        [{"name": "padded", "size": 32}, {"name": "subset", "n": N_IMAGES}],
+        [{"name": "padded", "image_size": 32}, {"name": "subset", "n": N_IMAGES}],
     )
 
 

@@ -100,7 +100,9 @@ def test_a_beta_that_does_not_exist_is_not_invented() -> None:
 
 
 @pytest.mark.parametrize(("images", "careful"), [(True, 2e-4), (False, 1e-3)])
-def test_all_models_learn_at_the_rate_at_which_latents_of_such_data_live(images: bool, careful: float) -> None:
+def test_all_models_learn_at_the_rate_at_which_latents_of_such_data_live(
+    images: bool, careful: float
+) -> None:
     candidates = LinearCandidates(EIGENVALUES)
     found = fondue(candidates, Goal(images=images))
     assert {dict(ast.literal_eval(changes))["learning_rate"] for _, changes in candidates.asked} == {careful}

@@ -75,7 +75,7 @@ class AbstractCandidates(abc.ABC):
 
     @property
     def most_latents(self) -> int | None:
-        """The most that make sense where the decoder's variance is learned: with more, nothing is left to learn it from."""
+        """The most that make sense where the decoder's variance is learned: nothing is left to learn from beyond."""
         return None
 
     @property

@@ -29,8 +29,8 @@ TOO_WIDE = 8
 
 
 ALL_FIT = (
-    "Even {} latents, the most that leave a direction for the noise, have no surplus: the data have next to no noise that "
-    "the model could tell from structure."
+    "Even {} latents, the most that leave a direction for the noise, have no surplus: the data have next to no noise "
+    "that the model could tell from structure."
 )
 
 
@@ -82,8 +82,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         goal = dataclasses.replace(goal, cap=limit)
     wide: Forecast | None = None
     try:
-        for wide in wide_forecasts(candidates, goal, most, trials):
-            pass
+        for latest in wide_forecasts(candidates, goal, most, trials):
+            wide = latest  # the last one, if the time is over before the next
         assert wide is not None
         answer = _prove(candidates, goal, most, wide, trials)
     except OutOfTimeError as error:
@@ -93,21 +93,23 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     except CapError:
         if not is_limit_of_data or wide is None:
             raise
-        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),))
+        return Found(
+            goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),)
+        )
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
     faint = _n_faint(candidates, trials, answer, goal)
     return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
 
 
-def _prove(
-    candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]
-) -> int:
+def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
     """The largest n of which a narrow model fits, while one with a latent more does not."""
 
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
         trial = decide(candidates, n, goal.threshold, most, goal.careful_rate(), n_awake=n_awake)
-        if wide.n_awake and trial.note.startswith(SILENCE):  # the data can be learned, as the wide model shows
+        if wide.n_awake and trial.note.startswith(
+            SILENCE
+        ):  # the data can be learned, as the wide model shows
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic

@@ -52,9 +52,11 @@ def test_curves_that_stand_still_have_settled_on_the_answer_of_the_theory() -> N
 def test_a_latent_on_its_way_across_widens_the_range_on_its_side(slope: float, side: str) -> None:
     # Two quiet latents at 0.05, a third at 0.75 that moves by a quarter per doubling; the threshold is 1.
     curves = still(np.array([0.05, 0.05, 0.75, 1.0]))
-    curves[:, 2] = 0.75 + slope * np.log2(STEPS / STEPS[-1]) if slope > 0 else 1.05 + slope * np.log2(
-        STEPS / STEPS[-1]
-    ).clip(-1)
+    curves[:, 2] = (
+        0.75 + slope * np.log2(STEPS / STEPS[-1])
+        if slope > 0
+        else 1.05 + slope * np.log2(STEPS / STEPS[-1]).clip(-1)
+    )
     found = forecast(STEPS, curves, 1.0)
     assert found.low == (2 if side == "low" else found.value)
     assert found.high >= (found.value if side == "low" else 3)
@@ -63,8 +65,8 @@ def test_a_latent_on_its_way_across_widens_the_range_on_its_side(slope: float, s
 @pytest.mark.parametrize(("woke", "expected"), [(400, 0), (999, 0), (1500, 2), (2500, 2), (3900, 2)])
 def test_as_many_may_wake_as_woke_in_one_of_the_last_two_doublings(woke: int, expected: int) -> None:
     curves = still(np.array([0.05, 0.05, 1.0, 1.0, 1.0, 1.0]))
-    curves[STEPS < woke, 1] = 1.0
-    curves[STEPS < woke, 0] = 1.0
+    curves[woke > STEPS, 1] = 1.0
+    curves[woke > STEPS, 0] = 1.0
     assert most_awakenings(STEPS, curves) == expected
     found = forecast(STEPS, curves, 1.0)
     assert found.high >= 2 + expected

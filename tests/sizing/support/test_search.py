@@ -71,7 +71,9 @@ def test_every_search_finds_the_last_n_that_fits_and_asks_each_n_once(best: int,
     for search in (
         lambda fits: grow_and_bisect(fits, n_init, cap=1024),
         lambda fits: bisect(fits, 1, 200),
-        lambda fits: search_guided(lambda n: (fits(n), n / (best + 1)), np.arange(1, 201) / n_init, 1.0, cap=300),
+        lambda fits: search_guided(
+            lambda n: (fits(n), n / (best + 1)), np.arange(1, 201) / n_init, 1.0, cap=300
+        ),
     ):
         tried, fits = fitting_up_to(best)
         assert search(fits) == best

@@ -22,6 +22,7 @@ from polariscope.sizing.support.search import first_stretch
 AHEAD = 1.0
 """Doublings of the steps over which trends are carried on."""
 
+
 @dataclasses.dataclass(frozen=True)
 class Forecast:
     """How many latents would just pass, by a model that has some to spare."""
@@ -129,7 +130,7 @@ def trace_by_width(
 
 
 def most_awakenings(steps: Int[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> int:
-    """The most latents that woke in one of the last two doublings of the steps: first seen below one half, and still so.
+    """The most latents that woke in one of the last two doublings: first seen below one half, and still so.
 
     >>> steps = np.array([100, 200, 400, 800, 1600])
     >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 1], [0.1, 0.1, 0.2], [0.1, 0.1, 0.1]])
