@@ -36,6 +36,8 @@ FIRST = 1000
 """Steps of the shortest training, where an epoch is shorter."""
 MOVED = 0.1
 """Change of Σ E[σ²] over the last doubling below which a model has settled."""
+RISE = 0.7
+"""Rise of Σ E[σ²] with each latent that is expected near the answer; it changes the time only."""
 PUBLISHED = {"learning_rate": 1e-4, "batch_size": 64, "log_every": 500, "probe_samples": 256}
 
 
@@ -135,7 +137,8 @@ def reference(job: tuple[str, Path, int, int, Path, int]) -> None:
 
     try:
         cap = min(CAP, candidates.most_latents or CAP)
-        answer = search_guided(measured, np.arange(1, cap + 1) / (entry.around + 0.5), THRESHOLD, cap)
+        expected = THRESHOLD + RISE * (np.arange(1, cap + 1) - entry.around - 0.5)
+        answer = search_guided(measured, expected, THRESHOLD, cap)
         print(f"{entry.name}, seed {seed}: {answer} latents", flush=True)
     except CapError as error:
         print(f"{entry.name}, seed {seed}: {error}", flush=True)
