@@ -246,7 +246,8 @@ def size_and_tell(
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.pages.size import write_size_page
-    from polariscope.sizing import Goal, family
+    from polariscope.sizing import family
+    from polariscope.sizing.support.checks import make_goal
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
 
@@ -273,9 +274,7 @@ def size_and_tell(
         asked += f" --objective {goal['objective']}"
         asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
         is_careful = family.traits(answer.method).get("is_careful", False)
-        rate = goal.get("learning_rate") or (
-            Goal(images=len(data.shape) == 3).careful_rate() if is_careful else None
-        )
+        rate = goal.get("learning_rate") or (make_goal({}, data, goal).careful_rate() if is_careful else None)
         asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 

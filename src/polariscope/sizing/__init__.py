@@ -33,8 +33,8 @@ asks for is a keyword-only argument of its function. Some also declare ``needs_f
 only), ``finds_beta`` (it can search the largest β) and ``is_careful`` (its models learn at the goal's careful rate, as
 a model of the size found then should)."""
 
-FROM_DATA = ("images",)
-"""What a goal says of the data, and nobody asks for."""
+FROM_DATA = ("images", "net_rate")
+"""What a goal says of the data and the net, and nobody asks for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,6 +82,10 @@ class AbstractCandidates(abc.ABC):
     @abc.abstractmethod
     def n_steps(self) -> int:
         """Gradient steps spent so far, on all models."""
+
+    def n_watched(self, n_latents: int, **changes: object) -> int:
+        """Steps up to which a model was watched so far, in this search."""
+        return 0
 
     @abc.abstractmethod
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
@@ -135,24 +139,27 @@ class Goal:
     """Most latents that are tried."""
     steps: Annotated[int, Ge(400)] | None = None
     """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: ten passes over the data, 3,000 to 12,000); below 400 no trend can be seen."""
+    'fondue' gives to one (None: ten passes over the data, 8,000 to 16,000); below 400 no trend can be seen."""
     minutes: Annotated[float, Gt(0)] | None = None
     """Time to answer in; the interval says how sure that can be. With a folder, more time goes on from there. None: as
     long as it takes."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: Annotated[float, Gt(0)] | None = None
-    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of the published searches 1e-4."""
+    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of linear nets 1e-2, of the published
+    searches 1e-4."""
     images: bool = False
     """Whether the observations are images."""
+    net_rate: float | None = None
+    """The learning rate that the net has of its own."""
 
     def rate(self) -> float:
         """The learning rate where only the outcome of a model counts."""
-        return 1e-3 if self.learning_rate is None else self.learning_rate
+        return self.learning_rate or self.net_rate or 1e-3
 
     def careful_rate(self) -> float:
         """The learning rate where every latent counts, which large steps prune: 2e-4 for images."""
-        return 2e-4 if self.learning_rate is None and self.images else self.rate()
+        return self.learning_rate or self.net_rate or (2e-4 if self.images else 1e-3)
 
     @property
     def fixed_steps(self) -> int:

@@ -165,8 +165,8 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
     model may come to.
 
-    A model in doubt that may have too many says itself how many it keeps at worst; one that may fit after all says
-    nothing of wider ones, which the wide model does, if it is sound, and otherwise only the cap.
+    A model in doubt that may have too many says itself how many it keeps at worst, and so does the wide model; one that
+    may fit after all says nothing of wider ones, which the wide model does, if it is sound, and otherwise only the cap.
     """
     doubtful = [
         trial
@@ -176,7 +176,8 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     sure = [trial for trial in narrow if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
-    kept = [min(answer, trial.keeps or 0) for trial in doubtful if trial.n_latents <= answer]
+    at_least = wide.low if wide.is_sound else 0
+    kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))
     high = answer
     if above := [trial.n_latents for trial in doubtful if trial.n_latents > answer]:

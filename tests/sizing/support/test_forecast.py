@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polariscope.analysis.theory import linear_vae
 from polariscope.core.seeds import generator
-from polariscope.sizing.support.forecast import forecast, most_awakenings, trace_by_width
+from polariscope.sizing.support.forecast import awakenings, forecast, trace_by_width
 
 STEPS = np.arange(25, 4001, 25)
 
@@ -67,10 +67,10 @@ def test_as_many_may_wake_as_woke_in_one_of_the_last_two_doublings(woke: int, ex
     curves = still(np.array([0.05, 0.05, 1.0, 1.0, 1.0, 1.0]))
     curves[woke > STEPS, 1] = 1.0
     curves[woke > STEPS, 0] = 1.0
-    assert most_awakenings(STEPS, curves) == expected
+    assert max(awakenings(STEPS, curves)) == expected
     found = forecast(STEPS, curves, 1.0)
     assert found.high >= 2 + expected
-    assert found.n_recent == expected
+    assert found.n_waking == expected
 
 
 def test_no_more_can_wake_than_are_asleep() -> None:

@@ -121,6 +121,9 @@ class TrainedCandidates(AbstractCandidates):
     def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
         return self._noise.get((n_latents, steps, beta))
 
+    def n_watched(self, n_latents: int, **changes: object) -> int:
+        return self._spent.get(self._name(n_latents, changes), 0)
+
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
         run = self.folder.model(name)

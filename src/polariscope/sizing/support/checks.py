@@ -13,7 +13,7 @@ from polariscope.core.options import build, check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import FROM_DATA, Goal, Target, family
-from polariscope.training.plan import FAMILIES, choose, label, plan, route, units_for
+from polariscope.training.plan import FAMILIES, choose, concept_of, label, plan, route, units_for
 from polariscope.training.settings import TrainSettings
 
 LARGEST_SIZE = 25.0
@@ -82,13 +82,17 @@ def check_used(method: str, target: Target, given: Mapping[str, object]) -> None
             raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
-def make_goal(given: Mapping[str, object], images: bool) -> Goal:
+def make_goal(given: Mapping[str, object], data: AbstractDataset, recipe: Mapping[str, Any]) -> Goal:
     """The goal with its options checked.
 
     :param given: options by name, the fields of :class:`~polariscope.sizing.Goal`
-    :param images: whether the observations are images
+    :param data: what is sized
+    :param recipe: of the models
     """
-    goal = Goal(**check_options("the search", Goal, given), images=images)
+    chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    net_rate = concept_of("net", chosen["net"]).sizing_rate
+    checked = check_options("the search", Goal, given)
+    goal = Goal(**checked, images=len(data.shape) == 3, net_rate=net_rate)
     if goal.n_init is not None and goal.n_init > goal.cap:
         raise InputError("n_init", ("be at most ", Argument("cap")), got=f"{goal.n_init} and {goal.cap}")
     if goal.steps is not None and goal.epochs is not None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from polariscope.sizing import AbstractCandidates, Curves, Goal, Trial
-from polariscope.sizing.support.judge import Verdict, judge
+from polariscope.sizing.support.judge import MARGIN, Verdict, judge
 
 FIRST = 900
 """Steps before the first verdict: surplus latents learn something too before they are pruned."""
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
-ROUNDING = 1e-6
 SILENCE = "no latent says anything about the input"
-SMALLEST, EPOCHS, LARGEST = 3000, 10, 12_000
+SMALLEST, EPOCHS, LARGEST = 8000, 10, 16_000
 """The most steps of a model: so many passes over the data, but not fewer and not more than these."""
 AHEAD = 2
 """A decision is about a training so many times as long."""
@@ -57,7 +56,8 @@ def decide(
     :param others: further changes of the recipe
     """
     changes = {"learning_rate": learning_rate, **others}
-    for steps in schedule(most):
+    # Where the search has seen more of it already, as its wide model, that counts.
+    for steps in schedule(most, max(FIRST, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
         verdict = judge(curves.steps, curves.variances, threshold, AHEAD * steps, n_awake)
         if verdict.decision != "undecided":
@@ -108,8 +108,8 @@ def passes(trial: Trial, threshold: float) -> bool:
 
 
 def may_still_cross_threshold(trial: Trial, threshold: float) -> bool:
-    """Whether the statistic may yet end on the other side."""
+    """Whether the statistic may yet end on the other side, or is too near to say."""
     if trial.projected is None:
         return False
     low, high = trial.projected
-    return low - ROUNDING <= threshold <= high + ROUNDING
+    return low - MARGIN * threshold <= threshold <= high + MARGIN * threshold

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Shaped
 
 from polariscope.sizing.support.judge import (
     BEGUN,
+    MARGIN,
     SILENT,
     STEEP,
     UNSETTLED,
@@ -19,6 +20,8 @@ from polariscope.sizing.support.judge import (
 )
 from polariscope.sizing.support.search import first_stretch
 
+WAVE = 3
+"""A wave is more than one of so many latents that wake in the same doubling of the steps."""
 AHEAD = 1.0
 """Doublings of the steps over which trends are carried on."""
 
@@ -34,8 +37,10 @@ class Forecast:
     """If those that fall go on falling, and as many wake as did lately."""
     n_awake: int
     """Latents with a posterior variance below one half."""
-    n_recent: int
-    """The most that woke in one of the last two doublings."""
+    n_waking: int
+    """Latents that may still wake: the most that did in one of the last two doublings, if so many are asleep."""
+    n_woken: tuple[int, int]
+    """Latents that woke in the last doubling, and in the one before."""
     drift: float
     """Change per doubling of Σ E[σ²] up to the first latent that is too many, in thresholds."""
     is_sound: bool
@@ -45,9 +50,16 @@ class Forecast:
 
     @property
     def has_settled(self) -> bool:
-        """Whether more training is not expected to change it by more than one, or a tenth."""
-        is_narrow = self.high - self.low <= max(1, self.value // 10)
-        return self.is_sound and is_narrow and abs(self.drift) < STEEP
+        """Whether it stands: no trend changes it by more than one, or a tenth, and next to nothing is waking.
+
+        That is, fewer than so many woke in the last doubling, and at most a third in the one before: where latents wake
+        in waves, a plateau of a doubling says nothing.
+        """
+        little = max(1, self.value // 10)
+        is_narrow = self.high - self.n_waking - self.low <= little
+        latest, before = self.n_woken
+        is_quiet = latest < little and before <= max(1, self.value // WAVE)
+        return self.is_sound and is_narrow and is_quiet and abs(self.drift) < STEEP
 
 
 def forecast(
@@ -87,18 +99,20 @@ def forecast(
         least, most = bounds(level, slope, AHEAD)
         values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
         drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
-        lows.append(first_stretch(trace_by_width(most, n_features), threshold))
-        highs.append(first_stretch(trace_by_width(least, n_features), threshold))
+        lows.append(first_stretch(trace_by_width(most, n_features), (1 - MARGIN) * threshold))
+        highs.append(first_stretch(trace_by_width(least, n_features), (1 + MARGIN) * threshold))
     traces = trace_by_width(np.maximum(level, 0), n_features)
-    n_recent = most_awakenings(steps, variances)
+    n_woken = awakenings(steps, variances)
     n_asleep = int((variances[last_part(steps, 0.25)].mean(axis=0) >= BEGUN).sum())
+    n_waking = min(max(n_woken), n_asleep)
     value = values[-1]
     return Forecast(
         value=value,
         low=min(*lows, *values),
-        high=max(*highs, *values) + min(n_recent, n_asleep),
+        high=max(*highs, *values) + n_waking,
         n_awake=variances.shape[1] - n_asleep,
-        n_recent=n_recent,
+        n_waking=n_waking,
+        n_woken=n_woken,
         drift=float(max(drifts, key=abs)),
         is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
         traces=tuple(float(each) for each in traces),
@@ -129,18 +143,18 @@ def trace_by_width(
     return sums * (n_features - len(ordered) + beyond) / (n_features - widths)
 
 
-def most_awakenings(steps: Int[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> int:
-    """The most latents that woke in one of the last two doublings: first seen below one half, and still so.
+def awakenings(
+    steps: Int[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]
+) -> tuple[int, int]:
+    """How many latents woke in the last doubling of the steps, and in the one before: first seen below one half then,
+    and still so.
 
     >>> steps = np.array([100, 200, 400, 800, 1600])
     >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 1], [0.1, 0.1, 0.2], [0.1, 0.1, 0.1]])
-    >>> most_awakenings(steps, woken)
-    2
+    >>> awakenings(steps, woken)
+    (0, 2)
     """
     awake = variances < BEGUN
-    kept = awake[-1]
-    first = steps[awake.argmax(axis=0)][kept]
-    counts = [
-        int(((first > steps[-1] * share / 2) & (first <= steps[-1] * share)).sum()) for share in (1.0, 0.5)
-    ]
-    return max(counts)
+    first = steps[awake.argmax(axis=0)][awake[-1]]
+    end = steps[-1]
+    return int((first > end / 2).sum()), int(((first > end / 4) & (first <= end / 2)).sum())

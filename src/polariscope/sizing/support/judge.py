@@ -24,6 +24,8 @@ LEAST_AHEAD = 0.5
 """Doublings of the steps that are looked ahead at least, however near the horizon is."""
 STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
+MARGIN = 0.1
+"""Part of the threshold by which the statistic may be off, for the noise of training."""
 BEGUN = 0.5
 """A latent that falls below this posterior variance wakes."""
 SILENT = 0.9
@@ -77,8 +79,9 @@ def judge(
 
     where s is the standard error of the summed levels: a latent that rises is being pruned and will do at least a
     quarter of what it did (g_low), but it may do so twice as fast (g_high: pruning starts slowly); one that falls may
-    go on (g_low) or stop (g_high). The same is done over the last quarter, (3t/4, t],
-    which has turned already where the curve has: the lower g_low and the higher g_high of the two count. The model
+    go on (g_low) or stop (g_high). Where g falls as a whole, it may go on twice as fast as well (g_low). The same is
+    done over the last quarter, (3t/4, t], which has turned already where the curve has: the lowest g_low and the
+    highest g_high count. The model
     *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
     doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
     g_low > threshold; otherwise it is undecided and needs more training, as it does while no latent has begun to learn.
@@ -106,6 +109,8 @@ def judge(
         may_wake = waits & (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
         least, most = bounds(level, slope, ahead)
         lows.append(np.where(may_wake | (level > UNSETTLED), 0.0, least).sum() - 2 * noise)
+        if slope.sum() < 0:  # whose latents' fall it is changes while they learn: as a whole it may go on
+            lows.append(level.sum() + FASTER * ahead * slope.sum() - 2 * noise)
         highs.append(most.sum() + 2 * noise)
         falls.append(-slope.sum())
         kept.append(count_within(most, threshold))

@@ -99,8 +99,9 @@ def search_guided(
     """From a prediction of the statistic for every n, the largest n that fits, in few questions.
 
     An answer moves the prediction to what was measured, and two that fit also stretch it to the slope between them;
-    the next question is where it then crosses the threshold, at most half as far again. Beyond the predicted widths
-    each further latent adds 1. Two questions when the prediction is right; if five have not sufficed, the rest is
+    the next question is where it then crosses the threshold, at most half as far again, or as many fewer as the
+    statistic is above the threshold, since a latent takes at most 1 along. Beyond the predicted widths each further
+    latent adds 1. Two questions when the prediction is right; if five have not sufficed, the rest is
     bisected. A search that reaches its cap raises :class:`CapError`.
 
     >>> def measured(n):  # fits up to 16
@@ -125,8 +126,8 @@ def search_guided(
         fitting += [(expected, value)] if fits else []
         farthest = low + max(1, low // 2)
         n = _crossing(predicted, expected + (threshold - value) / _slope(fitting))
-        if fits:
-            n = min(n, farthest)
+        # A latent that is left out takes its variance along, at most 1.
+        n = min(n, farthest) if fits else max(n, high - max(1, math.ceil(value - threshold)))
         if question >= MOST_GUIDED:
             n = (low + high) // 2 if high <= cap else farthest
     return low

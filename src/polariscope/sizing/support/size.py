@@ -78,11 +78,12 @@ def size(
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
     :param cap: (default 512) most latents that are tried
-    :param steps: (default 2,000; fondue: ten passes over the data, 3,000 to 12,000) gradient steps of each model, for
+    :param steps: (default 2,000; fondue: ten passes over the data, 8,000 to 16,000) gradient steps of each model, for
         fondue at most
     :param minutes: (default: as long as it takes) time to answer in; the interval says how sure that can be
     :param epochs: (default: until the answer stays) passes over the data, for the published searches
-    :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser
+    :param learning_rate: (default 1e-3; fondue on images 2e-4; linear nets 1e-2; published searches 1e-4) step size
+        of the optimiser
     :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
         :func:`polariscope.train`
     """
@@ -94,7 +95,7 @@ def size(
     recipe |= {"keep_units": True} if keep_units else {}
     threshold = bounds.get("threshold", Goal.threshold)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
-    goal = make_goal(bounds, images=len(dataset.shape) == 3)
+    goal = make_goal(bounds, dataset, recipe)
     check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
     most = n_latents if target == "beta" else goal.cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
