@@ -33,6 +33,8 @@ asks for is a keyword-only argument of its function. Some also declare ``needs_f
 only), ``finds_beta`` (it can search the largest β) and ``is_careful`` (its models learn at the goal's careful rate, as
 a model of the size found then should)."""
 
+TRACE = "Σ E[σ²]"
+"""The statistic of FONDUE."""
 FROM_DATA = ("images", "net_rate")
 """What a goal says of the data and the net, and nobody asks for."""
 
@@ -58,7 +60,8 @@ class AbstractCandidates(abc.ABC):
 
     Nothing is trained twice: a model asked for again with more steps is continued. ``changes`` are training
     options that differ from the recipe (``beta``, ``learning_rate``, ``prior`` …); models with other changes are
-    other models.
+    other models. So are those with ``pruned_from``, a number of latents: they begin with the most informative latents
+    of that model, as far as it was watched, and not afresh.
     """
 
     seed: int
@@ -77,6 +80,11 @@ class AbstractCandidates(abc.ABC):
     def most_latents(self) -> int | None:
         """The most that make sense where the decoder's variance is learned: nothing is left to learn from beyond."""
         return None
+
+    @property
+    def can_prune(self) -> bool:
+        """Whether models can begin with latents of wider ones."""
+        return False
 
     @property
     @abc.abstractmethod
@@ -222,7 +230,7 @@ class Size:
     """Range of the answer; ``meaning_of_interval`` says of what."""
     method: str
     target: Target = "latents"
-    statistic: str = "Σ E[σ²]"
+    statistic: str = TRACE
     """What ``trials`` measure."""
     threshold: float | int | None = None
     per_seed: tuple[float | int, ...] = ()
@@ -265,8 +273,37 @@ class Size:
         around = f"{low:g}" if low == high else f"{low:g}–{high:g}"
         return f"{self.value:g} {noun} ({around})"
 
+    @property
+    def in_words(self) -> str:
+        """What the answer means, what it depends on, and what to do where it is open; "" for other statistics.
+
+        >>> import textwrap
+        >>> print(textwrap.fill(Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,)).in_words, 100))
+        A model puts 3 latents to use; of 4 about one would be left over. This depends on what counts as
+        noise (the likelihood), the threshold (1), the length of training and the seed (1 was tried).
+        """
+        if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
+            return ""
+        n = self.n_latents
+        longest = max((trial.steps for trial in self.trials), default=0)
+        tried = len(self.per_seed)
+        words = (
+            f"A model puts {n} latent{'s' if n > 1 else ''} to use; of {n + 1} about one would be left over. This "
+            f"depends on what counts as noise ({'the likelihood' if self.noise is None else 'γ'}), the threshold "
+            f"({self.threshold:g}), the length of training{f' (up to {longest:,} steps)' if longest else ''} and the "
+            f"seed ({tried} {'was' if tried == 1 else 'were'} tried)."
+        )
+        n_open = sum(trial.decision == "undecided" for trial in self.trials)
+        if n_open:
+            words += (
+                f" {n_open} of {len(self.trials)} models {'is' if n_open == 1 else 'are'} not decided: trust the "
+                "interval more than the number, or allow more steps."
+            )
+        return words
+
     def __str__(self) -> str:
         rows = [f"{self.answer} by {self.method}, {self.n_steps:,} gradient steps."]
+        rows += [self.in_words] if self.in_words else []
         rows += [] if self.noise is None else [f"{self.noise.in_words}."]
         rows += ["", *_table(self)] if self.trials else []
         rows += ["", *self.notes] if self.notes else []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from polariscope.sizing import AbstractCandidates, Found, Goal, OutOfTimeError, Trial, method
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, OutOfTimeError, Trial, method
 from polariscope.sizing.support.deciding import (
     SILENCE,
     decide,
@@ -24,6 +25,8 @@ WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
 FIRST_LOOK = 400
 """Steps before the first prediction."""
+SPARE = 0.75
+"""A model that would keep more of its latents than this says little of wider ones, and is widened."""
 TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
@@ -36,7 +39,7 @@ ALL_FIT = (
 
 @method(
     "fondue",
-    statistic="Σ E[σ²]",
+    statistic=TRACE,
     trains=True,
     needs_variances=True,
     finds_beta=True,
@@ -97,7 +100,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
             goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),)
         )
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
-    faint = _n_faint(candidates, trials, answer, goal)
+    faint = _n_faint(candidates, trials, answer, goal, wide)
     return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
 
 
@@ -106,7 +109,8 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
 
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
-        trial = decide(candidates, n, goal.threshold, most, goal.careful_rate(), n_awake=n_awake)
+        how = _training_of(candidates, n, goal, wide)
+        trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, **how)
         if wide.n_awake and trial.note.startswith(
             SILENCE
         ):  # the data can be learned, as the wide model shows
@@ -115,6 +119,13 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
         return passes(trial, goal.threshold), trial.statistic
 
     return search_guided(measured, np.array(wide.traces), goal.threshold, goal.cap)
+
+
+def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast) -> dict[str, Any]:
+    """How a narrow model is trained: from the wide one's latents, where it has them to spare."""
+    width = len(wide.traces)
+    pruned = {"pruned_from": width} if candidates.can_prune and n < width else {}
+    return {"learning_rate": goal.careful_rate(), **pruned}
 
 
 def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) -> Found:
@@ -188,12 +199,15 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     return low, high
 
 
-def _n_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal) -> int:
+def _n_faint(
+    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal, wide: Forecast
+) -> int:
     """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
     if not steps:
         return 0
-    variances = candidates.watch(answer, steps[-1], learning_rate=goal.careful_rate()).variances[-1]
+    how = _training_of(candidates, answer, goal, wide)
+    variances = candidates.watch(answer, steps[-1], **how).variances[-1]
     count = int((variances > BEGUN).sum())
     return 0 if count == answer else count
 
@@ -214,10 +228,11 @@ def wide_forecasts(
     while True:
         for steps in schedule(most, FIRST_LOOK):
             curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())
-            found = forecast(curves.steps, curves.variances, goal.threshold, candidates.n_learned_from)
+            features = candidates.n_learned_from
+            found = forecast(curves.steps, curves.variances, goal.threshold, features, curves.gammas)
             yield found
-            # Without any surplus it cannot say where the threshold is crossed, however long it is trained.
-            if found.has_settled or (found.low == width and steps >= FIRST_LOOK * 4):
+            # Without surplus it cannot say where the threshold is crossed, however long it is trained.
+            if found.has_settled or (found.value > SPARE * width and steps >= FIRST_LOOK * 4):
                 break
         trace = float(curves.variances[-1].sum())
         trials.append(
@@ -234,7 +249,7 @@ def wide_forecasts(
         if TOO_WIDE * max(1, found.value) < width and width > least and len(trials) == 1:
             width = least
             continue
-        if found.value < width:
+        if found.value <= SPARE * width or (width == goal.cap and found.value < width):
             return
         if width >= goal.cap:
             raise CapError(

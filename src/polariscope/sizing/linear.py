@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.theory import linear_size
-from polariscope.sizing import AbstractCandidates, Found, Goal, Trial, method
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Trial, method
 
 SHOWN = 3
 """Numbers of latents beyond the answer that are shown beside it."""
@@ -18,7 +18,7 @@ SHOWN = 3
 
 @method(
     "linear",
-    statistic="Σ E[σ²]",
+    statistic=TRACE,
     trains=False,
     needs_variances=False,
     threshold="goal",

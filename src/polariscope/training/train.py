@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from polariscope.core.errors import Argument, InputError, PolariscopeError, not_
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
+from polariscope.models.narrowing import take_latents
 from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
-from polariscope.training.loop import Listener, fit
+from polariscope.training.loop import Listener, first_state, fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan
@@ -160,6 +161,36 @@ def build(job: RunPlan, device: torch.device) -> Model:
     if isinstance(job.data, AbstractVariant):
         model.units = tuple(changes_of_units(job.data.variants()))
     return model
+
+
+def begin_narrow(
+    data: AbstractDataset,
+    out: Path,
+    wide: Model,
+    kept: Sequence[int],
+    *,
+    device: object = "auto",
+    threads: int | None = None,
+    **options: Any,
+) -> None:
+    """Begin a run with some latents of a wider model instead of fresh weights; ``train`` goes on from there.
+
+    :param data: what is trained on.
+    :param out: folder of the run, where nothing was trained yet.
+    :param wide: of the same kind.
+    :param kept: which of its latents, as many as the run has.
+    :param device: (default "auto") as in :func:`train`.
+    :param threads: (default: by the work in a step and the cores) as in :func:`train`.
+    :param options: further arguments of :func:`train`.
+    """
+    job = plan(data, **options)
+    place = choose_device(device)
+    model = build(job, place)
+    take_latents(model, wide, torch.as_tensor(list(kept)))
+    state, _ = first_state(model, job.objective, job.data, job.settings)
+    with RunFolder(out) as run:
+        run.begin(job.describe(str(place), {"threads": check_threads(threads) or choose_threads(job, model)}))
+        run.save_checkpoint(0, model, state.tensors(), state.words(), keep_all=False)
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:

@@ -77,3 +77,21 @@ def test_no_more_can_wake_than_are_asleep() -> None:
     curves = still(np.array([0.05, 0.05, 0.05, 1.0]))
     curves[STEPS < 3000, :3] = 1.0
     assert forecast(STEPS, curves, 0.5).high <= 4
+
+
+def test_it_has_not_settled_while_noise_becomes_structure() -> None:
+    curves = still(np.array([0.05, 0.3, 0.5, 1.0]))
+    steady, falling = np.full(len(STEPS), 0.1), 0.1 * 2.0 ** -np.log2(STEPS / 1000)
+    assert forecast(STEPS, curves, 1.0, gammas=steady).has_settled
+    found = forecast(STEPS, curves, 1.0, gammas=falling)
+    assert found.noise_fell == pytest.approx(0.5)
+    assert not found.has_settled
+    assert (found.value, found.high) == (3, 4)  # half of 1.85 passes
+
+
+def test_a_wave_is_waited_for_twice_as_long_as_a_straggler() -> None:
+    curves = still(np.array([0.01] * 6 + [1.0] * 4))
+    curves[STEPS < 1500, 5] = 1.0
+    assert forecast(STEPS, curves, 1.0).has_settled  # one of six
+    curves[STEPS < 1500, 2:6] = 1.0
+    assert not forecast(STEPS, curves, 1.0).has_settled  # four of six

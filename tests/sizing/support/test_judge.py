@@ -209,3 +209,13 @@ def test_latents_that_fluctuate_together_are_as_noisy_as_their_sum() -> None:
         common = 0.01 * draw.standard_normal((64, 1))
         wrong += judge(STEPS[:64], 1.1 / 30 + common + np.zeros((1, 30)), 1.0).decision == "fits"
     assert wrong <= 5
+
+
+def test_a_sum_that_still_falls_as_a_whole_is_not_too_many_yet() -> None:
+    # MNIST, 12 latents: 2.7 after 1,500 steps, 2.2 after 1,750, and 0.8 after 8,000. Which latents fall changes.
+    looks = np.arange(25, 1751, 25)
+    total = 2.2 - 2.2 * np.log2(looks / 1750)
+    share = np.abs(np.sin(np.arange(12)[None] + looks[:, None] / 150)) + 0.2
+    variances = np.clip(share / share.sum(1, keepdims=True) * total[:, None], 0, 1)
+    assert judge(looks, variances, 1.0).decision == "undecided"
+    assert judge(looks, np.tile(variances[-1], (len(looks), 1)), 1.0).decision == "too many"

@@ -298,3 +298,14 @@ def test_variances_count_relative_to_the_prior() -> None:
 def test_a_memo_needs_a_statistic_with_a_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a lambda has none; define it with def"):
         fondue(lambda n: None, lambda r: 0.0, memo=tmp_path / "memo.json")
+
+
+def test_a_model_with_too_many_sends_the_search_no_farther_down_than_its_surplus() -> None:
+    asked = []
+
+    def measured(n: int) -> tuple[bool, float]:  # undertrained at 12: 2.2, where 0.9 was predicted
+        asked.append(n)
+        return n <= 11, 2.2 if n == 12 else 0.5
+
+    assert search_guided(measured, np.arange(1, 17) / 12.5, 1.0) == 11
+    assert asked == [12, 10, 11]

@@ -19,9 +19,9 @@ from long_training import unchecked
 from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Found, Goal, Size, family
+from polariscope.sizing import AbstractCandidates, Found, Goal, Size, Trial, family
 from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.checks import BOUNDS, used_by
+from polariscope.sizing.support.checks import BOUNDS, make_goal, used_by
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size
 from polariscope.storage.search import SearchFolder, SeedFolder
@@ -442,3 +442,27 @@ def test_wrong_options_are_refused_also_by_methods_that_train_nothing():
         with pytest.raises(InputError):
             ps.compare_sizes(rows, ["id"], **wrong)
     assert ps.size(rows, "id", objective="beta", beta=4).value is not None  # some others would use them
+
+
+def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:
+    trials = (Trial(3, 0, 0.4, "fits", 900), Trial(4, 0, 1.2, "undecided", 2500))
+    size = Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,), trials=trials)
+    for part in (
+        "puts 3 latents to use; of 4 about one",
+        "up to 2,500 steps",
+        "threshold (1)",
+        "1 was tried",
+        "1 of 2 models is not decided",
+    ):
+        assert part in size.in_words
+        assert part in str(size)
+    assert Size(2.0, (1, 3), "fondue", target="beta", threshold=1.0).in_words == ""
+    assert Size(7, (6, 8), "id", statistic="dimension").in_words == ""
+
+
+@pytest.mark.parametrize(("net", "rate"), [("linear", 1e-2), ("mlp", 1e-3)])
+def test_the_rate_is_that_of_the_net_unless_it_is_given(net: str, rate: float) -> None:
+    data = ps.load_dataset("gaussian")
+    assert make_goal({}, data, {"net": net}).careful_rate() == rate
+    assert make_goal({"learning_rate": 5e-3}, data, {"net": net}).careful_rate() == 5e-3
+    assert make_goal({}, ps.load_dataset("sprites", image_size=16), {}).careful_rate() == 2e-4

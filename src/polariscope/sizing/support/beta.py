@@ -25,7 +25,9 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     most = most_steps(candidates, goal)
 
     def fits(beta: float) -> bool:
-        trial = decide(candidates, n_latents, goal.threshold, most, goal.careful_rate(), beta=beta)
+        trial = decide(
+            candidates, n_latents, goal.threshold, most, learning_rate=goal.careful_rate(), beta=beta
+        )
         trials.append(trial)
         return passes(trial, goal.threshold)
 

@@ -23,12 +23,14 @@ from polariscope.sizing import AbstractCandidates, Curves, OutOfTimeError
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.train import train
+from polariscope.training.train import begin_narrow, train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
 """Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
 LOOK_EVERY = 25
+N_LAST = 8
+"""Looks over which variances are averaged, to see which latents say most."""
 FIRST_PIECE = 100
 """Steps that are trained before it is known how long one takes, where the time is limited."""
 
@@ -81,7 +83,14 @@ class TrainedCandidates(AbstractCandidates):
     def n_steps(self) -> int:
         return sum(self._spent.values())
 
+    @property
+    def can_prune(self) -> bool:
+        return plan(self.data, n_latents=1, **self.recipe).blueprint.posterior.is_diagonal
+
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
+        changes = dict(changes)
+        if (width := changes.pop("pruned_from", None)) is not None:
+            return f"from-{width:03d}-{self._name(n_latents, changes)}"
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
@@ -91,6 +100,8 @@ class TrainedCandidates(AbstractCandidates):
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
             options = {**self.recipe, **changes, "steps": steps}
+            if options.pop("pruned_from", None) is not None and not self.folder.model(name).checkpoints.steps:
+                self._prune(n_latents, name, options, changes)
 
             def listen(step: int, line: dict[str, Any] | None) -> None:
                 if line is not None and self.watcher is not None:
@@ -110,6 +121,23 @@ class TrainedCandidates(AbstractCandidates):
             self._spent[name] = max(steps, self._spent.get(name, 0))
             self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
+
+    def _prune(self, n_latents: int, name: str, options: dict[str, Any], changes: Mapping[str, Any]) -> None:
+        """Begin a model with the most informative latents of a wide one, as far as this search has trained that."""
+        alike = {key: value for key, value in changes.items() if key != "pruned_from"}
+        width = changes["pruned_from"]
+        steps = self.n_watched(width, **alike)
+        variances = self.watch(width, steps, **alike).variances[-N_LAST:].mean(axis=0)
+        begin_narrow(
+            self.data,
+            self.folder.model(name).path,
+            self.model(width, steps, **alike),
+            sorted(np.argsort(variances)[:n_latents].tolist()),
+            n_latents=n_latents,
+            device=self.device,
+            threads=self.threads,
+            **options,
+        )
 
     def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The log of a model up to a step; what it took for noise then is remembered."""

@@ -40,10 +40,9 @@ def decide(
     n_latents: int,
     threshold: float,
     most: int,
-    learning_rate: float,
     *,
     n_awake: int | None = None,
-    **others: object,
+    **changes: object,
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.sizing.support.judge.judge` is clear, or for ``most`` steps.
 
@@ -51,11 +50,9 @@ def decide(
     :param n_latents: of the model
     :param threshold: most Σ E[σ²] that counts as no surplus
     :param most: steps after which it is taken as it is
-    :param learning_rate: of the training
     :param n_awake: (default None) how many latents will be awake in the end, where another model has shown it
-    :param others: further changes of the recipe
+    :param changes: of the recipe: the learning rate, and others
     """
-    changes = {"learning_rate": learning_rate, **others}
     # Where the search has seen more of it already, as its wide model, that counts.
     for steps in schedule(most, max(FIRST, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)

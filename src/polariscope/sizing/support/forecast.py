@@ -11,7 +11,6 @@ from polariscope.sizing.support.judge import (
     BEGUN,
     MARGIN,
     SILENT,
-    STEEP,
     UNSETTLED,
     WINDOWS,
     bounds,
@@ -20,6 +19,10 @@ from polariscope.sizing.support.judge import (
 )
 from polariscope.sizing.support.search import first_stretch
 
+DRIFT = 1.0
+"""Change of the statistic per doubling, in thresholds, below which a wide model stands: one latent or so."""
+FALL = 0.2
+"""Part of γ that may be lost in a doubling where a wide model stands."""
 WAVE = 3
 """A wave is more than one of so many latents that wake in the same doubling of the steps."""
 AHEAD = 1.0
@@ -47,19 +50,21 @@ class Forecast:
     """Whether any latent says something, and no posterior is wider than the prior: otherwise it bounds nothing."""
     traces: tuple[float, ...]
     """Σ E[σ²] of a model of 1, 2 … latents."""
+    noise_fell: float = 0.0
+    """Part of the decoder's variance γ that was lost in the last doubling: structure that was noise before."""
 
     @property
     def has_settled(self) -> bool:
         """Whether it stands: no trend changes it by more than one, or a tenth, and next to nothing is waking.
 
         That is, fewer than so many woke in the last doubling, and at most a third in the one before: where latents wake
-        in waves, a plateau of a doubling says nothing.
+        in waves, a plateau of a doubling says nothing. Nor is it over while γ falls by more than a fifth in a doubling.
         """
         little = max(1, self.value // 10)
         is_narrow = self.high - self.n_waking - self.low <= little
         latest, before = self.n_woken
-        is_quiet = latest < little and before <= max(1, self.value // WAVE)
-        return self.is_sound and is_narrow and is_quiet and abs(self.drift) < STEEP
+        is_quiet = latest < little and before <= max(1, self.value // WAVE) and self.noise_fell < FALL
+        return self.is_sound and is_narrow and is_quiet and abs(self.drift) < DRIFT
 
 
 def forecast(
@@ -67,6 +72,7 @@ def forecast(
     variances: Float[np.ndarray, "look latent"],
     threshold: float | int,
     n_features: int | None = None,
+    gammas: Float[np.ndarray, " look"] | None = None,
 ) -> Forecast:
     r"""Predict the answer from the curves of a wide model.
 
@@ -80,9 +86,10 @@ def forecast(
     γ is the mean of the eigenvalues that are discarded, and a latent's variance is :math:`\gamma/\lambda_j`, so both
     follow from the wide model. For a linear VAE this is exact.
 
-    Three things may change it, and make its range: a latent that rises or falls by a line in log₂(step) over the last
-    half or quarter of the training may go on for another doubling; and latents that have not woken yet may still do
-    so, as many as woke in either of the last two doublings of the steps.
+    What may change it makes its range: a latent that rises or falls by a line in log₂(step) over the last half or
+    quarter of the training may go on for another doubling, and so may the fall of γ; latents that have not woken yet
+    may still do so, as many as woke in either of the last two doublings of the steps; and the threshold is taken a
+    tenth lower and higher, for the noise of training.
 
     >>> steps = np.arange(100, 3201, 100)
     >>> forecast(steps, np.tile([1.0, 0.1, 0.2, 0.9], (32, 1)), threshold=1.0).value
@@ -92,14 +99,18 @@ def forecast(
     :param variances: mean posterior variance of each latent, in units of the prior's
     :param threshold: most Σ E[σ²] that counts as no surplus
     :param n_features: (default None) values of an observation, where the decoder's variance is learned
+    :param gammas: (default None) the decoder's variance at each look, where it is one number
     """
     values, lows, highs, drifts = [], [], [], []
+    half = steps <= steps[-1] / 2
+    noise_fell = 0.0 if gammas is None else max(0.0, float(1 - gammas[-1] / gammas[half][-1]))
     for share in WINDOWS:
         level, slope, _ = lines(steps, variances, share)
         least, most = bounds(level, slope, AHEAD)
         values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
         drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
         lows.append(first_stretch(trace_by_width(most, n_features), (1 - MARGIN) * threshold))
+        least = least * (1 - noise_fell)  # a latent's variance is in proportion to γ
         highs.append(first_stretch(trace_by_width(least, n_features), (1 + MARGIN) * threshold))
     traces = trace_by_width(np.maximum(level, 0), n_features)
     n_woken = awakenings(steps, variances)
@@ -116,6 +127,7 @@ def forecast(
         drift=float(max(drifts, key=abs)),
         is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
         traces=tuple(float(each) for each in traces),
+        noise_fell=noise_fell,
     )
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.numerics.rounding import truncate
-from polariscope.sizing import Size, Trial, median_answer
+from polariscope.sizing import TRACE, Size, Trial, median_answer
 from polariscope.storage.documents import read_document, write_document
 
 Algorithm = Literal["grow", "binary"]
@@ -201,7 +201,7 @@ def dimension_gap(representation: Representation, k: int = 20) -> float:
 
 
 STATISTICS: dict[str, tuple[str, Callable[[Representation], float]]] = {
-    "trace": ("Σ E[σ²]", trace),
+    "trace": (TRACE, trace),
     "sampled-trace": ("Tr Var[z] − Tr Var[μ]", sampled_trace),
     "dimension": ("ID[z] − ID[μ]", dimension_gap),
 }

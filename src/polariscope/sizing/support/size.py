@@ -15,7 +15,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 from polariscope.data.chain import Given, apply_variants, shorthands
-from polariscope.sizing import AbstractCandidates, Found, Goal, Size, Target, family, median_answer
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -94,7 +94,7 @@ def size(
     dataset = trained_units(dataset, recipe, keep_units=keep_units)
     recipe |= {"keep_units": True} if keep_units else {}
     threshold = bounds.get("threshold", Goal.threshold)
-    check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
     goal = make_goal(bounds, dataset, recipe)
     check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
     most = n_latents if target == "beta" else goal.cap
