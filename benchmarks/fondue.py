@@ -2,7 +2,8 @@
 
     python benchmarks/fondue.py [NAME …] [--seeds 2] [--minutes M] [--mnist FOLDER] [--fashion FOLDER] [--write]
 
-The reference is ``benchmarks/fondue_reference.csv`` (see ``fondue_reference.py``). Cost is counted in gradient steps,
+The reference is ``benchmarks/fondue_reference.csv`` (see ``fondue_reference.py``), for gaussian tables and linear nets
+the closed form. Cost is counted in gradient steps,
 which do not depend on how busy the machine is. The reference search is the published one (doubling from the data's
 intrinsic dimension, then bisection), each of its models trained for as long as the reference's models of that entry
 and seed took to settle, on average; "two" counts only the two models that decide, for those who would have known the
@@ -93,11 +94,14 @@ def dimension_of(data: AbstractDataset, seed: int) -> int:
 
 def compare(entry: Entry, folder: Path, seed: int, values: list[Value], minutes: float | None) -> Row | None:
     """Size one entry; None where the reference has no answer yet."""
-    known = answer_of(values, entry.name, seed)
+    data = entry.load(folder)
+    if entry.is_gaussian:  # known in closed form, so nothing is compared in cost
+        known: tuple[int, bool] | None = (ps.size(data, "linear").n_latents, True)
+    else:
+        known = answer_of(values, entry.name, seed)
     if known is None:
         return None
     reference, settled = known
-    data = entry.load(folder)
     begin = time.perf_counter()
     options = {} if minutes is None else {"minutes": minutes}
     ours = ps.size(data, seed=seed, net=entry.net, **options)  # type: ignore[arg-type]
@@ -106,8 +110,8 @@ def compare(entry: Entry, folder: Path, seed: int, values: list[Value], minutes:
     for value in values:
         if (value.data, value.seed) == (entry.name, seed):
             longest[value.n_latents] = max(value.steps, longest.get(value.n_latents, 0))
-    mean = statistics.mean(longest.values())
-    path = path_of(reference, dimension_of(data, seed))
+    mean = 0.0 if entry.is_gaussian else statistics.mean(longest.values())
+    path = [] if entry.is_gaussian else path_of(reference, dimension_of(data, seed))
     low, high = ours.interval or (0, math.inf)
     return Row(
         data=entry.name,
@@ -166,18 +170,20 @@ def show(rows: list[Row], half: str, console: Console) -> None:
             f"{row.answer} ({row.low}–{row.high}){'' if row.is_close else ' far'}{'' if row.is_inside else ' outside'}",
             row.models,
             f"{row.steps:,}",
-            f"{row.fewer:.1f}x",
-            f"{row.two_steps / row.steps:.1f}x",
+            f"{row.fewer:.1f}x" if row.reference_steps else "",
+            f"{row.two_steps / row.steps:.1f}x" if row.reference_steps else "",
             f"{row.seconds:.0f}",
         )
     console.print(table)
-    ratios = [row.fewer for row in rows]
+    ratios = [row.fewer for row in rows if row.reference_steps]
     widths = sorted(row.high - row.low + 1 for row in rows)
     console.print(
         f"{share([row.is_close for row in rows])} equal up to one (a tenth above 20); reference inside the interval in "
-        f"{share([row.is_inside for row in rows])}; median width {statistics.median(widths):g}; geometric mean "
-        f"{statistics.geometric_mean(ratios):.1f}x fewer steps, least {min(ratios):.1f}x"
+        f"{share([row.is_inside for row in rows])}; median width {statistics.median(widths):g}"
     )
+    if ratios:
+        mean = statistics.geometric_mean(ratios)
+        console.print(f"geometric mean {mean:.1f}x fewer steps, least {min(ratios):.1f}x")
 
 
 def share(hits: list[bool]) -> str:
