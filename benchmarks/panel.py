@@ -94,7 +94,7 @@ PANEL = (
     Entry("gaussian, steps", UNSEEN, gaussian(SPECTRA["steps"]), around=9, net="linear"),
     Entry("breast cancer", UNSEEN, table("load_breast_cancer"), around=7),
     Entry("wine", UNSEEN, table("load_wine"), around=3),
-    Entry("Fashion-MNIST", UNSEEN, idx("fashion-mnist"), folder="fashion", around=8),
+    Entry("Fashion-MNIST", UNSEEN, idx("fashion-mnist"), folder="fashion", around=10),
     Entry("sprites 64", UNSEEN, rendered("sprites", 64), around=10),
     Entry("noisy sprites 32", UNSEEN, rendered("sprites", 32, {"name": "noisy"}), around=5),
     Entry("solids 32", UNSEEN, rendered("solids", 32), around=5),

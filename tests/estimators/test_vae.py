@@ -381,7 +381,8 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
     VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
-    rest = {"shape", "n", "log_every"}  # all else is as where size is called without a word
+    assert asked.get("objective", "vae") == "vae"
+    rest = {"shape", "n", "log_every", "objective"}  # all else is as where size is called without a word
     assert {name: asked[name] for name in asked if name not in rest} == {
         name: usual[name] for name in asked if name not in rest
     }

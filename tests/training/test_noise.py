@@ -138,7 +138,7 @@ def test_with_linear_nets_gamma_and_the_posterior_variances_arrive_at_the_closed
     values = np.array([4.0, 2.0, 1.0, 5 * noise, *[noise] * 4])
     data = GaussianDataset(eigenvalues=tuple(values), n_samples=1000)
     model = ps.train(
-        data, net="linear", n_latents=3, steps=1500, learning_rate=0.03, schedule="cosine", batch_size=250,
+        data, net="linear", n_latents=3, steps=3000, learning_rate=0.03, schedule="cosine", batch_size=250,
         train_fraction=1.0,
     )  # fmt: skip
     exact = linear_vae(values / values.mean(), 3, gamma=None)

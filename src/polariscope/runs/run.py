@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
@@ -36,6 +35,7 @@ from polariscope.training.settings import TrainSettings
 if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.metrics import Scores
+    from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
@@ -120,6 +120,8 @@ class Run:
 
         :param step: (default None: the last) of which model.
         """
+        from polariscope.analysis.noise import Noise
+
         lines = [line for line in self.log() if step is None or line["step"] <= step]
         return Noise.of_run(self.settings, lines[-1]) if lines else None
 
