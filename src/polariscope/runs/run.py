@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.course import Course
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.metrics import Scores
+    from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
@@ -114,6 +115,16 @@ class Run:
     def is_finished(self) -> bool:
         """Whether the model has all the steps that were asked for."""
         return self.folder.finished_steps == self.n_steps
+
+    def noise(self, step: int | None = None) -> Noise | None:
+        """What the model takes for noise, the variance γ of its decoder; None where the log has none.
+
+        :param step: (default None: the last) of which model.
+        """
+        from polariscope.analysis.noise import Noise
+
+        lines = [line for line in self.log() if step is None or line["step"] <= step]
+        return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
         """The data given when the run was opened, or those it was trained on, made again from their record."""

@@ -53,7 +53,7 @@ class Probe:
 
     @torch.no_grad()
     def latents(self, n_samples: int) -> dict[str, Any]:
-        """KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, and how many are of each type.
+        """KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, how many are of each type, and any γ.
 
         Types and Δ_KL are those of :func:`polariscope.diagnose`, for conditional priors too, with α = 0.1. Δ_KL is
         None where it is not defined (a posterior that is a point) and, like a std μ, where it is not finite.
@@ -75,7 +75,9 @@ class Probe:
             relative = in_units_of_prior(mean, variance, *prior_moments)
             types = types_of(moments_of(relative), ALPHA).tolist()
             delta, spread = polarisation(relative).delta, mean.std(axis=0).tolist()
+        gamma = model.gamma
         return {
+            **({} if gamma is None else {"gamma": gamma}),
             "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
             "variance": variance.mean(0).tolist(),
             "std": [_finite(value) for value in spread],
