@@ -15,7 +15,8 @@ killed by something else. A test that fails with the module as it is, too, is le
 
 Which tests belong to a module: the examples in its docstrings, the file named after it (``test_NAME*.py``) in the
 mirrored folder of ``tests``, then all others that import it by name, nearest first, else the tests of the modules
-beside it that use it; for members the contracts of their family too. A module without any is reported as untested.
+beside it, or of the members, that use it; for members the contracts of their family too. A module without any is
+reported as untested.
 
 Survivors that no test can tell apart, or that have no consequence, and that are therefore left:
 
@@ -231,13 +232,14 @@ def tests_of(module: str) -> list[str]:
         if f"from {imported} import" in file.read_text() and file.parent.name != "contracts"
     ]
     found = list(dict.fromkeys([*named, *others]))
-    if not found:  # those of the modules beside it that use it
+    if not found:  # those of the modules beside it that use it, or of the members that share it
         users = [
-            file
-            for file in sorted((ROOT / PACKAGE / path.parent).glob("*.py"))
+            (folder, file)
+            for folder in folders
+            for file in sorted((ROOT / PACKAGE / folder.relative_to(ROOT / "tests")).glob("*.py"))
             if f"from {imported} import" in file.read_text()
         ]
-        found = [file for user in users for file in sorted(here.glob(f"test_{user.stem}*.py"))]
+        found = [file for folder, user in users for file in sorted(folder.glob(f"test_{user.stem}*.py"))]
     for family, contract in CONTRACTS.items():
         if str(path.parent) in (family, f"{family}/support") and (not found or path.parent.name != "support"):
             found.append(ROOT / "tests" / "contracts" / contract)
