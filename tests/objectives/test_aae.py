@@ -127,7 +127,9 @@ def test_without_the_game_it_is_the_autoencoder_and_with_the_rate_the_vae() -> N
     terms, _ = terms_of(AaeObjective(lambda_adversary=0.0, keep_rate=1.0), gaussian)
     vae = VaeObjective().terms(Step(gaussian, batch, torch.Generator().manual_seed(0)))
     assert torch.equal(total(terms), total(vae))
-    assert terms_of(AaeObjective(), gaussian)[0]["rate"].weight == 0
+    # As published: the game with weight 1, and no rate.
+    default, _ = terms_of(AaeObjective(), gaussian)
+    assert (default["aggregate"].weight, default["rate"].weight) == (1, 0)
 
 
 def test_the_discriminator_sees_codes_without_training_the_encoder() -> None:
