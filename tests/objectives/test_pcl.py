@@ -231,5 +231,6 @@ def test_bad_settings_are_refused():
         plan(from_arrays(np.zeros((20, 4))), objective="pcl")
     with pytest.raises(InputError, match="batch_size must be at least 2, got 1"):
         plan(load_dataset("sprites", image_size=16), objective="pcl", batch_size=1)
+    plan(load_dataset("sprites", image_size=16), objective="pcl", batch_size=2)
     with pytest.raises(InputError, match="width must be at least 1, got 0"):
         PclObjective(width=0)
