@@ -26,8 +26,10 @@ def uneven() -> np.ndarray:
     return np.array([[0], [1], [0], [2], [1], [0]])
 
 
-def test_pairs_are_the_enumerated_ones_equally_often(uneven: np.ndarray) -> None:
+@pytest.mark.parametrize("numbers", [[0, 1, 2], [1, 0, 2]])  # which value comes first
+def test_pairs_are_the_enumerated_ones_equally_often(uneven: np.ndarray, numbers: list[int]) -> None:
     draw = np.random.default_rng(0)
+    uneven = np.array(numbers)[uneven]
     first, second = Groups(uneven, ("a",)).pairs(np.zeros(N_DRAWS, dtype=int), draw)
     counts = np.zeros((6, 6))
     np.add.at(counts, (first, second), 1)
