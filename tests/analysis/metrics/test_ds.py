@@ -210,6 +210,25 @@ def test_noise_scores_near_its_chance() -> None:
     assert score.chance < 5 * 0.035  # type: ignore[operator]
 
 
+def test_numbers_may_have_any_origin() -> None:
+    # Squares of 1e9 would have an error of 100; values themselves have one of 1e-7.
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 1))
+    codes = np.hstack([values + 0.3 * rng.normal(size=(60, 1)), noise(60, 1)])
+    near, far = (ds(codes, values + origin, factor_kinds=["continuous"]) for origin in (0.0, 1e9))
+    assert far.value == pytest.approx(near.value, abs=1e-5)
+    assert far.interval == pytest.approx(near.interval, abs=1e-5)
+
+
+def test_a_single_value_is_named_whatever_the_resamples_hold() -> None:
+    for seed in range(8):
+        factors = grid(2, 2, repeats=3)[:10]
+        test = Table(noise(10, 2), factors, seed=seed).split(0.8)[1]
+        factors[test] = [[0, 1], [1, 1]]
+        with pytest.raises(InputError, match="factor '1' has a single value in the 2 test samples"):
+            ds(noise(10, 2), factors, seed=seed)
+
+
 def test_too_few_samples_are_refused() -> None:
     with pytest.raises(InputError, match="5 neighbours need at least as many training samples, got 4 of 5"):
         ds(noise(5, 2), np.array([[0], [0], [1], [1], [1]]))
