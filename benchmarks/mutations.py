@@ -217,6 +217,7 @@ def modules(asked: list[str]) -> Iterator[str]:
         yield from (str(file.relative_to(ROOT / PACKAGE)) for file in found if file.name not in LEFT_ALONE)
 
 
+@functools.cache
 def tests_of(module: str) -> list[str]:
     """The test files of a module, its own examples and those named after it first, as paths below the root."""
     path = Path(module)
@@ -501,6 +502,7 @@ def spread(found: list[Mutant], count: int, draw: random.Random) -> list[Mutant]
     return chosen
 
 
+@functools.cache
 def _texts(module: str) -> str:
     """A module and its tests, whose change makes a verdict out of date."""
     paths = (ROOT / PACKAGE / module, *(ROOT / name for name in tests_of(module)))
