@@ -156,7 +156,7 @@ def _nearest(
     """
     order = np.argsort(train, kind="stable")
     values = train[order]
-    first = np.clip(np.searchsorted(values, test) - NEIGHBOURS, 0, len(values) - NEIGHBOURS)
+    first = np.maximum(np.searchsorted(values, test) - NEIGHBOURS, 0)
     for _ in range(NEIGHBOURS):  # move up while the value that enters is nearer than the one that leaves
         after = np.minimum(first + NEIGHBOURS, len(values) - 1)
         nearer = np.abs(values[after] - test) < np.abs(values[first] - test)
