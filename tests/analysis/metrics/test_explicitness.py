@@ -148,6 +148,16 @@ def test_too_few_samples_for_a_split_are_refused() -> None:
         explicitness(noise(4, 2), np.array([[0], [0], [0], [1]]))
 
 
+def test_a_factor_with_a_single_class_in_a_part_of_the_split_is_refused() -> None:
+    for part in Table(noise(30, 2)).split():
+        factors = np.zeros((30, 1), dtype=int)
+        factors[part[:2]] = 1
+        with pytest.raises(
+            InputError, match=r"factor '0' has no class to tell from the rest .*20 and 10 samples"
+        ):
+            explicitness(noise(30, 2), factors)
+
+
 @pytest.mark.parametrize(("n_positive", "n"), [(10, 20), (3, 50), (40, 45)])
 def test_a_class_is_worth_what_hanley_and_mcneil_say_near_one(n_positive: int, n: int) -> None:
     area, m, others = 1 - 1e-6, n_positive, n - n_positive
