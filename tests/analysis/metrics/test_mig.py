@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import mutual_info_score
 
 from analysis.metrics.known import grid, noise, rotated
-from polariscope.analysis.metrics.mig import mig
+from polariscope.analysis.metrics.mig import _too_narrow, mig
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -243,6 +243,13 @@ def test_chens_information_of_equal_means_does_not_depend_on_how_narrow_the_post
         np.testing.assert_allclose(score.matrix[[0, 1], [0, 1]], np.log([3, 4]), atol=1e-9)
         assert score.value == pytest.approx(1, abs=1e-9)
         assert not any("too narrow" in note for note in score.notes)
+
+
+def test_a_latent_that_seems_to_know_over_a_tenth_of_any_factor_in_shuffled_rows_is_named() -> None:
+    (note,) = _too_narrow(np.array([[0.05, 0.3], [0.05, 0.1]]), 50)
+    assert note.startswith("The posteriors of latent 0 are too narrow for 50 samples")
+    assert "up to 30% of a factor's entropy" in note
+    assert _too_narrow(np.array([[0.1, 0.02]]), 50) == ()
 
 
 def test_posteriors_that_tell_samples_apart_seem_to_know_every_factor_and_a_note_says_so() -> None:
