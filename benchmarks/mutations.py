@@ -40,8 +40,8 @@ Survivors that no test can tell apart, or that have no consequence, and that are
 - both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose
   neighbours it was found, too, the direction of a random cycle (``pcl``), which of several random orders is taken
   (``permutations[0]`` of the metrics), the seed of a forest;
-- the diagonal of a matrix of distances, which is left out with all that is 0 anyway (``median_square`` in
-  ``objectives/support/kernels.py``).
+- what is left out anyway: the diagonal of a matrix of distances (``median_square`` in
+  ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``).
 """
 
 from __future__ import annotations
