@@ -163,6 +163,20 @@ def test_a_run_that_takes_too_long_has_failed(tmp_path: Path) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+def test_a_run_that_takes_too_long_has_failed_so_whatever_was_made_of_the_error(tmp_path: Path) -> None:
+    study = tiny(tmp_path, budget={"timeout_per_run": 0.5}, grid={"beta": [1.0]})
+
+    def wait(run: object, step: int) -> None:
+        try:
+            time.sleep(60)
+        except Exception as error:  # as a check of types does that is interrupted
+            raise TypeError("not a Tensor") from error
+
+    (entry,) = drain(study, listen=wait).entries()
+    assert entry.kind == "timeout"
+    assert "longer than the 0.5 seconds" in entry.message
+
+
 def test_no_more_runs_are_made_than_the_budget_has(tmp_path: Path) -> None:
     study = tiny(tmp_path, budget={"max_runs": 1})
     assert made(study) == ["beta=1,seed=0"]

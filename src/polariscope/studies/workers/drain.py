@@ -184,15 +184,24 @@ class Worker:
             yield
             return
 
+        over: list[RunTimeoutError] = []
+
         def late(*_: object) -> None:
-            raise RunTimeoutError(
-                f"the run took longer than the {seconds:g} seconds of timeout_per_run; allow more and retry it."
+            over.append(
+                RunTimeoutError(
+                    f"the run took longer than the {seconds:g} seconds of timeout_per_run; allow more and retry it."
+                )
             )
+            raise over[0]
 
         before = signal.signal(signal.SIGALRM, late)
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
+        except Exception as error:
+            if over and not isinstance(error, LostLeaseError):
+                raise over[0] from error  # whoever was at work may have made another error of it
+            raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
