@@ -21,22 +21,24 @@ reported as untested.
 Survivors that no test can tell apart, or that have no consequence, and that are therefore left:
 
 - ``>`` against ``>=`` at a number that is never hit: a tolerance for rounding (``circle``, ``renyi``, ``assignment``,
-  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``, ``ds`` and ``modularity`` of the
+  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``, ``ds``, ``table`` and ``modularity`` of the
   metrics), a tie of random numbers (the shares of ``knee``), a threshold of measured numbers (``table``,
   ``udr``), 0 between labels of ±1 (``sap``), what counts as diverged or collapsed (1e30 in
   ``analysis/regime/diagnose.py``);
 - the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
   bound of float32 errors that real errors are far below), and what only keeps a matrix regular
   (``numerics/newton.py``);
-- speed or messages only: the cut-off between two ways to the same number (``gram_product``, ``logistic_predictions``),
-  the threads, words and seed of LightGBM, whose trees draw nothing, rows, batches and threads at a time, the order of
-  tasks (``importance``, ``probe``), a bound that sends more rows to the exact search than need it
-  (``numerics/neighbour_search.py``);
+- speed, memory or messages only: the cut-off between two ways to the same number (``gram_product``,
+  ``logistic_predictions``, the numbering of classes in ``table``), answers kept under a longer name (``table``), the
+  threads, words, own metric and seed of LightGBM, whose trees draw nothing, rows, batches and threads at a time, the
+  order of tasks (``importance``, ``probe``), fits that nobody asks for (``probe``), a bound that sends more rows to the
+  exact search than need it (``numerics/neighbour_search.py``);
 - the same number by another way: ``axis=-1`` and ``axis=1`` of a matrix, rows and columns of a symmetric one, a factor
   of ±1 and its inverse, two formulas at the point where they meet, any row as the reference of a comparison of all, the
-  sign of a distance that is only squared or made absolute (``slow``), a shift before a regression with a free intercept
-  (``beta_vae``, ``importance``), any constant where a covariance is taken (``tc``), leaves of at least one row or none,
-  since an empty one gains nothing (``numerics/classifiers.py``);
+  sign of a distance that is only squared or made absolute (``slow``), shares that are normalised again (``dci``), a
+  shift before a regression with a free intercept (``beta_vae``, ``importance``, ``ridge_predictions``), any constant
+  where a covariance is taken (``tc``), a constant feature, which trees leave out themselves, and leaves of at least one
+  row or none, since an empty one gains nothing (``numerics/classifiers.py``);
 - both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose
   neighbours it was found, too, the direction of a random cycle (``pcl``), which of several random orders is taken
   (``permutations[0]`` of the metrics), the seed of a forest;

@@ -136,6 +136,14 @@ def test_trees_without_a_feature_answer_what_is_most_frequent_or_the_mean(n_clas
     np.testing.assert_array_equal(predicted, [1 if n_classes else 2] * 4)
 
 
+def test_importances_sum_to_1_for_a_target_that_varies_little() -> None:
+    # Gains of all trees together are below 40 · 0.05² / (1 − 0.9²) = 0.53.
+    x = np.tile([0.0, 1.0], 20)[:, None]
+    importance, predicted = boosted_trees(x, 0.1 * x[:, 0], x[:2], n_classes=None)
+    np.testing.assert_allclose(importance, [1])
+    np.testing.assert_allclose(predicted, [0, 0.1], atol=0.01)
+
+
 def test_trees_of_a_target_that_never_varies_find_no_feature_important() -> None:
     x = np.random.default_rng(0).normal(size=(50, 2))
     importance, predicted = boosted_trees(x, np.full(50, 2.0), x[:3], n_classes=None, n_trees=5)

@@ -136,6 +136,7 @@ def test_types_are_those_given_or_those_of_the_variances() -> None:
 
 def test_a_split_has_the_fraction_asked_for_and_at_least_one_sample_in_each_part() -> None:
     table = Table(noise(10, 1))
+    assert (table.n_factors, table.factor_names, table.factor_kinds) == (0, (), ())
     sizes = {fraction: len(table.split(fraction)[0]) for fraction in (0.01, 0.26, 0.5, 0.8, 0.99)}
     assert sizes == {0.01: 1, 0.26: 3, 0.5: 5, 0.8: 8, 0.99: 9}
     assert len(table.split()[0]) == 7
@@ -145,6 +146,10 @@ def test_two_samples_of_each_class_are_enough() -> None:
     table = Table(noise(6, 1), np.array([0, 0, 4, 4, 10**9, 10**9])[:, None])
     assert table.classes[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
     assert table.n_classes == (3,)
+    measured = Table(noise(4, 1), np.array([0.0, 0.5, 0.51, 1.0])[:, None], factor_kinds=["continuous"])
+    assert measured.classes[:, 0].tolist() == [0, 1, 1, 2]  # bins with a single sample are classes too
+    with pytest.raises(InputError, match="factor '0' has a single value in these 4 samples"):
+        Table(noise(4, 1), np.full((4, 1), 3))
     with pytest.raises(InputError, match="has 3 classes in 5 samples"):
         Table(noise(5, 1), np.array([0, 0, 1, 1, 2])[:, None])
 
