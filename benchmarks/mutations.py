@@ -21,9 +21,9 @@ reported as untested.
 Survivors that no test can tell apart, or that have no consequence, and that are therefore left:
 
 - ``>`` against ``>=`` at a number that is never hit: a tolerance for rounding (``circle``, ``renyi``, ``assignment``,
-  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``, ``ds``, ``table`` and ``modularity`` of the
-  metrics), a tie of random numbers (the shares of ``knee``), a threshold of measured numbers (``table``,
-  ``udr``), 0 between labels of ±1 (``sap``), what counts as diverged or collapsed (1e30 in
+  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``, ``ds``, ``table`` and
+  ``modularity`` of the metrics), a tie of random numbers (the shares of ``knee``), a threshold of measured numbers
+  (``table``, ``udr``), 0 between labels of ±1 (``sap``), what counts as diverged or collapsed (1e30 in
   ``analysis/regime/diagnose.py``);
 - the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
   bound of float32 errors that real errors are far below), and what only keeps a matrix regular
