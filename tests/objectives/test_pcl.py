@@ -12,6 +12,7 @@ from torch import Tensor
 from oracles import STANDARD_ERRORS, directional_derivatives
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import from_arrays
+from polariscope.data.pairs import Transition
 from polariscope.data.sources import load_dataset
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
@@ -165,6 +166,7 @@ def test_the_score_is_the_one_asked_for():
         assert isinstance(made, kind)
     assert [layer.out_features for layer in made.latents[0] if hasattr(layer, "out_features")] == [7, 7, 1]
     assert PclObjective().score == "laplace"
+    assert PclObjective().transition == Transition("laplace", 1.0)
 
 
 @pytest.mark.parametrize("score", ["laplace", "network"])
