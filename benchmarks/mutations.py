@@ -43,7 +43,8 @@ Survivors that no test can tell apart, or that have no consequence, and that are
   neighbours it was found, too, the direction of a random cycle (``pcl``), which of several random orders is taken
   (``permutations[0]`` of the metrics), the seed of a forest;
 - what is left out anyway: the diagonal of a matrix of distances (``median_square`` in
-  ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``).
+  ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``), the default
+  variant where no default is one of posteriors (``arguments``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 In the fork the code of the functions that the change is in is exchanged, wherever they are held (registered, wrapped,
 imported by others), and the tests run until one fails, quickest first. A mutant then costs its tests and nothing else.
 Changes outside functions (constants, defaults, fields) have been at work already when tests are collected: such
-mutants are left to the way over files, in :mod:`mutations`.
+mutants are left to the way over files, in :mod:`mutations`. So have functions that are called while modules are opened
+(``take_arrays`` of the metrics): their mutants may survive here and be killed over files, never the other way round.
 """
 
 from __future__ import annotations
