@@ -13,6 +13,7 @@ from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, PolariscopeError, not_installed
 from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.narrowing import take_latents
