@@ -1,178 +1,228 @@
-"""FONDUE in few steps against FONDUE as published, in one run: answers, gradient steps, and first guesses.
+"""Sizing with all defaults against models that were trained until nothing changed, on the panel's two halves.
 
-    python benchmarks/fondue.py                          reduced: sprites of 32×32 pixels, 2 seeds, under 40 minutes
-    python benchmarks/fondue.py --seeds 10               as many seeds as the published tables have (hours)
-    python benchmarks/fondue.py --image-size 64          the published images (hours)
+    python benchmarks/fondue.py [NAME …] [--seeds 2] [--minutes M] [--mnist FOLDER] [--fashion FOLDER] [--write]
 
-The published procedure is ours: Algorithms 1 and 2 of bonheme2023 with Adam 1e-4 and batch 64, every model trained
-for an epoch of the 737,280 sprites (10,368 steps), from the paper's first guess for dSprites, 11. Where g rises with
-n, two of its models decide: the largest n that fits, and the next. Those are trained, from our answer outwards; what
-a wider one that fits or a narrower one that does not already says of the others on the path is taken from them, and
-the steps of the whole search are those of all models on its path. --whole trains every one of them instead. The paper
-trains for 1 and for 2 epochs until the answer stays; its second epoch is not counted here.
+The reference is ``benchmarks/fondue_reference.csv`` (see ``fondue_reference.py``), for gaussian tables and linear nets
+the closed form. Cost is counted in gradient steps,
+which do not depend on how busy the machine is. The reference search is the published one (doubling from the data's
+intrinsic dimension, then bisection), each of its models trained for as long as the reference's models of that entry
+and seed took to settle, on average; "two" counts only the two models that decide, for those who would have known the
+answer beforehand. Seconds are of this machine, and of all its cores unless threads are fixed.
 
-Models are kept in --out: an interrupted benchmark goes on where it stopped, and steps are counted as if nothing had
-been kept. Cost is counted in gradient steps, which do not depend on how busy the machine is.
+With ``--write`` the rows are added to ``benchmarks/fondue.csv``, which replaces older ones of the same data and seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import csv
 import dataclasses
-import multiprocessing
+import math
+import statistics
+import time
 from pathlib import Path
 
-import torch
+from fondue_reference import Value, answer_of, read
+from panel import CHOSEN_ON, UNSEEN, Entry, add_options, asked_for
 from rich.console import Console
 from rich.table import Table
+from scipy.stats import binomtest
 
 import polariscope as ps
-from polariscope.sizing import Size
-from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.published import trace_of
-from polariscope.sizing.support.search import grow_and_bisect, search_outward
+from polariscope.analysis.dimension.mle import mle
+from polariscope.data.dataset import AbstractDataset
+from polariscope.sizing.support.search import grow_and_bisect
 
-THRESHOLD, CAP = 1.0, 512
-PUBLISHED = {"log_every": 100, "probe_samples": 1024}
+RESULTS = Path(__file__).with_suffix(".csv")
+N_FOR_DIMENSION = 10_000
+K = 20
+"""Neighbours of the intrinsic dimension at which the published search starts."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
-    """One seed, sized in both ways."""
+class Row:
+    """One entry and seed, sized in both ways."""
 
+    data: str
+    half: str
     seed: int
-    image_size: int
-    n_init: int
-    guesses: tuple[int, ...]
-    whole: bool
-    threads: int
-    out: Path
-
-
-@dataclasses.dataclass(frozen=True)
-class Published:
-    """What the published search answers."""
-
+    reference: int
+    settled: str
     answer: int
-    traces: dict[int, float]
-    """Σ E[σ²] of the models that were trained."""
-    path: list[int]
+    low: int
+    high: int
+    models: str
     steps: int
+    reference_steps: int
+    two_steps: int
+    seconds: float
+
+    @property
+    def is_close(self) -> bool:
+        """Equal up to one, or up to a tenth above 20."""
+        return abs(self.answer - self.reference) <= max(1, self.reference // 10 if self.reference > 20 else 0)
+
+    @property
+    def is_inside(self) -> bool:
+        return self.low <= self.reference <= self.high
+
+    @property
+    def fewer(self) -> float:
+        return self.reference_steps / self.steps
 
 
-def published(job: Job, candidates: TrainedCandidates, near: int) -> Published:
-    steps = candidates.steps_per_epoch
-    traces: dict[int, float] = {}
-
-    def measured(n: int) -> bool:
-        traces[n] = candidates.remember("trace_of", n, steps, lambda: trace_of(candidates, n, steps))
-        return traces[n] <= THRESHOLD
-
-    def inferred(n: int) -> bool:
-        """As a wider model that fits, or else a narrower one that does not, says; measured where neither does."""
-        wider_fits = any(k > n and trace <= THRESHOLD for k, trace in traces.items())
-        narrower_does_not = any(k < n and trace > THRESHOLD for k, trace in traces.items())
-        return measured(n) if n in traces or wider_fits == narrower_does_not else wider_fits
-
-    path: list[int] = []
+def path_of(answer: int, n_init: int) -> list[int]:
+    """The models of the published search, where those up to the answer fit."""
+    asked: list[int] = []
 
     def fits(n: int) -> bool:
-        path.append(n)
-        return measured(n) if job.whole else inferred(n)
+        asked.append(n)
+        return n <= answer
 
-    if not job.whole:
-        for run in candidates.folder.models():  # of an earlier benchmark
-            if run.finished_steps is not None:
-                measured(int(run.path.name.removeprefix("n-")))
-        search_outward(inferred, near, CAP)
-    answer = grow_and_bisect(fits, job.n_init, CAP)
-    return Published(answer, traces, path, steps * len(path))
+    grow_and_bisect(fits, n_init)
+    return asked
 
 
-def is_monotone(traces: dict[int, float]) -> bool:
-    """Whether no model that fits is wider than one that does not."""
-    fitting = [n for n, trace in traces.items() if trace <= THRESHOLD]
-    return all(trace <= THRESHOLD or n > max(fitting, default=0) for n, trace in traces.items())
+def dimension_of(data: AbstractDataset, seed: int) -> int:
+    """The intrinsic dimension of some of the data, at which the published search starts."""
+    import numpy as np
+
+    chosen = np.random.default_rng(seed).permutation(len(data))[:N_FOR_DIMENSION]
+    rows = data.values(chosen).reshape(len(chosen), -1)
+    return max(1, round(mle(rows, k=min(K, len(rows) - 2)).value))
 
 
-def both(job: Job) -> tuple[Job, Size, list[Size], Published]:
-    torch.set_num_threads(job.threads)
-    data = ps.load_dataset("sprites", image_size=job.image_size)
-    place = job.out / f"fast-{job.image_size}"
-    ours = ps.size(data, seed=job.seed, out=place)
-    # In one place: what a model of some width did is a function of the seed, not of the guess.
-    others = [ps.size(data, seed=job.seed, n_init=guess, out=place) for guess in job.guesses]
-    folder = job.out / f"published-{job.image_size}" / f"seed-{job.seed}"
-    candidates = TrainedCandidates(data, folder, job.seed, PUBLISHED)
-    return job, ours, others, published(job, candidates, max(1, ours.n_latents))
+def compare(entry: Entry, folder: Path, seed: int, values: list[Value], minutes: float | None) -> Row | None:
+    """Size one entry; None where the reference has no answer yet."""
+    data = entry.load(folder)
+    if entry.is_gaussian:  # known in closed form, so nothing is compared in cost
+        known: tuple[int, bool] | None = (ps.size(data, "linear").n_latents, True)
+    else:
+        known = answer_of(values, entry.name, seed)
+    if known is None:
+        return None
+    reference, settled = known
+    begin = time.perf_counter()
+    options = {} if minutes is None else {"minutes": minutes}
+    ours = ps.size(data, seed=seed, net=entry.net, **options)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - begin
+    longest: dict[int, int] = {}
+    for value in values:
+        if (value.data, value.seed) == (entry.name, seed):
+            longest[value.n_latents] = max(value.steps, longest.get(value.n_latents, 0))
+    mean = 0.0 if entry.is_gaussian else statistics.mean(longest.values())
+    path = [] if entry.is_gaussian else path_of(reference, dimension_of(data, seed))
+    low, high = ours.interval or (0, math.inf)
+    return Row(
+        data=entry.name,
+        half=entry.half,
+        seed=seed,
+        reference=reference,
+        settled="yes" if settled else "no",
+        answer=ours.n_latents,
+        low=int(low),
+        high=int(high),
+        models=" ".join(f"{trial.n_latents}:{trial.steps}" for trial in ours.trials),
+        steps=ours.n_steps,
+        reference_steps=round(mean * len(path)),
+        two_steps=sum(steps for n, steps in longest.items() if n in (reference, reference + 1)),
+        seconds=round(seconds, 1),
+    )
 
 
-def models(size: Size) -> str:
-    return ", ".join(f"{trial.n_latents}" for trial in size.trials)
+def kept() -> list[Row]:
+    """The rows of earlier runs."""
+    if not RESULTS.exists():
+        return []
+    kinds = {"int": int, "float": float, "str": str}
+    with RESULTS.open(newline="") as file:
+        return [
+            Row(**{field.name: kinds[str(field.type)](row[field.name]) for field in dataclasses.fields(Row)})
+            for row in csv.DictReader(file)
+        ]
+
+
+def keep(rows: list[Row]) -> None:
+    """Write rows, in place of older ones of the same data and seed."""
+    merged = {(row.data, row.seed): row for row in (*kept(), *rows)}
+    part = RESULTS.with_suffix(".part")
+    with part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(dataclasses.asdict(merged[key]) for key in sorted(merged))
+    part.replace(RESULTS)
+
+
+def show(rows: list[Row], half: str, console: Console) -> None:
+    """A half as a table, and its figures in words."""
+    rows = [row for row in rows if row.half == half]
+    if not rows:
+        return
+    table = Table(title=f"{half}, all defaults")
+    for heading in ("data", "seed", "reference", "ours", "models", "steps", "fewer", "than two", "seconds"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        mark = "" if row.settled == "yes" else "?"
+        table.add_row(
+            row.data,
+            str(row.seed),
+            f"{row.reference}{mark}",
+            f"{row.answer} ({row.low}–{row.high}){'' if row.is_close else ' far'}{'' if row.is_inside else ' outside'}",
+            row.models,
+            f"{row.steps:,}",
+            f"{row.fewer:.1f}x" if row.reference_steps else "",
+            f"{row.two_steps / row.steps:.1f}x" if row.reference_steps else "",
+            f"{row.seconds:.0f}",
+        )
+    console.print(table)
+    ratios = [row.fewer for row in rows if row.reference_steps]
+    widths = sorted(row.high - row.low + 1 for row in rows)
+    console.print(
+        f"{share([row.is_close for row in rows])} equal up to one (a tenth above 20); reference inside the interval in "
+        f"{share([row.is_inside for row in rows])}; median width {statistics.median(widths):g}"
+    )
+    if ratios:
+        mean = statistics.geometric_mean(ratios)
+        console.print(f"geometric mean {mean:.1f}x fewer steps, least {min(ratios):.1f}x")
+
+
+def share(hits: list[bool]) -> str:
+    """k of n with its 95 % interval (Clopper and Pearson's).
+
+    >>> share([True] * 9 + [False])
+    '9 of 10 (55–100 %)'
+    """
+    found = binomtest(sum(hits), len(hits)).proportion_ci()
+    return f"{sum(hits)} of {len(hits)} ({100 * found.low:.0f}–{100 * found.high:.0f} %)"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--image-size", type=int, default=32)
+    add_options(parser)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--n-init", type=int, default=11, help="first guess of the published search")
-    parser.add_argument("--guesses", default="2,22,200", help="first guesses of ours, for seed 0")
-    parser.add_argument("--whole", action="store_true", help="train every model of the published path")
-    parser.add_argument("--workers", type=int, default=2, help="seeds side by side")
-    parser.add_argument("--out", type=Path, default=Path("runs/fondue"))
+    parser.add_argument("--minutes", type=float, help="time for each answer (default: as long as it takes)")
+    parser.add_argument("--write", action="store_true", help="keep the rows in benchmarks/fondue.csv")
+    parser.add_argument("--show", action="store_true", help="only show the rows that are kept")
     options = parser.parse_args()
-    guesses = tuple(int(word) for word in options.guesses.split(",") if word)
-    threads = max(1, torch.get_num_threads() // options.workers)
-    common = (options.whole, threads, options.out)
-    jobs = [
-        Job(seed, options.image_size, options.n_init, () if seed else guesses, *common)
-        for seed in range(options.seeds)
-    ]
-
-    console = Console()
-    size = options.image_size
-    table = Table(title=f"sprites {size}×{size}, conv, β = 1, threshold {THRESHOLD:g}")
-    headings = ("seed", "published", "Σ E[σ²]", "its models", "steps", "ours", "its models", "steps", "fewer")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    rows, guessed = [], []
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(options.workers, mp_context=context) as pool:
-        for job, ours, others, theirs in pool.map(both, jobs):
-            console.print(f"seed {job.seed}: published {theirs.answer}, ours {ours.answer}")
-            if not is_monotone(theirs.traces):
-                console.print(
-                    "  its Σ E[σ²] crosses the threshold twice: the published answer depends on the path"
-                )
-            rows.append((theirs, ours))
-            guessed += list(zip(job.guesses, others, strict=True))
-            table.add_row(
-                str(job.seed),
-                str(theirs.answer),
-                ", ".join(f"{n}: {value:.2f}" for n, value in sorted(theirs.traces.items())),
-                ", ".join(map(str, theirs.path)),
-                f"{theirs.steps:,}",
-                ours.answer.removesuffix(" latents"),
-                models(ours),
-                f"{ours.n_steps:,}",
-                f"{theirs.steps / ours.n_steps:.1f}x",
+    console = Console(width=200)
+    rows = kept() if options.show else []
+    values = read()
+    for entry, folder in [] if options.show else asked_for(options):
+        for seed in range(options.seeds):
+            row = compare(entry, folder, seed, values, options.minutes)
+            if row is None:
+                console.print(f"{entry.name}, seed {seed}: the reference has no answer yet")
+                continue
+            console.print(
+                f"{row.data}, seed {seed}: {row.answer} ({row.low}–{row.high}), reference {row.reference}"
             )
-    console.print(table)
-    close = sum(abs(ours.n_latents - theirs.answer) <= 1 for theirs, ours in rows)
-    same = sum(ours.n_latents == theirs.answer for theirs, ours in rows)
-    fewer = sum(theirs.steps for theirs, _ in rows) / sum(ours.n_steps for _, ours in rows)
-    console.print(
-        f"{close} of {len(rows)} seeds within ±1 (target 9 of 10), {same} equal; {fewer:.1f}x fewer steps in all "
-        "(target 10x)"
-    )
-    for guess, other in guessed:
-        console.print(
-            f"first guess {guess}: {other.answer}, models {models(other)}, {other.n_steps:,} steps; without one: "
-            f"{rows[0][1].answer}"
-        )
+            rows.append(row)
+            if options.write:
+                keep([row])
+    for half in (CHOSEN_ON, UNSEEN):
+        show(rows, half, console)
 
 
 if __name__ == "__main__":

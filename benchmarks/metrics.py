@@ -92,9 +92,10 @@ def our_udr(arrays: Arrays) -> np.ndarray:
 
 
 def our_rank_correlations(arrays: Arrays) -> np.ndarray:
-    from polariscope.analysis.metrics.udr import _ranks, _relations, _standardised
+    from polariscope.analysis.metrics.udr import _relations
+    from polariscope.numerics.dependence import ranked, standardised
 
-    stacked = np.concatenate([_standardised(_ranks(codes)) for codes in arrays.models], axis=1)
+    stacked = np.concatenate([standardised(ranked(codes)) for codes in arrays.models], axis=1)
     return _relations(stacked.T @ stacked / len(stacked), [], None)
 
 

@@ -15,25 +15,36 @@ killed by something else. A test that fails with the module as it is, too, is le
 
 Which tests belong to a module: the examples in its docstrings, the file named after it (``test_NAME*.py``) in the
 mirrored folder of ``tests``, then all others that import it by name, nearest first, else the tests of the modules
-beside it that use it; for members the contracts of their family too. A module without any is reported as untested.
+beside it, or of the members, that use it; for members the contracts of their family too. A module without any is
+reported as untested.
 
 Survivors that no test can tell apart, or that have no consequence, and that are therefore left:
 
 - ``>`` against ``>=`` at a number that is never hit: a tolerance for rounding (``circle``, ``renyi``, ``assignment``,
-  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``), a tie of random numbers (the shares of
-  ``knee``), what counts as diverged or collapsed (1e30 in ``analysis/regime/diagnose.py``);
+  ``dependence``, ``knee``, ``newton`` and ``neighbour_search`` of ``numerics``, ``ds``, ``table`` and
+  ``modularity`` of the metrics), a tie of random numbers (the shares of ``knee``), a threshold of measured numbers
+  (``table``, ``udr``), 0 between labels of ±1 (``sap``), what counts as diverged or collapsed (1e30 in
+  ``analysis/regime/diagnose.py``);
 - the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
   bound of float32 errors that real errors are far below), and what only keeps a matrix regular
   (``numerics/newton.py``);
-- speed or messages only: the cut-off between two ways to the same number (``gram_product``, ``logistic_predictions``),
-  the threads, words and seed of LightGBM, whose trees draw nothing, rows and threads at a time, a bound that sends more
-  rows to the exact search than need it (``numerics/neighbour_search.py``);
+- speed, memory or messages only: the cut-off between two ways to the same number (``gram_product``,
+  ``logistic_predictions``, the numbering of classes in ``table``), answers kept under a longer name (``table``), the
+  threads, words, own metric and seed of LightGBM, whose trees draw nothing, rows, batches and threads at a time, the
+  order of tasks (``importance``, ``probe``), fits that nobody asks for (``probe``), a bound that sends more rows to the
+  exact search than need it (``numerics/neighbour_search.py``);
 - the same number by another way: ``axis=-1`` and ``axis=1`` of a matrix, rows and columns of a symmetric one, a factor
-  of ±1 and its inverse, two formulas at the point where they meet, any row as the reference of a comparison of all;
+  of ±1 and its inverse, two formulas at the point where they meet, any row as the reference of a comparison of all, the
+  sign of a distance that is only squared or made absolute (``slow``), shares that are normalised again (``dci``), a
+  shift before a regression with a free intercept (``beta_vae``, ``importance``, ``ridge_predictions``), any constant
+  where a covariance is taken (``tc``), a constant feature, which trees leave out themselves, and leaves of at least one
+  row or none, since an empty one gains nothing (``numerics/classifiers.py``);
 - both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose
-  neighbours it was found, too;
-- the diagonal of a matrix of distances, which is left out with all that is 0 anyway (``median_square`` in
-  ``objectives/support/kernels.py``).
+  neighbours it was found, too, the direction of a random cycle (``pcl``), which of several random orders is taken
+  (``permutations[0]`` of the metrics), the seed of a forest;
+- what is left out anyway: the diagonal of a matrix of distances (``median_square`` in
+  ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``), the default
+  variant where no default is one of posteriors (``arguments``).
 """
 
 from __future__ import annotations
@@ -216,6 +227,7 @@ def modules(asked: list[str]) -> Iterator[str]:
         yield from (str(file.relative_to(ROOT / PACKAGE)) for file in found if file.name not in LEFT_ALONE)
 
 
+@functools.cache
 def tests_of(module: str) -> list[str]:
     """The test files of a module, its own examples and those named after it first, as paths below the root."""
     path = Path(module)
@@ -231,13 +243,14 @@ def tests_of(module: str) -> list[str]:
         if f"from {imported} import" in file.read_text() and file.parent.name != "contracts"
     ]
     found = list(dict.fromkeys([*named, *others]))
-    if not found:  # those of the modules beside it that use it
+    if not found:  # those of the modules beside it that use it, or of the members that share it
         users = [
-            file
-            for file in sorted((ROOT / PACKAGE / path.parent).glob("*.py"))
+            (folder, file)
+            for folder in folders
+            for file in sorted((ROOT / PACKAGE / folder.relative_to(ROOT / "tests")).glob("*.py"))
             if f"from {imported} import" in file.read_text()
         ]
-        found = [file for user in users for file in sorted(here.glob(f"test_{user.stem}*.py"))]
+        found = [file for folder, user in users for file in sorted(folder.glob(f"test_{user.stem}*.py"))]
     for family, contract in CONTRACTS.items():
         if str(path.parent) in (family, f"{family}/support") and (not found or path.parent.name != "support"):
             found.append(ROOT / "tests" / "contracts" / contract)
@@ -499,6 +512,7 @@ def spread(found: list[Mutant], count: int, draw: random.Random) -> list[Mutant]
     return chosen
 
 
+@functools.cache
 def _texts(module: str) -> str:
     """A module and its tests, whose change makes a verdict out of date."""
     paths = (ROOT / PACKAGE / module, *(ROOT / name for name in tests_of(module)))

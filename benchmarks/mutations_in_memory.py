@@ -3,7 +3,8 @@
 In the fork the code of the functions that the change is in is exchanged, wherever they are held (registered, wrapped,
 imported by others), and the tests run until one fails, quickest first. A mutant then costs its tests and nothing else.
 Changes outside functions (constants, defaults, fields) have been at work already when tests are collected: such
-mutants are left to the way over files, in :mod:`mutations`.
+mutants are left to the way over files, in :mod:`mutations`. So have functions that are called while modules are opened
+(``take_arrays`` of the metrics): their mutants may survive here and be killed over files, never the other way round.
 """
 
 from __future__ import annotations
@@ -60,13 +61,17 @@ def changed(before: str, after: str) -> list[CodeType] | None:
     return found or None
 
 
-def exchange(codes: Sequence[CodeType], file: str) -> bool:
-    """Give live functions of a file the new code; whether each was found."""
-    live = [
+def live_functions(file: str) -> list[FunctionType]:
+    """The functions of a file that exist now, wherever they are held."""
+    return [
         held
         for held in gc.get_objects()
         if type(held) is FunctionType and held.__code__.co_filename == file  # isinstance wakes lazy objects
     ]
+
+
+def exchange(codes: Sequence[CodeType], live: Sequence[FunctionType]) -> bool:
+    """Give live functions the new code; whether each was found."""
     for code in codes:
         same = [
             function
@@ -117,8 +122,12 @@ class Trial:
             (item for item in items if item.nodeid not in bad), key=lambda item: seconds[item.nodeid]
         )
         limit = max(LEAST_SECONDS, PATIENCE * sum(seconds.values()))
+        live = live_functions(
+            self.file
+        )  # once, since looking at every object takes longer than most mutants live
+        gc.freeze()  # collections in the forks would copy all memory that they look at
         for number, codes in self.mutants:
-            self.tell(number, self._verdict(items, codes, limit) if items else "untested")
+            self.tell(number, self._verdict(items, codes, live, limit) if items else "untested")
         return True
 
     def _as_it_is(self, items: list[pytest.Item]) -> tuple[list[str], dict[str, float]]:
@@ -146,12 +155,14 @@ class Trial:
                 return True
         return False
 
-    def _verdict(self, items: list[pytest.Item], codes: list[CodeType], limit: float) -> str:
+    def _verdict(
+        self, items: list[pytest.Item], codes: list[CodeType], live: list[FunctionType], limit: float
+    ) -> str:
         child = os.fork()
         if not child:
             os.setsid()
             try:
-                os._exit(int(self._fails(items)) if exchange(codes, self.file) else 2)
+                os._exit(int(self._fails(items)) if exchange(codes, live) else 2)
             except BaseException as error:
                 print(f"could not be tried: {error!r}", file=sys.__stderr__, flush=True)
                 os._exit(2)

@@ -32,6 +32,7 @@ _HOMES = {
     "VAE": "polariscope.estimators",
     "score": "polariscope.runs.analyses",
     "compare": "polariscope.runs.compare",
+    "stability": "polariscope.runs.stability",
     "report": "polariscope.pages.report",
     "Study": "polariscope.studies.design",
     "InputError": "polariscope.core.errors",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from polariscope.runs.compare import compare
     from polariscope.runs.encode import encode
     from polariscope.runs.run import load_model, open_run
+    from polariscope.runs.stability import stability
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
     from polariscope.studies.analyses import family as analyses

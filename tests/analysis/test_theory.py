@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import optimize, stats
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from oracles import expected_loss, linear_model, minimise, random_rotation, set_linear
-from polariscope.analysis.theory import LinearSolution, conditional_prior, linear_posterior, linear_vae
+from polariscope.analysis.theory import (
+    LinearSolution,
+    conditional_prior,
+    linear_posterior,
+    linear_size,
+    linear_vae,
+)
 from polariscope.core.errors import InputError
 from polariscope.objectives.beta import BetaObjective
 
@@ -376,3 +385,80 @@ def test_priors_of_other_samples_are_refused() -> None:
         InputError, match=r"must describe the same samples, got shapes \(9, 2\), \(9, 2\) and \(8, 2"
     ):
         conditional_prior(mean, variance, u[:8])
+
+
+# How many latents a linear VAE needs.
+
+
+def standardised_eigenvalues(load: Callable[[], Any]) -> tuple[np.ndarray, int]:
+    rows = load().data
+    deviation = rows.std(axis=0)
+    values = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    return np.maximum(np.linalg.eigvalsh(values.T @ values / len(values)), 0), len(rows)
+
+
+@pytest.mark.parametrize(
+    ("load", "learned", "fixed"),
+    [(load_breast_cancer, 14, [3, 6, 9]), (load_wine, 4, [2, 4, 8]), (load_digits, 6, [4, 9, 18])],
+)
+def test_the_sizes_of_real_tables(load: Callable[[], Any], learned: int, fixed: list[int]) -> None:
+    """By hand from the eigenvalues; constant pixels of the digits stay 0 when they are standardised."""
+    values, n_samples = standardised_eigenvalues(load)
+    assert linear_size(values, n_samples=n_samples).n_latents == learned
+    assert [linear_size(values, n_samples=n_samples, gamma=g).n_latents for g in (1.0, 0.3, 0.1)] == fixed
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("gamma", [None, 0.05, 0.5, 3.0])
+def test_the_sums_are_those_of_the_linear_vae_for_each_n(seed: int, gamma: float | None) -> None:
+    values = np.random.default_rng(seed).gamma(0.7, size=12) + 1e-3
+    found = linear_size(values, gamma=gamma, floor=1e-12)
+    solutions = [linear_vae(values, n, gamma=gamma) for n in range(1, 12)]
+    np.testing.assert_allclose(found.traces, [each.trace for each in solutions], rtol=1e-10)
+    np.testing.assert_allclose(found.gammas, [each.gamma for each in solutions], rtol=1e-10)
+    fits = [each.trace <= 1 for each in solutions]
+    first = fits.index(False) if False in fits else 11
+    assert found.n_latents == first
+    assert found.gamma == pytest.approx(solutions[max(first, 1) - 1].gamma, rel=1e-10)
+
+
+def test_the_answer_is_the_end_of_the_first_stretch_although_more_latents_fit_again() -> None:
+    values, n_samples = standardised_eigenvalues(load_breast_cancer)
+    found = linear_size(values, n_samples=n_samples)
+    fits = found.traces <= 1
+    assert fits[:14].all()
+    assert not fits[14:26].any()
+    assert fits[26:].all()  # 27, 28 and 29 of 30 features: γ has become tiny
+    assert found.n_latents == 14
+    assert not found.is_at_end
+
+
+def test_data_without_noise_need_as_many_latents_as_they_have_directions() -> None:
+    found = linear_size(np.array([5.0, 2.0, 1.0, 0.0, 0.0, 0.0]))
+    assert found.n_latents == 3
+    assert found.gamma == pytest.approx(1e-4 * 8 / 6)  # the floor
+    assert linear_size(np.array([3.0])).n_latents == 1
+
+
+def test_no_more_latents_than_samples_leave_something_over() -> None:
+    values = np.append(np.full(10, 50.0), np.full(90, 1e-3))
+    assert linear_size(values).n_latents == 10
+    found = linear_size(values, n_samples=6)
+    assert found.n_latents == len(found.traces) == 5 or not found.is_at_end
+    assert len(found.traces) == 5
+
+
+def test_noise_alone_needs_no_latent() -> None:
+    # γ_1 is all but the largest eigenvalue, so a single latent has a posterior variance of almost 1.
+    assert linear_size(np.full(20, 1.0), threshold=0.5).n_latents == 0
+
+
+def test_sizes_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="threshold must be positive"):
+        linear_size(np.ones(3), 0.0)
+    with pytest.raises(InputError, match="n_samples must be at least 2, got 1"):
+        linear_size(np.ones(3), n_samples=1)
+    with pytest.raises(
+        InputError, match="eigenvalues must not all be 0; data that never vary need no latent"
+    ):
+        linear_size(np.zeros(3))

@@ -13,7 +13,7 @@ import pytest
 
 from polariscope.cli import main
 
-TINY = "--net linear --latents 2 --eigenvalues 4,0.01 --variance 0.1 --n-samples 1000 --validate-every 100"
+TINY = "--net linear --latents 2 --eigenvalues 4,0.01 --variance 0.1 --keep-units --n-samples 1000 --validate-every 100"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,7 +31,10 @@ RIVALS = {
     "elbow": Size(8, (7, 9), "elbow", statistic="reconstruction loss", per_seed=(8,), n_steps=20_000),
     "id": Size(12, (12, 13), "id", statistic="intrinsic dimension", per_seed=(12,)),
 }
-LINEAR = "--net linear --eigenvalues 9,0.01,0.01 --variance 0.1 --n-samples 600 --learning-rate 0.05 --cap 4"
+LINEAR = (
+    "--net linear --eigenvalues 9,0.01,0.01 --keep-units --variance 0.1 --n-samples 600 "
+    "--learning-rate 0.05 --cap 4"
+)
 
 
 @pytest.fixture
@@ -111,7 +114,7 @@ def test_flags_reach_the_search_the_models_and_the_data(call, asked):
     expected |= {"learning_rate": 0.01, "target": "latents", "method": "fondue", "out": None}
     expected |= {"objective": "beta", "net": "mlp", "objective_beta": "2", "training_batch_size": "32"}
     assert {key: given[key] for key in expected} == expected
-    assert given["data"].seed == 4
+    assert given["data"].base.seed == 4
 
 
 def test_without_a_choice_the_models_are_vaes_and_for_beta_beta_vaes(call, asked):

@@ -44,6 +44,7 @@ def test_train_ends_with_the_counts_the_place_and_the_next_command(call, tiny):
     assert done.code == 0
     assert re.search(r"Trained for 20 steps: \d active, \d mixed, \d passive latents, loss", done.out)
     assert "The run is in run\n" in done.out
+    assert re.search(r"γ = 0\.1 \(fixed; the mean feature variance is 2", done.out)
     assert "polariscope diagnose run " in done.out
     assert "step 20 of 20" in done.err
 

@@ -103,7 +103,8 @@ def test_it_declares_what_it_needs_and_its_options_have_defaults(name: str) -> N
     assert set(traits["posterior_variants"]) <= set(variants(name))
     assert not [option.name for option in options.values() if option.required]
     signature = inspect.signature(family[name]).parameters
-    assert signature["seed"].default == 0
+    assert (signature["seed"].default, signature["seed"].annotation) == (0, int)
+    assert not any(isinstance(parameter.annotation, str) for parameter in signature.values())
     positional = [p.name for p in signature.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert tuple(positional) == traits["needs"]
     described = ("factor_names", "factor_kinds") if "factors" in traits["needs"] else ()

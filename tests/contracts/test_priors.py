@@ -240,6 +240,7 @@ def collapsed(recipe: AbstractPrior) -> tuple[Model, GaussianDataset, list[dict[
         n_latents=2,
         prior=recipe,
         likelihood={"name": "gaussian", "variance": 1.0},
+        keep_units=True,
         steps=500,
         learning_rate=0.05,
         schedule="linear",

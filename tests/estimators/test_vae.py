@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import warnings
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,10 @@ def test_with_the_weights_of_probabilistic_pca_its_log_density_is_that_of_scikit
     strengths = np.sqrt(pca.explained_variance_ / scale**2 - gamma)
     W = np.column_stack([pca.components_.T * strengths, np.zeros(6)])
     set_linear(vae.model_, W, *linear_posterior(W, beta=1.0, gamma=gamma))
-    with torch.no_grad():
-        vae.model_.decoder.head.log_variance.fill_(np.log(gamma))
+    head = vae.model_.decoder.head
+    with torch.no_grad():  # γ = floor + (start − floor) e^(10 θ)
+        head.travel.copy_((torch.log(gamma - head.floor) - head.above) / 10)
+    assert vae.model_.gamma == pytest.approx(gamma, rel=1e-5)
     np.testing.assert_allclose(vae.score_samples(X), pca.score_samples(X), atol=1e-3)
     assert vae.score(X) == pytest.approx(pca.score(X), abs=1e-4)
     assert linear.score(X) == pytest.approx(pca.score(X), abs=0.1)  # as it was trained
@@ -346,15 +349,17 @@ def test_three_samples_are_enough_to_fit() -> None:
     assert VAE(**QUICK).fit(small()[:3]).transform(small()).shape == (60, 2)
 
 
-def test_the_number_of_latents_is_asked_for_with_the_recipe_of_the_final_model(
+def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import polariscope.sizing.support.size
 
+    usual = {name: option.default for name, option in inspect.signature(ps.size).parameters.items()}
     asked: dict[str, Any] = {}
 
-    def fake(data: Any, **arguments: Any) -> Size:
-        asked.update(arguments, shape=data.shape, n=len(data))
+    def fake(data: Any, method: str, **arguments: Any) -> Size:
+        asked.clear()
+        asked.update(arguments, method=method, shape=data.shape, n=len(data))
         return Size(3, (2, 4), "fondue")
 
     monkeypatch.setattr(polariscope.sizing.support.size, "size", fake)
@@ -373,15 +378,40 @@ def test_the_number_of_latents_is_asked_for_with_the_recipe_of_the_final_model(
         "n": 60,
     }
     assert {name: asked[name] for name in wanted} == wanted
-    assert vae.model_.blueprint.net.encoder_widths == asked["net"]["encoder_widths"]
-    assert "schedule" not in asked
+    assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
+    VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
+    assert asked.get("objective", "vae") == "vae"
+    rest = {"shape", "n", "log_every", "objective"}  # all else is as where size is called without a word
+    assert {name: asked[name] for name in asked if name not in rest} == {
+        name: usual[name] for name in asked if name not in rest
+    }
+
+
+@unchecked()
+def test_the_estimator_the_function_and_the_command_line_find_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from polariscope.cli import main
+
+    X = signal_and_noise(300)
+    np.save(tmp_path / "table.npy", X)
+    by_function = ps.size(X, steps=400)
+    by_estimator = VAE(steps=400, variables="all").fit(X).size_
+    assert by_estimator == by_function
+    assert by_function.noise is not None
+    assert by_function.noise.learned
+    assert f"γ = {by_function.noise.gamma:.3g}" in str(by_function)
+    assert main(["size", str(tmp_path / "table.npy"), "--steps", "400"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith(by_function.answer)
+    assert f"γ = {by_function.noise.gamma:.3g} (learned; the mean feature variance is 1)" in printed
 
 
 def test_data_that_need_no_latent_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     import polariscope.sizing.support.size
 
-    monkeypatch.setattr(polariscope.sizing.support.size, "size", lambda data, **_: Size(0, (0, 1), "fondue"))
+    monkeypatch.setattr(polariscope.sizing.support.size, "size", lambda *_, **__: Size(0, (0, 1), "fondue"))
     vae = VAE(steps=10, variables="all").fit(small())
     assert (vae.size_.n_latents, vae.n_latents_) == (0, 1)
 

@@ -91,6 +91,32 @@ def test_the_best_strength_has_most_right_over_contiguous_folds_and_of_equals_th
     assert best_strength(apart, (apart[:, 0] > 0).astype(int), (1.0, 10.0), 3) == 1.0
 
 
+def test_the_best_ridge_strength_has_the_least_error_over_contiguous_folds_and_of_equals_the_weakest() -> (
+    None
+):
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(12, 3)), draw.normal(size=(12, 2))
+    strengths = (10.0, 1e-3, 0.1)
+    for n_folds in (3, 100):  # no more folds than samples
+        errors = [0.0, 0.0, 0.0]
+        for fold in np.array_split(np.arange(12), min(n_folds, 12)):
+            rest = [row for row in range(12) if row not in fold]
+            for place, predicted in enumerate(ridge_predictions(x[rest], y[rest], x[fold], strengths)):
+                errors[place] += float(((predicted - y[fold]) ** 2).sum())
+        assert errors[1] < min(errors[0], errors[2])  # nothing is to be learnt
+        with mock.patch.object(_predictors, "ridge_predictions", wraps=ridge_predictions) as fits:
+            assert best_ridge_strength(x, y, strengths, n_folds) == strengths[1]
+        assert fits.call_count == min(n_folds, 12)
+    assert best_ridge_strength(np.zeros((12, 1)), y, (1.0, 10.0), 3) == 1.0
+
+
+def test_of_two_classes_that_no_feature_tells_apart_trees_answer_the_first() -> None:
+    x, labels = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([0, 0, 1, 1])
+    importance, predicted = boosted_trees(x, labels, x, n_classes=2, n_trees=3)
+    assert importance.tolist() == [0]
+    assert predicted.tolist() == [0] * 4
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, None])
 def test_trees_read_classes_and_numbers_off_the_feature_that_has_them(n_classes: int | None) -> None:
     known = np.random.default_rng(0).integers(n_classes or 5, size=300)
@@ -108,6 +134,14 @@ def test_trees_without_a_feature_answer_what_is_most_frequent_or_the_mean(n_clas
     importance, predicted = boosted_trees(np.ones((5, 2)), target, np.ones((4, 2)), n_classes=n_classes)
     np.testing.assert_array_equal(importance, [0, 0])
     np.testing.assert_array_equal(predicted, [1 if n_classes else 2] * 4)
+
+
+def test_importances_sum_to_1_for_a_target_that_varies_little() -> None:
+    # Gains of all trees together are below 40 · 0.05² / (1 − 0.9²) = 0.53.
+    x = np.tile([0.0, 1.0], 20)[:, None]
+    importance, predicted = boosted_trees(x, 0.1 * x[:, 0], x[:2], n_classes=None)
+    np.testing.assert_allclose(importance, [1])
+    np.testing.assert_allclose(predicted, [0, 0.1], atol=0.01)
 
 
 def test_trees_of_a_target_that_never_varies_find_no_feature_important() -> None:

@@ -127,7 +127,9 @@ def test_without_the_game_it_is_the_autoencoder_and_with_the_rate_the_vae() -> N
     terms, _ = terms_of(AaeObjective(lambda_adversary=0.0, keep_rate=1.0), gaussian)
     vae = VaeObjective().terms(Step(gaussian, batch, torch.Generator().manual_seed(0)))
     assert torch.equal(total(terms), total(vae))
-    assert terms_of(AaeObjective(), gaussian)[0]["rate"].weight == 0
+    # As published: the game with weight 1, and no rate.
+    default, _ = terms_of(AaeObjective(), gaussian)
+    assert (default["aggregate"].weight, default["rate"].weight) == (1, 0)
 
 
 def test_the_discriminator_sees_codes_without_training_the_encoder() -> None:
@@ -171,8 +173,23 @@ def test_the_discriminator_is_drawn_from_its_generator_alone() -> None:
     assert made[0](z).shape == (9, 2)
     shapes = [tuple(p.shape) for name, p in made[0].named_parameters() if name.endswith("weight")]
     assert shapes == [(7, 3), (7, 7), (7, 7), (7, 7), (2, 7)]
-    with pytest.raises(InputError, match="a width of at least 1 and a depth of at least 0, got 0 and 2"):
-        Discriminator(3, 1, 0, 2, 0.2, torch.Generator())
+    for width, depth in ((0, 2), (1, -1)):
+        with pytest.raises(
+            InputError, match=f"at least 1 and a depth of at least 0, got {width} and {depth}"
+        ):
+            Discriminator(3, 1, width, depth, 0.2, torch.Generator())
+
+
+def test_a_discriminator_without_hidden_layers_is_affine_and_one_unit_is_enough() -> None:
+    z = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
+    affine, narrow = (
+        Discriminator(3, 2, 1, depth, 0.2, torch.Generator().manual_seed(0)) for depth in (0, 1)
+    )
+    torch.testing.assert_close(affine(z.mean(0, keepdim=True)), affine(z).mean(0, keepdim=True))
+    assert [tuple(p.shape) for name, p in narrow.named_parameters() if name.endswith("weight")] == [
+        (1, 3),
+        (2, 1),
+    ]
 
 
 @unchecked()

@@ -89,7 +89,7 @@ def test_training_brings_the_rate_to_the_capacity() -> None:
     data = ps.load_dataset("gaussian", eigenvalues=(4.0, 2.0, 1.0), n_samples=500)
     model = train(
         data, "annealed", "linear", 3, gamma=100.0, capacity=1.5, ramp_steps=300, likelihood="gaussian", variance=0.2,
-        steps=900, batch_size=64, learning_rate=1e-2, schedule="cosine", seed=0,
+        keep_units=True, steps=900, batch_size=64, learning_rate=1e-2, schedule="cosine", seed=0,
     )  # fmt: skip
     x = torch.from_numpy(data.values(range(500)))
     with torch.no_grad():

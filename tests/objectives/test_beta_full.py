@@ -118,6 +118,7 @@ def test_it_is_trained_encoded_kept_and_decomposed_by_name(tmp_path: Path) -> No
         net="linear",
         n_latents=2,
         likelihood={"name": "gaussian", "variance": 0.1},
+        keep_units=True,
         steps=250,
         learning_rate=0.2,
         schedule="cosine",

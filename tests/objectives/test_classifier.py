@@ -140,9 +140,11 @@ def test_it_is_refused_without_labels(model):
         ClassifierObjective().terms(Step(model, Batch(batch().x, step=0), torch.Generator(), heads(6)))
 
 
-def test_classes_that_are_not_numbered_from_0_are_refused():
-    data = from_arrays(np.zeros((20, 4)), np.arange(20) % 2 + 1, factor_names=["side"])
-    with pytest.raises(
-        InputError, match=r"2 classes of factor 'side' must be numbered 0 … 1, got 1 … 2; number them"
-    ):
+@pytest.mark.parametrize("numbers", [(1, 2), (0, 2), (-1, 1), (-1, 0)])
+def test_classes_that_are_not_numbered_from_0_without_a_gap_are_refused(numbers):
+    data = from_arrays(np.zeros((20, 4)), np.array(numbers)[np.arange(20) % 2], factor_names=["side"])
+    words = (
+        rf"2 classes of factor 'side' must be numbered 0 … 1, got {numbers[0]} … {numbers[1]}; number them"
+    )
+    with pytest.raises(InputError, match=words):
         plan(data, objective="classifier")

@@ -65,6 +65,8 @@ def test_the_loss_is_affine_in_alpha_with_the_divergence_as_its_slope(divergence
         terms_of(DecompositionObjective(alpha=alpha, divergence=divergence), model) for alpha in (0.0, 7.0)
     )
     torch.testing.assert_close(total(some) - total(none), 7 * some["aggregate"].value)
+    default = terms_of(DecompositionObjective(divergence=divergence), model)
+    assert {name: term.weight for name, term in default.items()} == dict.fromkeys(default, 1)
 
 
 @pytest.mark.parametrize(

@@ -141,8 +141,8 @@ def test_the_penalty_does_not_depend_on_the_order_of_samples_or_latents_but_on_r
 def test_training_dip_i_decorrelates_the_means() -> None:
     data = ps.load_dataset("gaussian", eigenvalues=(4.0, 2.0, 1.0), n_samples=500)
     settings = {
-        "likelihood": "gaussian", "variance": 0.2, "steps": 600, "batch_size": 250, "learning_rate": 1e-2,
-        "schedule": "cosine", "train_fraction": 0.99,
+        "likelihood": "gaussian", "variance": 0.2, "keep_units": True, "steps": 600, "batch_size": 250,
+        "learning_rate": 1e-2, "schedule": "cosine", "train_fraction": 0.99,
     }  # fmt: skip
     model = train(data, "dip-i", "linear", 3, lambda_od=100.0, lambda_d=100.0, **settings)
     x = torch.from_numpy(data.values(range(500)))

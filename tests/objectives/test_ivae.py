@@ -167,6 +167,7 @@ def test_a_few_steps_lower_the_loss_of_a_tiny_ivae():
         net="linear",
         n_latents=2,
         likelihood_variance=0.01,
+        keep_units=True,
         steps=300,
         learning_rate=2e-2,
         log_every=50,

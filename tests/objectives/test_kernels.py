@@ -12,7 +12,16 @@ import torch
 
 from oracles import assert_mean_is, random_rotation
 from polariscope.core.errors import InputError
-from polariscope.objectives.support.kernels import SCALES, Estimator, Kernel, mmd, pair_weights
+from polariscope.objectives.support.kernels import (
+    SCALES,
+    Estimator,
+    Kernel,
+    kernel_sum,
+    median_square,
+    mmd,
+    pair_weights,
+    squared_distances,
+)
 
 KERNELS = get_args(Kernel)
 ESTIMATORS = get_args(Estimator)
@@ -49,6 +58,31 @@ def expected_mmd(k: Callable, first: np.ndarray, second: np.ndarray) -> float:
 
 def draws(n: int, n_latents: int, seed: int) -> torch.Tensor:
     return torch.randn(n, n_latents, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_distances_do_not_suffer_from_an_offset_and_are_0_from_a_point_to_itself() -> None:
+    x = draws(20, 3, 0)
+    expected = ((x[:, None] - x[None, :]) ** 2).sum(2)
+    # Squares of the offset are 1e20 and have an error of 1e4; the offset itself costs each point 1e-6.
+    found = squared_distances(x + 1e10)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+    many = squared_distances(draws(200, 50, 1))  # sums of so many squares are rounded in several ways
+    assert torch.equal(many.diagonal(), torch.zeros(200).double())
+    assert (many >= 0).all()
+
+
+def test_the_kernel_of_each_latent_is_added_for_any_number_of_points() -> None:
+    x = draws(257, 2, 0)  # beyond 256, one latent at a time is more than is held at once
+    weights = torch.ones(257, 257).double()
+    expected = sum(kernel_sum(column, weights, "imq") for column in x.split(1, dim=1))
+    torch.testing.assert_close(kernel_sum(x, weights, "imq-per-latent"), expected)
+
+
+def test_the_median_is_that_of_points_that_are_apart_beyond_rounding() -> None:
+    squares = torch.zeros(4, 4).double()
+    rows, columns = torch.triu_indices(4, 4, 1)
+    squares[rows, columns] = torch.tensor([1e-17, 400.0, 1e-17, 900.0, 100.0, 1e-17]).double()
+    assert float(median_square(squares + squares.T)) == 400
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -12,6 +12,7 @@ from torch import Tensor
 from oracles import STANDARD_ERRORS, directional_derivatives
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import from_arrays
+from polariscope.data.pairs import Transition
 from polariscope.data.sources import load_dataset
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
@@ -112,6 +113,18 @@ def test_the_accuracy_is_watched_and_counts_both_kinds_of_pairs():
     assert torch.equal(total(terms), terms["contrast"].per_batch)
 
 
+@pytest.mark.parametrize("gain", [0.5, 0.0, -0.5])
+def test_the_accuracy_counts_pairs_on_the_right_side_of_0(gain):
+    batch = signs(0.75, 1000)
+    step = Step(identity(), batch, torch.Generator().manual_seed(0), lambda h, p: gain * (h * p)[:, 0])
+    shuffled = batch.pair[cyclic_order(1000, torch.Generator().manual_seed(0))]
+    right = (gain * batch.x * batch.pair > 0).double() + (gain * batch.x * shuffled < 0).double()
+    found = PclObjective().terms(step)["accuracy"].value
+    assert torch.equal(found, right[:, 0] / 2)
+    if gain == 0:  # a score that never decides tells no pair apart
+        assert not found.any()
+
+
 @pytest.mark.parametrize(
     "score",
     [LaplaceScore(2), NetworkScore(2, 4, torch.Generator().manual_seed(0))],
@@ -139,11 +152,21 @@ def test_the_laplace_score_is_its_formula():
     # a = 1, b = −1, d = 1 and the rest 0, as it starts: −(0.5 + 5) + 1 + 4
     assert float(score(h, partner).detach()) == pytest.approx(-0.5)
     with torch.no_grad():
-        score.shift.fill_(0.25)
+        score.shift.copy_(torch.tensor([0.25, -0.5]))
         score.marginal.fill_(2.0)
         score.marginal_shift.fill_(1.0)
         score.constant.fill_(0.5)
-    assert float(score(h, partner).detach()) == pytest.approx(-(0.75 + 4.75) + 9 + 9 + 0.5)
+    assert float(score(h, partner).detach()) == pytest.approx(-(0.75 + 5.5) + 9 + 9 + 0.5)
+
+
+def test_the_score_is_the_one_asked_for():
+    model = encoder(2, 2)
+    for asked, kind in (("laplace", LaplaceScore), ("network", NetworkScore)):
+        made = PclObjective(score=asked, width=7).companion(model, load_dataset("sprites"), torch.Generator())
+        assert isinstance(made, kind)
+    assert [layer.out_features for layer in made.latents[0] if hasattr(layer, "out_features")] == [7, 7, 1]
+    assert PclObjective().score == "laplace"
+    assert PclObjective().transition == Transition("laplace", 1.0)
 
 
 @pytest.mark.parametrize("score", ["laplace", "network"])
@@ -210,5 +233,6 @@ def test_bad_settings_are_refused():
         plan(from_arrays(np.zeros((20, 4))), objective="pcl")
     with pytest.raises(InputError, match="batch_size must be at least 2, got 1"):
         plan(load_dataset("sprites", image_size=16), objective="pcl", batch_size=1)
+    plan(load_dataset("sprites", image_size=16), objective="pcl", batch_size=2)
     with pytest.raises(InputError, match="width must be at least 1, got 0"):
         PclObjective(width=0)

@@ -94,6 +94,7 @@ def test_a_discriminator_that_cannot_tell_costs_log_2_each_way():
     terms = WeakGanObjective().terms(Step(model(), batch(), torch.Generator(), undecided))
     assert float(terms["generation"].per_batch) == pytest.approx(math.log(2))
     assert float(terms["discriminator"].per_batch) == pytest.approx(2 * math.log(2))
+    assert terms["inversion"].weight == 1  # by default, as the others
 
 
 def gradients_of(value: Tensor, parameters: list[Tensor]) -> bool:

@@ -24,6 +24,7 @@ HEADINGS = [
     "The latents, by information",
     "What each latent does",
     "Training",
+    "Course of the run",
     "Distributions",
 ]
 HEADINGS += [

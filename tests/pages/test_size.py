@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from pages.test_browser import browser  # noqa: F401 (a fixture)
 from pages.test_report import Checker
+from polariscope.analysis.noise import Noise
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.pages.report import report
 from polariscope.pages.sections.size import (
@@ -24,7 +26,7 @@ from polariscope.pages.sections.size import (
     size_view,
 )
 from polariscope.pages.size import disagreements, read_sizes, render_size, verdict, write_size_page
-from polariscope.sizing import Size, Trial
+from polariscope.sizing import Size, Trial, path_table
 from polariscope.sizing.support.size import keep_size, write_size
 from polariscope.storage.documents import read_settings
 
@@ -309,3 +311,25 @@ def test_an_answer_of_0_is_drawn_without_a_warning(tmp_path: Path) -> None:
     size = Size(0, (0, 512), "fondue", threshold=1.0, per_seed=(0,), trials=trials)
     save_figure([size], tmp_path / "size.png")
     assert "latents" in size_view(size, "size")["path"]
+
+
+def test_the_noise_of_the_answer_stands_beside_it_and_that_of_each_model_in_its_row(tmp_path: Path) -> None:
+    trials = tuple(dataclasses.replace(each, gamma=0.125) for each in FONDUE.trials)
+    size = dataclasses.replace(FONDUE, noise=Noise(0.125, True, 1.0, 1e-4), trials=trials)
+    said = "γ = 0.125 (learned; the mean feature variance is 1): directions with variance below γ count as noise."
+    assert said in str(size)
+    assert Size.from_dict(json.loads(json.dumps(size.to_dict()))) == size
+    heading, *rows = path_table(size)
+    assert heading[-1] == "γ"
+    assert {row[-1] for row in rows} == {"0.125"}
+    page = write_size_page(folder_of(tmp_path / "size", size)).read_text(encoding="utf-8")
+    assert said in re.sub("<[^>]*>", "", page)
+    assert "count as noise" not in str(FONDUE)
+
+
+def test_answers_from_before_there_was_noise_are_read() -> None:
+    stored = FONDUE.to_dict()
+    del stored["noise"]
+    for each in stored["trials"]:
+        del each["gamma"]
+    assert Size.from_dict(stored) == FONDUE

@@ -34,6 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         net="linear",
         n_latents=3,
         likelihood_variance=0.2,
+        keep_units=True,
         learning_rate=0.02,
         steps=300,
         log_every=50,
@@ -169,6 +170,7 @@ def test_a_checkpoint_is_a_model(path: Path) -> None:
         net="linear",
         n_latents=3,
         likelihood_variance=0.2,
+        keep_units=True,
         learning_rate=0.02,
         steps=100,
         log_every=50,
@@ -322,6 +324,7 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
         f"score {path} --metrics mcc,tc,hoyer,mi --samples 400",
         f"score {path} --metrics mcc,tc --samples 400 --source sampled",
         f"compare {path} --samples 100",
+        f"course {path} --samples 100 --layers",
     ):
         assert main(command.split()) == 0
     run = ps.open_run(path)
@@ -330,10 +333,11 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
     run.folder.artefacts.keep(key, size.to_dict())
     count = files_of_a_report(path)
     page = (path / "report.html").read_text()
-    shown = ("decomposition", "scores", "geometry", "similarity", "size")
+    shown = ("decomposition", "scores", "geometry", "similarity", "size", "course")
     assert all(f'<h2 id="{name}">' in page for name in shown)
     assert "Not scored yet" not in page
     assert "Not compared yet" not in page
+    assert "were not followed yet" not in page
     assert ps.metrics.summary("hoyer") in page
     assert "What fondue does." in page
     assert count <= MOST_FILES

@@ -43,6 +43,9 @@ class LinearCandidates(AbstractCandidates):
         key = (n_latents, repr(sorted(changes.items())))
         self.asked[key] = max(steps, self.asked.get(key, 0))
 
+    def n_watched(self, n_latents: int, **changes: Any) -> int:
+        return self.asked.get((n_latents, repr(sorted(changes.items()))), 0)
+
     def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
         self._train(n_latents, steps, changes)
         looks = np.arange(25, steps + 1, 25)

@@ -15,7 +15,9 @@ from polariscope.training.plan import plan
 
 TABLE = np.random.default_rng(0).normal(size=(200, 5))
 COLOUR = np.random.default_rng(0).integers(256, size=(20, 32, 32, 3)).astype(np.uint8)
-FIXED = "variance of the likelihood 1, fixed"
+LEARNED = "variance of the likelihood learned, one for all values, from 0.1, not below 0.0001"
+ROOT = float(np.sqrt(TABLE.var(axis=0).mean()))
+CENTRED = f"table centred and divided by {ROOT:.3g}, the root of its mean feature variance"
 MLP = "net mlp with hidden layers of 16 and 16 units"
 GAUSSIAN = "likelihood gaussian (values need not lie in [0, 1])"
 BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
@@ -24,16 +26,17 @@ BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, (MLP, GAUSSIAN, FIXED)),
-        ({"net": "linear"}, (GAUSSIAN, FIXED)),
-        ({"net": "linear", "likelihood": "gaussian"}, (FIXED,)),
-        ({"net": "linear", "likelihood": "gaussian", "variance": 0.1}, ()),
-        ({"net": "linear", "variance": 0.1}, (GAUSSIAN,)),
-        ({"net": "linear", "likelihood": {"name": "gaussian", "variance": 0.1}}, ()),
-        ({"net": "linear", "likelihood": GaussianLikelihood()}, ()),
+        ({}, (CENTRED, MLP, GAUSSIAN, LEARNED)),
+        ({"net": "linear"}, (CENTRED, GAUSSIAN, LEARNED)),
+        ({"net": "linear", "likelihood": "gaussian"}, (CENTRED, LEARNED)),
+        ({"net": "linear", "likelihood": "gaussian", "variance": 0.1}, (CENTRED,)),
+        ({"net": "linear", "variance": 0.1}, (CENTRED, GAUSSIAN)),
+        ({"net": "linear", "likelihood": {"name": "gaussian", "variance": 0.1}}, (CENTRED,)),
+        ({"net": "linear", "likelihood": GaussianLikelihood(), "keep_units": True}, ()),
+        ({"net": "linear", "likelihood": GaussianLikelihood(), "standardise": True}, ()),
         (
             {"objective": "ae", "net": "linear", "variance": 1.0},
-            ("posterior deterministic (the objective's)", GAUSSIAN),
+            (CENTRED, "posterior deterministic (the objective's)", GAUSSIAN),
         ),
     ],
 )
@@ -63,25 +66,24 @@ def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None
 
 def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None:
     record = plan(TABLE).describe("cpu")
-    assert tuple(record["chosen"][:-1]) == (MLP, GAUSSIAN, FIXED)
+    assert tuple(record["chosen"][:-1]) == (CENTRED, MLP, GAUSSIAN, LEARNED)
     assert record["chosen"][-1].split()[0] == str(record["environment"]["threads"])
     explicit = plan(TABLE, net=record["model"]["net"], likelihood=record["model"]["likelihood"]).describe(
         "cpu"
     )
-    assert explicit["chosen"] == record["chosen"][-1:]
+    assert explicit["chosen"] == [CENTRED, *record["chosen"][-1:]]
     assert explicit["hash"] == record["hash"]
 
 
 def test_the_estimator_says_what_it_chose() -> None:
     chosen = ps.VAE(n_latents=2, steps=5, variables="all").fit(TABLE).chosen_
-    learned = "variance of the likelihood learned, one for all values, from 0.1"
-    assert chosen == ("table centred and divided by one standard deviation", MLP, GAUSSIAN, learned)
+    assert chosen == plan(TABLE).chosen == (CENTRED, MLP, GAUSSIAN, LEARNED)
     given = (
         ps.VAE(n_latents=2, steps=5, variables="all", net="linear", options={"variance": 0.2})
         .fit(TABLE)
         .chosen_
     )
-    assert given == ("table centred and divided by one standard deviation", GAUSSIAN)
+    assert given == (CENTRED, GAUSSIAN)
     images = ps.VAE(n_latents=2, steps=5, variables="all").fit(COLOUR).chosen_
     assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI)
 

@@ -90,3 +90,26 @@ def test_the_last_line_of_the_log_has_the_counts_of_the_diagnosis(prior: str, tm
     line = ps.open_run(tmp_path / "run", data).log()[-1]
     assert line["step"] == 60
     assert [line[kind] for kind in TYPES] == [regime.types.count(kind) for kind in TYPES]
+    assert line["delta_kl"] == pytest.approx(regime.polarisation.delta, rel=1e-5)
+    assert line["std"] == pytest.approx([latent.std_of_mean for latent in regime.latents], rel=1e-5)
+
+
+def test_delta_is_the_share_of_the_kl_that_the_active_latents_alone_miss() -> None:
+    """Latent 0: μ = ±1, σ² = v; latent 1 is the prior: Δ = (v/2) / KL with KL = (1 + v − log v − 1)/2."""
+    v = 0.1
+    mean = np.stack([np.resize([1.0, -1.0], N_SAMPLES), np.zeros(N_SAMPLES)], axis=1)
+    variance = np.tile([v, 1.0], (N_SAMPLES, 1))
+    feed: Any = KnownPosteriors(mean, variance, np.zeros_like(mean), np.ones_like(mean))
+    with unchecked():
+        told = Probe(feed, np.arange(N_SAMPLES)).latents(N_SAMPLES)
+    assert told["delta_kl"] == pytest.approx(v / (v - np.log(v)), rel=1e-12)
+    assert told["std"] == [1.0, 0.0]
+
+
+def test_what_is_not_finite_is_none_in_the_log() -> None:
+    mean = np.tile([np.inf, 0.0], (N_SAMPLES, 1))
+    feed: Any = KnownPosteriors(mean, np.ones_like(mean), np.zeros_like(mean), np.ones_like(mean))
+    with unchecked():
+        told = Probe(feed, np.arange(N_SAMPLES)).latents(N_SAMPLES)
+    assert told["delta_kl"] is None
+    assert told["std"] == [None, 0.0]

@@ -114,6 +114,90 @@ def linear_vae(
     )
 
 
+FLOOR = 1e-4
+"""Lowest variance that a decoder learns, relative to the mean variance of the features, unless it is told otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearSize:
+    """How many latents a linear VAE needs: the answer first."""
+
+    n_latents: int
+    """End of the first stretch of n whose Σ E[σ²] is within the threshold; 0 where n = 1 is not."""
+    gamma: float
+    """Variance of the decoder with so many latents; for 0 latents, with one."""
+    traces: Float[np.ndarray, " n"]
+    """Σ E[σ²] for n = 1, 2, …"""
+    gammas: Float[np.ndarray, " n"]
+    """Variance of the decoder for n = 1, 2, …"""
+    is_at_end: bool
+    """Whether every n that was asked about fits, so the answer is only as large as the data allow."""
+
+
+def linear_size(
+    eigenvalues: Float[np.ndarray, " feature"],
+    threshold: float = 1.0,
+    n_samples: int | None = None,
+    *,
+    gamma: float | None = None,
+    floor: float | None = None,
+) -> LinearSize:
+    r"""How many latents FONDUE finds with linear VAEs that are trained to their optimum, without training any.
+
+    The largest n such that no n' ≤ n exceeds the threshold t:
+
+    .. math:: \sum_{i \le n'} \min(1, \gamma_{n'} / \lambda_i) \le t, \qquad
+        \gamma_n = \max\Bigl( \mathrm{floor}, \frac{1}{m - n} \sum_{i > n} \lambda_i \Bigr)
+
+    with the eigenvalues λ_1 ≥ … ≥ λ_m of the data's covariance: a learned variance γ_n is the mean of the discarded
+    eigenvalues. It falls with n, so the sum need not rise with n: near m it usually falls again, and models with almost
+    as many latents as features fit although smaller ones have too many. These later stretches are no answer, so the
+    first one is. n goes up to min(m, samples) − 1, but at least to 1: with as many latents nothing would be left for γ.
+
+    The sums are those of :func:`linear_vae` for each n (with ``gamma=None`` there too), all at once. Only the floor is
+    not in it, which decides where data without noise have no direction left: their answer is the number of directions.
+
+    :param eigenvalues: of the data's covariance, all m of them, in any order.
+    :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus.
+    :param n_samples: (default None: many) how many samples the covariance is of.
+    :param gamma: (default None: learned) variance of the decoder.
+    :param floor: (default 1e-4 of the mean eigenvalue, as in training) lowest variance that is learned.
+
+    >>> found = linear_size(np.array([8.0, 4.0, 2.0, 0.5, 0.25, 0.25]))
+    >>> found.n_latents, round(found.gamma, 3), found.traces.round(2)
+    (3, 0.333, array([0.18, 0.28, 0.29, 0.72, 0.97]))
+    """
+    values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+    _check(1, values, 1.0, gamma)
+    for name, number in (("threshold", threshold), ("floor", floor)):
+        if number is not None and not (number > 0 and math.isfinite(number)):
+            raise InputError(name, "be positive", got=number)
+    if n_samples is not None and n_samples < 2:
+        raise InputError("n_samples", "be at least 2", got=n_samples)
+    if values[0] == 0:
+        raise InputError("eigenvalues", "not all be 0", remedy="data that never vary need no latent")
+    most = max(1, min(len(values), n_samples or len(values)) - 1)
+    counts = np.arange(1, most + 1)
+    if gamma is None:
+        discarded = np.append(np.cumsum(values[::-1])[::-1], 0.0)[counts]  # Σ_{i > n} λ_i
+        lowest = FLOOR * values.mean() if floor is None else floor
+        gammas = np.maximum(lowest, discarded / np.maximum(len(values) - counts, 1))
+    else:
+        gammas = np.full(most, float(gamma))
+    active = np.minimum(counts, np.searchsorted(-values, -gammas))  # how many of the n have λ > γ_n
+    inverses = np.cumsum(np.append(0.0, 1 / values[values > 0]))
+    traces = gammas * inverses[active] + (counts - active)
+    surplus = np.flatnonzero(traces > threshold)
+    answer = int(surplus[0]) if len(surplus) else most
+    return LinearSize(
+        n_latents=answer,
+        gamma=float(gammas[max(answer, 1) - 1]),
+        traces=traces,
+        gammas=gammas,
+        is_at_end=len(surplus) == 0,
+    )
+
+
 def _check(n_latents: int, values: Float[np.ndarray, " feature"], beta: float, gamma: float | None) -> None:
     if n_latents < 1:
         raise InputError("n_latents", "be at least 1", got=n_latents)

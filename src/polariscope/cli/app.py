@@ -27,6 +27,7 @@ COMMANDS = {
     "diagnose": "diagnose.diagnose",
     "score": "score.score",
     "compare": "compare.compare",
+    "course": "course.course",
     "report": "report.report",
     "table": "table.table",
     "study": "study",

@@ -32,6 +32,12 @@ Standardise = Annotated[
     typer.Option("--standardise", help="Bring every feature of a table to mean 0 and standard deviation 1."),
 ]
 Scale = Annotated[bool, typer.Option("--scale", help="Bring every feature of a table to [0, 1].")]
+KeepUnits = Annotated[
+    bool,
+    typer.Option(
+        "--keep-units", help="Train on a table in the units it has, neither centred nor divided by a number."
+    ),
+]
 
 SOURCE_HELP = "A dataset's name, or the path of a table, an array or a folder of images."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
@@ -57,11 +63,13 @@ class Wrapping:
     variants: list[str] | None = None
     standardise: bool = False
     scale: bool = False
+    keep_units: bool = False
 
     def apply(self, data: AbstractDataset) -> AbstractDataset:
         """The dataset with its variants."""
-        from polariscope.data.chain import apply_variants
+        from polariscope.data.chain import apply_variants, shorthands
 
+        shorthands(standardise=self.standardise, scale=self.scale, keep_units=self.keep_units)
         return apply_variants(data, self.variants or [], standardise=self.standardise, scale=self.scale)
 
     def words(self) -> list[str]:
@@ -71,7 +79,8 @@ class Wrapping:
         ['--variant', 'colour', '--scale']
         """
         typed = [word for name in self.variants or [] for word in ("--variant", name)]
-        return [*typed, *(f"--{name}" for name in ("standardise", "scale") if getattr(self, name))]
+        names = [name for name in ("standardise", "scale", "keep_units") if getattr(self, name)]
+        return [*typed, *(f"--{name.replace('_', '-')}" for name in names)]
 
 
 def open_source(source: str, options: dict[str, object], wrapping: Wrapping) -> AbstractDataset:

@@ -44,6 +44,7 @@ def diagnose(
     from polariscope.cli.console import say
     from polariscope.cli.latents import print_regime
     from polariscope.core import files
+    from polariscope.core.records import to_plain
 
     if json is not None:
         files.check_target(json, "json")
@@ -53,10 +54,14 @@ def diagnose(
         say_target(target, targets)
         regime, decomposition = measure(run or target, alpha, samples, seed, step, decompose, part)
         print_regime(regime)
+        noise = None if run is None else run.noise(step)
+        if noise is not None:
+            say(f"{noise.in_words}.")
         parts: dict[str, Any] = {}
         if decomposition is not None:
             say(f"\n{decomposition}\n")
             parts["decomposition"] = decomposition.to_dict()
+        parts |= {} if noise is None else {"noise": to_plain(noise)}
         records[str(target)] = {**regime.to_dict(), **parts}
         if run is not None:
             say_kept(run)

@@ -42,9 +42,9 @@ def report(
 ) -> None:
     """Write everything about a run, or about codes from any library, on one HTML page.
 
-    The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison. With
-    --samples, --alpha, --seed or --part it shows the diagnosis with these settings. What else is kept is listed at
-    its end. Of a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
+    The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison, course.
+    With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. What else is kept is
+    listed at its end. Of a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
     """
     from polariscope.pages.report import report as write_report
 

@@ -13,7 +13,7 @@ import typer
 
 from polariscope.cli import INTERRUPTED
 from polariscope.cli.config import Config, settings_of
-from polariscope.cli.data import SOURCE_HELP, Scale, Standardise, Variants, Wrapping
+from polariscope.cli.data import SOURCE_HELP, KeepUnits, Scale, Standardise, Variants, Wrapping
 from polariscope.cli.flags import KEY, NO_VALUE, Group, groups_of, typed
 from polariscope.cli.train import TrainCommand, take_flags, training_of
 from polariscope.core.errors import Argument, InputError
@@ -93,6 +93,7 @@ def size(
     variants: Variants = None,
     standardise: Standardise = False,
     scale: Scale = False,
+    keep_units: KeepUnits = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
@@ -122,7 +123,7 @@ def size(
     people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
     option of the same name, put the part in front: --data-seed.
     """
-    from polariscope.sizing.support.checks import check_recipe
+    from polariscope.sizing.support.checks import check_recipe, trained_units
     from polariscope.training.choices import announcement
 
     if out is not None:
@@ -141,13 +142,15 @@ def size(
     try:
         search, rest = take_search_flags(context.meta[KEY], every, methods, compare)
         search |= estimator_with_options(search.get("dimension"), settings or [], config)
-        wrapping = Wrapping(variants, standardise, scale)
+        wrapping = Wrapping(variants, standardise, scale, keep_units)
         data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags], wrapping)
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
         goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
-        goal |= {"out": out, "device": device, "threads": threads, **search, **recipe}
+        data = trained_units(data, recipe, keep_units=keep_units)
+        kept: dict[str, Any] = {"keep_units": True} if keep_units else {}
+        goal |= {"out": out, "device": device, "threads": threads, **kept, **search, **recipe}
         again = as_words(source, {"net": net, "likelihood": likelihood}, rest, wrapping.words())
-        words = announcement(check_recipe(data, methods[0] if methods else "fondue", recipe))
+        words = announcement(check_recipe(data, methods[0] if methods else "fondue", {**kept, **recipe}))
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)
     except KeyboardInterrupt:
         if out is not None:
@@ -243,7 +246,8 @@ def size_and_tell(
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.sizes import print_comparison, print_size
     from polariscope.pages.size import write_size_page
-    from polariscope.sizing import Goal, family
+    from polariscope.sizing import family
+    from polariscope.sizing.support.checks import make_goal
     from polariscope.sizing.support.compare import compare_sizes
     from polariscope.sizing.support.size import size as find_size
 
@@ -270,9 +274,7 @@ def size_and_tell(
         asked += f" --objective {goal['objective']}"
         asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
         is_careful = family.traits(answer.method).get("is_careful", False)
-        rate = goal.get("learning_rate") or (
-            Goal(images=len(data.shape) == 3).careful_rate() if is_careful else None
-        )
+        rate = goal.get("learning_rate") or (make_goal({}, data, goal).careful_rate() if is_careful else None)
         asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
         say_next((f"polariscope train {again} {asked}", "a model of this size"))
 

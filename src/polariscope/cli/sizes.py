@@ -19,6 +19,10 @@ TALLEST = 3  # thresholds that a bar can show
 def print_size(size: Size) -> None:
     """The answer first, then the path that led to it and what to read with care."""
     printer().print(Text(size.answer, style="bold"))
+    if size.in_words:
+        say(size.in_words)
+    if size.noise is not None:
+        say(f"{size.noise.in_words}.")
     if size.trials:
         print_path(size)
     if bars := bars_of(size):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from polariscope.cli.app import Step
+from polariscope.cli.app import SAMPLES, Step, open_target
 from polariscope.core.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def table(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN…", help="Folders of runs; with --stability also .npz files of codes."),
+    ],
     csv: Annotated[Path | None, typer.Option(help="Also write it here.", metavar="FILE")] = None,
     where: Annotated[
         list[str] | None,
@@ -35,13 +39,43 @@ def table(
         ),
     ] = None,
     step: Step = None,
+    stability: Annotated[
+        bool,
+        typer.Option(
+            "--stability",
+            help="Which latents return in every run, and which run is the most central, instead.",
+        ),
+    ] = False,
+    samples: Annotated[
+        int | None, typer.Option(help=f"With --stability: observations to encode. [{SAMPLES}]", min=2)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --stability: seed of the observations and shuffles. [0]", min=0)
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(help="With --stability: spearman or pearson correlation of latents. [spearman]"),
+    ] = None,
 ) -> None:
-    """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each."""
+    """Put runs side by side: what varies between them, their loss, and the newest of what was measured of each.
+
+    With --stability the latents of the runs, trained alike with other seeds, are matched with each other: which return
+    in every run, how consistent the runs are beside what chance gives, and which run to publish. Codes of other
+    libraries take part as .npz files with mean and variance (or log_variance) of the same observations.
+    """
     from polariscope.cli.console import say
     from polariscope.studies.table import runs_table
 
     if csv is not None and csv.is_dir():
         raise InputError("csv", "be a file", got=f"the folder {csv}")
+    given = {"samples": samples, "seed": seed, "relation": relation}
+    if stability:
+        others = {"where": where, "columns": columns or None, "over_seeds": over_seeds or None}
+        others |= {"compare": compare}
+        refuse(others, " is for the table of runs", "stability")
+        print_stability(runs, csv, step, samples, seed or 0, relation or "spearman")
+        return
+    refuse(given, " is for the stability of latents", None)
     found = runs_table(runs, step)
     print_table(found, None, None, where or [], columns, over_seeds, compare=compare)
     if csv is not None:
@@ -58,6 +92,71 @@ class Layout:
     best_over: str = ""
     metrics_in_rows: bool = False
     digits: int = 3
+
+
+def refuse(options: Mapping[str, object], why: str, mode: str | None) -> None:
+    """Refuse options that mean nothing to what is asked for."""
+    for name, value in options.items():
+        if value is not None:
+            how = ("leave ", Argument("stability"), " out") if mode else ("add ", Argument("stability"))
+            raise InputError(problem=(Argument(name), why), remedy=how)
+
+
+def print_stability(
+    runs: list[Path], csv: Path | None, step: int | None, samples: int | None, seed: int, relation: str
+) -> None:
+    """Which latents return in every run, and which run is the most central."""
+    from polariscope.analysis.stability import Relation
+    from polariscope.cli.console import printer, say, table
+    from polariscope.core import files
+    from polariscope.core.errors import check_word
+    from polariscope.runs.stability import stability
+
+    check_word("relation", relation, get_args(Relation))
+    given = cast("Relation", relation)
+    targets = [open_target(run, samples, step) or run for run in runs]
+    found = stability(targets, relation=given, n_samples=samples or SAMPLES, seed=seed, step=step)
+    say(found.headline)
+    shown = table(
+        "run",
+        "latents in use",
+        "agreement with others",
+        "",
+        numbers=("latents in use", "agreement with others"),
+    )
+    for place in sorted(range(len(found.names)), key=lambda place: -found.centrality[place]):
+        mark = "most central" if place == found.central else ""
+        shown.add_row(found.names[place], str(found.n_used[place]), f"{found.centrality[place]:.3f}", mark)
+    printer().print(shown)
+    say(found.answer)
+    others = [name for place, name in enumerate(found.names) if place != found.shown]
+    heads = [f"in {name}" for name in others]
+    latents = table(
+        *("latent", "returns", "lowest", *heads),
+        title=f"Latents of {found.names[found.shown]}, their strength and partner in every other run",
+        numbers=("latent", "lowest", *heads),
+    )
+    for one in sorted(found.of(found.shown), key=lambda one: -one.lowest):
+        pairs = list(zip(one.strengths, one.partners, strict=True))
+        cells = [
+            "–" if partner is None else f"{strength:.2f} ({partner})"
+            for place, (strength, partner) in enumerate(pairs)
+            if place != found.shown
+        ]
+        count = sum(strength > found.threshold for strength in one.strengths) - 1
+        words = "in all" if one.returns else f"in {count} of {len(others)}"
+        latents.add_row(str(one.latent), words, f"{one.lowest:.2f}", *cells)
+    printer().print(latents)
+    say(f"A latent returns where |{relation} correlation| > {found.threshold:.2f}.")
+    say(
+        f"Space: {found.space:.3f} of the variance of a run's latents is linear in another's (chance "
+        f"{found.space_chance:.3f})."
+    )
+    for note in found.notes:
+        say(f"Note: {note}")
+    if csv is not None:
+        files.write_text(csv, found.to_csv())
+        say(f"The latents of all runs are in {csv}")
 
 
 def print_table(

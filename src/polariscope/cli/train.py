@@ -10,6 +10,7 @@ import typer
 
 from polariscope.cli.data import (
     SOURCE_HELP,
+    KeepUnits,
     Scale,
     Standardise,
     Variants,
@@ -84,6 +85,7 @@ def train(
     variants: Variants = None,
     standardise: Standardise = False,
     scale: Scale = False,
+    keep_units: KeepUnits = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
@@ -124,10 +126,11 @@ def train(
                 remedy="give one of them",
             )
         n_latents = latents_of(size)
-    wrapping = Wrapping(variants, standardise, scale)
+    wrapping = Wrapping(variants, standardise, scale, keep_units)
     data, options = take_flags(source, concepts, context.meta[KEY], every, own, wrapping)
     settings = {**concepts, "initialisation": initialisation, **options}
     settings["n_latents"] = 10 if n_latents is None else n_latents
+    settings |= {"keep_units": True} if keep_units else {}
     run = out or default_run(data, settings)
     train_and_tell(data, run, settings, device=device, threads=threads, tensorboard=tensorboard, quiet=quiet)
     if size is not None:
@@ -284,6 +287,7 @@ def train_and_tell(
     quiet: bool = False,
 ) -> None:
     """Train into ``run`` with live progress, then say what the latents are and where the run is."""
+    from polariscope.analysis.noise import Noise
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
@@ -292,6 +296,7 @@ def train_and_tell(
 
     job = plan(data, **settings)
     steps, chosen = job.settings.steps, announcement(job.chosen)
+    data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:
         news = News(run, steps, shown, quiet, chosen)
         train_model(
@@ -300,8 +305,11 @@ def train_and_tell(
     if quiet:
         say(str(run))
         return
-    last = Run(run).log()[-1]
+    finished = Run(run)
+    last = finished.log()[-1]
     counts = ", ".join(f"{last[kind]} {kind}" for kind in ("active", "mixed", "passive"))
     done = "Trained for" if news.begun else "Already trained for"
     say(f"{done} {plural(steps, 'step')}: {counts} latents, loss {last['loss']:.2f} nats.")
+    if (noise := Noise.of_run(finished.settings, last)) is not None:
+        say(f"{noise.in_words}.")
     say(f"The run is in {run}")

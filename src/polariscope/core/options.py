@@ -201,8 +201,19 @@ def build(family: Family, chosen: object, options: Mapping[str, object] | None =
 
 
 def describe_concept(family: Family, concept: object) -> dict[str, Any]:
-    """The JSON record of a concept made by :func:`build`; building from it gives an equal one."""
-    return {"name": family.name_of(concept), **to_plain(concept)}
+    """The JSON record of a concept made by :func:`build`; building from it gives an equal one.
+
+    A field that is newer than some records says so in its metadata, ``is_newer=True``: it is left out where it has its
+    default, so records, and the hashes of settings, are those of before.
+    """
+    assert dataclasses.is_dataclass(concept)
+    newer = {
+        field.name
+        for field in dataclasses.fields(concept)
+        if field.metadata.get("is_newer") and getattr(concept, field.name) == field.default
+    }
+    plain = to_plain(concept)
+    return {"name": family.name_of(concept), **{key: plain[key] for key in plain if key not in newer}}
 
 
 LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}

@@ -15,6 +15,8 @@ Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, obj
 """One variant or several: a name, NAME:OPTION=VALUE,… or a mapping with a ``name`` and its options."""
 SHORTHANDS = {"standardise": "standardised", "scale": "scaled"}
 """Arguments that stand for a variant."""
+USUAL_UNITS = "centred"
+"""The variant that puts a table into the units it is trained in, unless others are asked for."""
 
 
 def apply_variants(
@@ -43,8 +45,27 @@ def apply_variants(
     return made
 
 
-def shorthands(*, standardise: object, scale: object) -> list[str]:
-    """The variants that the two arguments stand for."""
+def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
+    """The units in which data are trained: a table is centred and divided by the root of its mean feature variance.
+
+    Images, tables of values in [0, 1] and data whose units were changed already stay as they are.
+
+    :param data: the dataset, with the variants that were asked for.
+    :param keep_units: (default False) leave a table as it is, too.
+    """
+    if not isinstance(keep_units, bool):
+        raise InputError("keep_units", "be True or False", got=f"{keep_units!r}")
+    if keep_units or len(data.shape) != 1 or data.is_unit_interval or _has_other_units(data):
+        return data
+    return _apply(data, USUAL_UNITS)
+
+
+def _has_other_units(data: AbstractDataset) -> bool:
+    return isinstance(data, AbstractVariant) and (data.is_change_of_units or _has_other_units(data.base))
+
+
+def shorthands(*, standardise: object, scale: object, keep_units: object = False) -> list[str]:
+    """The variants that the arguments stand for; only one of them may be given."""
     given = {"standardise": standardise, "scale": scale}
     for name, value in given.items():
         if not isinstance(value, bool):
@@ -60,7 +81,13 @@ def shorthands(*, standardise: object, scale: object) -> list[str]:
             ),
             remedy="give one of them",
         )
-    return [SHORTHANDS[name] for name, value in given.items() if value]
+    names = [name for name, value in given.items() if value]
+    if keep_units and names:
+        raise InputError(
+            problem=(Argument("keep_units"), " and ", Argument(names[0]), " contradict each other"),
+            remedy="give one of them",
+        )
+    return [SHORTHANDS[name] for name in names]
 
 
 def parse_variant(text: str) -> dict[str, Any]:
@@ -115,7 +142,7 @@ def _apply(base: AbstractDataset, given: object) -> AbstractVariant:
 def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractDataset:
     """Data that are given for a run or a model, as it was trained: with the variants that its record says they need.
 
-    Data with variants of their own, and those that are the recorded ones already, stay as they are. A change of units
+    Data whose units were changed already, and those that are the recorded ones, stay as they are. A change of units
     is needed by all others, with the numbers measured in training. The other variants are applied only where the
     recorded data cannot be loaded again (arrays in memory) and these are the same arrays; to other data, put them
     yourself.
@@ -124,9 +151,9 @@ def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractData
     :param data: what is given now.
     """
     variants = variants_of(record)
-    if not variants or isinstance(data, AbstractVariant) or data.fingerprint == record.get("fingerprint"):
+    if not variants or _has_other_units(data) or data.fingerprint == record.get("fingerprint"):
         return data
-    is_from_memory = "path" in record and record["path"] is None
+    is_from_memory = "path" in record and record["path"] is None and not isinstance(data, AbstractVariant)
     if is_from_memory and data.fingerprint == record.get("root_fingerprint"):
         return apply_variants(data, variants)
     return in_units(data, changes_of_units(variants))
@@ -151,12 +178,12 @@ def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str,
 
 
 def in_units(data: AbstractDataset, units: Sequence[Mapping[str, object]]) -> AbstractDataset:
-    """Data in the units that a model was trained in; data with variants of their own stay as they are.
+    """Data in the units that a model was trained in; data whose units were changed already stay as they are.
 
     :param data: what a model is shown.
     :param units: records of the variants that changed units in training.
     """
-    return data if isinstance(data, AbstractVariant) else apply_variants(data, units)
+    return data if _has_other_units(data) else apply_variants(data, units)
 
 
 def in_words(variants: Sequence[Mapping[str, object]]) -> str:

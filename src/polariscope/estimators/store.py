@@ -51,7 +51,8 @@ def save(vae: VAE, folder: Path) -> None:
         "history": vae.history_,
         "seed": vae.seed_,
         "units": {"kind": units.kind, "shape": units.shape}
-        | {"is_bytes": units.is_bytes, "is_unit_interval": units.is_unit_interval, "white": units.white},
+        | {"is_bytes": units.is_bytes, "is_unit_interval": units.is_unit_interval, "white": units.white}
+        | ({} if units.ratio == 1 else {"ratio": units.ratio}),
         "n_features_in": vae.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(vae, "feature_names_in_", ())],
     }

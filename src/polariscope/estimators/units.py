@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
 from polariscope.data.own.support.layout import Layout
+from polariscope.data.variants.support.statistics import merged
 
 Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 
@@ -43,6 +44,8 @@ class Units:
     scale: Float[np.ndarray, " feature"] | None = None
     white: int | None = None
     """Which byte is white, 1 or 255, where images were given as bytes."""
+    ratio: float = 1.0
+    """Of the largest variance of a feature to the smallest, in a table that keeps their proportions."""
 
     @staticmethod
     def learn(
@@ -64,7 +67,8 @@ class Units:
         if X.ndim == 2 and scale:
             return Units("rows", shape, False, True, *lowest_and_range(X))
         if X.ndim == 2 and not unit_interval:
-            return Units("rows", shape, False, False, *offset_and_scale(X, standardise))
+            ratio = 1.0 if standardise else merged([X]).ratio
+            return Units("rows", shape, False, False, *offset_and_scale(X, standardise), ratio=ratio)
         for name, asked in (("standardise", standardise), ("scale", scale)):
             what = "rows in [0, 1] for a Bernoulli likelihood" if X.ndim == 2 else "images"
             if asked:
@@ -98,6 +102,12 @@ class Units:
             layout=None if self.kind == "grey" else self.kind,
             white=self.white if X.dtype == np.uint8 else None,
         )
+
+    def source(self, X: Shaped[np.ndarray, "sample ..."]) -> ArraysDataset:
+        """The observations as their owner has them, for who puts them into units itself."""
+        if self.kind != "rows":
+            return self.dataset(X)
+        return from_arrays(X, unit_interval=self.is_unit_interval and self.scale is None)
 
     def values(self, X: Shaped[np.ndarray, "sample ..."]) -> Float[np.ndarray, "sample ..."]:
         """What the network sees of ``X``; rows in their own precision."""
@@ -133,14 +143,10 @@ def offset_and_scale(
     >>> offset_and_scale(np.array([[0.0, 5.0], [4.0, 5.0]]), standardise=True)
     (array([2., 5.]), array([2., 1.]))
     """
-    offset = X.mean(axis=0, dtype=np.float64)
-    variance = X.var(axis=0, dtype=np.float64)
-    # What rounding leaves of the variance of a constant; less than a float32 column can vary.
-    rounding = (1e-12 * np.abs(X).max(axis=0).astype(np.float64)) ** 2
-    variance = np.where(variance > rounding, variance, 0.0)
-    if not standardise:
-        variance = np.full_like(variance, variance.mean())
-    return offset, np.where(variance > 0, np.sqrt(variance), 1.0)
+    seen = merged([X])
+    if standardise:
+        return seen.mean, np.where(seen.deviation > 0, seen.deviation, 1.0)
+    return seen.mean, np.full_like(seen.deviation, np.sqrt(seen.mean_variance))
 
 
 def lowest_and_range(
@@ -151,6 +157,6 @@ def lowest_and_range(
     >>> lowest_and_range(np.array([[0.0, 5.0], [4.0, 5.0]]))
     (array([0., 5.]), array([4., 1.]))
     """
-    low = X.min(axis=0).astype(np.float64)
-    span = X.max(axis=0).astype(np.float64) - low
-    return low, np.where(span > 0, span, 1.0)
+    seen = merged([X])
+    span = seen.high - seen.low
+    return seen.low, np.where(span > 0, span, 1.0)

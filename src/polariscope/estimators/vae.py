@@ -20,13 +20,13 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
-from polariscope.core.options import options_of
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
+from polariscope.data.variants.centred import in_words
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units
 from polariscope.models.inference import batch_size, chunks
@@ -35,15 +35,15 @@ from polariscope.runs.encode import encode
 from polariscope.sizing import Size
 from polariscope.training.choices import choices
 from polariscope.training.loop import fit
-from polariscope.training.plan import choose, concept_of, plan
+from polariscope.training.plan import FAMILIES, choose, concept_of, plan
 from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
-LEARNED = {"learned": "shared", "variance": 0.1}
-"""Options of the likelihood that is chosen for a table: its variance is learned, from a tenth of the features'."""
+TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
+"""How the final model is trained, unless it is said."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
-OWN = ("steps", "learning_rate", "batch_size", "seed")
+OWN = (*TRAINING, "seed")
 
 
 class VAE(TransformerMixin, BaseEstimator):
@@ -56,14 +56,18 @@ class VAE(TransformerMixin, BaseEstimator):
     ``X`` is a table (sample, feature), or images (sample, height, width), (sample, channel, height, width) or
     (sample, height, width, channel), of bytes or of floats in [0, 1]. Bytes are 0 … 255, or all 0 and 1.
 
+    **How many latents.** With ``n_latents="fondue"`` the answer is that of :func:`polariscope.size`, and of the command
+    line, for the same table: models with the learning rate and the length that suit the search. What you set here
+    (net, objective, steps, learning_rate, batch_size, options) holds for them too.
+
     **Noise of a table.** A latent earns its keep when it explains more than the decoder takes for noise: in a
     linear model direction i of the data, with variance λ_i, is active if and only if λ_i > γ, the decoder's
     variance (β = 1). So γ decides what "passive" means. With the customary γ = 1 on standardised features every
-    direction that carries less than one feature's worth of variance would be dropped. Ours is learned, one number
-    for all features, from a tenth of their mean variance: it settles where the error of the reconstruction is, as
-    the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!,
-    lucas2019), and a latent is passive when it explains no more than this noise. It also
-    makes p(x) a density one can compare. Choose γ yourself with ``options={"learned": "no", "variance": 0.05}``,
+    direction that carries less than one feature's worth of variance would be dropped. Here, as in
+    :func:`polariscope.train`, it is learned, one number for all features, from a tenth of their mean variance: it
+    settles where the error of the reconstruction is, as the noise of probabilistic PCA does (Lucas et al., Don't Blame
+    the ELBO!, lucas2019), but not below 1e-4 of that variance. A latent is passive when it explains no more than this
+    noise. It also makes p(x) a density one can compare. Choose γ yourself with ``options={"variance": 0.05}``,
     in units of the mean variance of the features. Images have a Bernoulli likelihood.
 
     **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
@@ -83,7 +87,9 @@ class VAE(TransformerMixin, BaseEstimator):
         Which latents ``transform`` keeps: "active+mixed", "active" or "all". Where none is of that kind, the one
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
     steps, learning_rate, batch_size:
-        Of the training; the learning rate falls to 0 along a cosine. A batch is at most the whole of ``X``.
+        Of the training; None: 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
+        whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at least 400
+        steps and a constant rate.
     standardise:
         Divide each feature of a table by its own standard deviation.
     scale:
@@ -139,9 +145,9 @@ class VAE(TransformerMixin, BaseEstimator):
         posterior: object = "auto",
         prior: object = "auto",
         likelihood: object = "auto",
-        steps: object = 2000,
-        learning_rate: object = 3e-3,
-        batch_size: object = 128,
+        steps: object = None,
+        learning_rate: object = None,
+        batch_size: object = None,
         standardise: object = False,
         scale: object = False,
         threshold: object = 1.0,
@@ -208,7 +214,7 @@ class VAE(TransformerMixin, BaseEstimator):
         size, n_latents = None, self.n_latents
         threads = check_threads(self.threads)
         if isinstance(n_latents, str):
-            size = _size(data, n_latents, self.threshold, recipe, self.device, threads)
+            size = self._size(units.source(X), n_latents, seed, threads)
             n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
         model, history = _train(data, n_latents, recipe, self.device, threads)
         regime = diagnose(encode(model, data, seed=seed), seed=seed)
@@ -228,11 +234,12 @@ class VAE(TransformerMixin, BaseEstimator):
         if units.white is not None:
             read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
         if units.scale is not None:
-            each = "each" if self.standardise else "one"
             read.append(
                 "each feature of the table brought to [0, 1]"
                 if self.scale
-                else f"table centred and divided by {each} standard deviation"
+                else "each feature of the table centred and divided by its standard deviation"
+                if self.standardise
+                else in_words(float(units.scale[0]), units.ratio)
             )
         words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
@@ -383,8 +390,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1:
-            raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
+        training = {**TRAINING, **self._training()}
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
@@ -395,9 +401,6 @@ class VAE(TransformerMixin, BaseEstimator):
                     "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
                 )
         chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
-        known = options_of(concept_of("likelihood", chosen["likelihood"]))
-        if _is_auto(self.likelihood) and all(option in known for option in LEARNED):
-            chosen["likelihood"] = {"name": chosen["likelihood"], **LEARNED}
         if (
             concept_of("objective", self.objective).needs
             or concept_of("prior", chosen["prior"]).is_conditional
@@ -409,15 +412,32 @@ class VAE(TransformerMixin, BaseEstimator):
                 ),
                 remedy="use polariscope.train",
             )
-        return {
-            **chosen,
-            "schedule": "cosine",
-            "steps": int(self.steps),
-            "learning_rate": self.learning_rate,
-            "batch_size": self.batch_size,
-            "seed": seed,
-            **options,
-        }
+        return {**chosen, "schedule": "cosine", **training, "seed": seed, **options}
+
+    def _training(self) -> dict[str, Any]:
+        """What was said of the training."""
+        if self.steps is not None and (
+            isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1
+        ):
+            raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
+        given = {name: getattr(self, name) for name in TRAINING}
+        given |= {} if self.steps is None else {"steps": int(self.steps)}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _size(self, data: AbstractDataset, method: str, seed: int, threads: int | None) -> Size:
+        """How many latents the data need: what :func:`polariscope.size` says, with what was set here."""
+        from polariscope.sizing.support.checks import supported_options
+        from polariscope.sizing.support.size import size
+
+        parts = {kind: getattr(self, kind) for kind in FAMILIES if not _is_auto(getattr(self, kind))}
+        assert self.options is None or isinstance(self.options, Mapping)
+        # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
+        further = {name: value for name, value in (self.options or {}).items() if name != "schedule"}
+        asked = {**parts, **self._training(), **further, "threshold": self.threshold}
+        asked |= {"steps": max(LEAST, asked["steps"])} if "steps" in asked else {}
+        asked |= {"standardise": bool(self.standardise), "scale": bool(self.scale)}
+        asked |= {"seed": seed, "device": self.device, "threads": threads}
+        return size(data, method, **supported_options(method, asked))
 
     def _model(self, precision: np.dtype) -> Model:
         """The model with weights in the precision asked for, where the device has it."""
@@ -446,30 +466,11 @@ class VAE(TransformerMixin, BaseEstimator):
         return np.concatenate(parts)
 
 
-def _size(
-    data: AbstractDataset,
-    method: str,
-    threshold: Any,
-    recipe: Mapping[str, Any],
-    device: Any,
-    threads: int | None,
-) -> Size:
-    """How many latents the data need, by models that are made and trained as the final one will be."""
-    from polariscope.sizing.support.checks import supported_options
-    from polariscope.sizing.support.size import size
-
-    # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
-    asked = {name: value for name, value in recipe.items() if name != "schedule"}
-    asked["steps"] = max(LEAST, asked["steps"])
-    asked |= {"threshold": threshold, "device": device, "threads": threads}
-    return size(data, method=method, **supported_options(method, asked))
-
-
 def _train(
     data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
     """A model of all of the data, and the lines of its log."""
-    job = plan(data, n_latents=n_latents, **{**_logging(recipe), **recipe})
+    job = plan(data, n_latents=n_latents, keep_units=True, **{**_logging(recipe), **recipe})
     everything = np.arange(len(data))
     model = build(job, choose_device(device))
     history: list[dict[str, Any]] = []

@@ -212,11 +212,14 @@ def represent(
     indices: Int[np.ndarray, " sample"],
     seed: int,
     progress: Progress | None = None,
+    watch: Callable[[Seen], None] | None = None,
 ) -> Representation:
     """Mean, variance and one draw of the posterior of each of these observations.
 
     :param model: a model, or any function or module whose output :mod:`polariscope.models.adapters.outputs` reads.
     :param seed: seed of the draws.
+    :param watch: (default None) shown every batch as it passes, to look at more than the posterior; a batch for
+        which there was no memory is shown again in halves.
     """
     if not isinstance(model, AbstractModel):
         from polariscope.models.adapters.wrapped import WrappedModel
@@ -234,6 +237,8 @@ def represent(
         normal = prior.normal()
         if seen.auxiliary is not None and normal is not None:
             columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
+        if watch is not None:
+            watch(seen)
         return columns
 
     arrays = collect(model, dataset, indices, compute, progress=progress)

@@ -182,6 +182,11 @@ class Model(AbstractModel):
             raise InputError(problem="this model has no decoder: its objective trains an encoder only")
         return self.decoder(z)
 
+    @property
+    def gamma(self) -> float | None:
+        """The decoder's variance γ now, where it is one number for all values; else None."""
+        return None if self.decoder is None else self.blueprint.likelihood.gamma_of(self.decoder.head)
+
     def to_device(self, device: str | torch.device) -> Model:
         """Move to ``device``, with weights in the memory layout in which convolutions are fastest."""
         self.to(device)

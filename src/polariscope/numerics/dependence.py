@@ -41,6 +41,22 @@ def noise_free_covariance(
     return covariance(mean) + np.diag(variance.mean(axis=0, dtype=np.float64))
 
 
+def ranked(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
+    """The rank of each value in its column, from 1; equal values share their mean rank.
+
+    >>> ranked(np.array([[0.1], [7.0], [0.1]])).ravel()
+    array([1.5, 3. , 1.5])
+    """
+    from scipy.stats import rankdata
+
+    return rankdata(x, axis=0) if x.size else x
+
+
+def standardised(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
+    """Columns of mean 0 and variance 1; each must vary."""
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
 def correlation(covariance: Float[np.ndarray, "latent latent"]) -> Float[np.ndarray, "latent latent"]:
     """Correlation matrix of a covariance; a constant latent has correlation 0 with every other.
 

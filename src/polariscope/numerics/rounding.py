@@ -20,3 +20,12 @@ def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarr
     """
     scaled = values.astype(np.float64) * 10**decimals
     return np.trunc(scaled + np.copysign(NOISE, scaled)).astype(np.int64)
+
+
+def significant(value: float, digits: int = 3) -> float:
+    """A number with so many significant digits, as a record that people read has it.
+
+    >>> significant(0.0987654), significant(123456.0), significant(0.0)
+    (0.0988, 123000.0, 0.0)
+    """
+    return float(f"{value:.{digits - 1}e}")

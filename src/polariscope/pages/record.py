@@ -270,6 +270,7 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
         ("objective", words.concept(settings["objective"])),
         ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
         ("trained", f"{steps}, seed {settings['training']['seed']}"),
+        *((("noise", noise.in_words),) if (noise := run.noise(step)) is not None else ()),
         *((("chosen for you", "; ".join(settings["chosen"])),) if settings.get("chosen") else ()),
     )
 

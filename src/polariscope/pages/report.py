@@ -117,10 +117,10 @@ def report(
     """Write one self-contained page about a run, a model or codes, and return its path.
 
     The page of a run shows the newest of each thing that was measured of the model: diagnosis, decomposition, scores,
-    comparison. Without a diagnosis, or without the one asked for, it is made first and kept. What else is kept with
-    the run is listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the training
-    curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left when it
-    fails.
+    comparison, course. Without a diagnosis, or without the one asked for, it is made first and kept. What else is
+    kept with the run is listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the
+    training curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left
+    when it fails.
 
     :param run: a run's folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
     :param data: needed for a model, and when a run was trained on arrays in memory: the same dataset or arrays.

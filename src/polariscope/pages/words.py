@@ -229,6 +229,13 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
     for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
         del arguments[derived]
+    likelihood = arguments["likelihood"]
+    if (
+        likelihood.get("learned") == "shared" and "floor" not in likelihood
+    ):  # as it was before there was a floor
+        arguments["likelihood"] = {**likelihood, "floor": None}
+    if len(settings["model"]["shape"]) == 1 and not _has_other_units(settings["data"]):
+        arguments["keep_units"] = True
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
     arguments |= {
         key: value
@@ -240,6 +247,14 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     return "\n".join(["import polariscope as ps", "", source, "model = ps.train(", "    data,", *lines, ")"])
 
 
+def _has_other_units(data: Mapping[str, Any]) -> bool:
+    if "variants" not in data:
+        return False
+    from polariscope.data.chain import changes_of_units
+
+    return bool(changes_of_units(data["variants"]))
+
+
 def commands(run: str) -> dict[str, str]:
     """What to type for the parts of the report that are measured apart.
 
@@ -247,7 +262,8 @@ def commands(run: str) -> dict[str, str]:
     "polariscope score 'my run'"
     """
     name = shlex.quote(run)
-    return {command: f"polariscope {command} {name}" for command in ("score", "compare", "report", "check")}
+    words = ("score", "compare", "course", "report", "check")
+    return {command: f"polariscope {command} {name}" for command in words}
 
 
 def _code(value: Any) -> str:

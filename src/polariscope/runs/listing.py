@@ -8,7 +8,7 @@ from typing import Any
 
 from polariscope.storage.artefacts import Artefact
 
-HIDDEN = ("models",)
+HIDDEN = ("models", "against_model")
 """Settings that say nothing to a reader: hashes, and what is the same for all."""
 WORDS = {"n_samples": "samples", "n_points": "points", "n_observations": "observations"}
 

@@ -33,8 +33,10 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from polariscope.analysis.course import Course
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.metrics import Scores
+    from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
@@ -113,6 +115,16 @@ class Run:
     def is_finished(self) -> bool:
         """Whether the model has all the steps that were asked for."""
         return self.folder.finished_steps == self.n_steps
+
+    def noise(self, step: int | None = None) -> Noise | None:
+        """What the model takes for noise, the variance γ of its decoder; None where the log has none.
+
+        :param step: (default None: the last) of which model.
+        """
+        from polariscope.analysis.noise import Noise
+
+        lines = [line for line in self.log() if step is None or line["step"] <= step]
+        return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
         """The data given when the run was opened, or those it was trained on, made again from their record."""
@@ -496,6 +508,98 @@ class Run:
             return Comparison.from_dict(made.to_dict())  # as it will be read, so both are the same
 
         return self._record(key, Comparison, compute)
+
+    def course(
+        self,
+        latent: int | None = None,
+        *,
+        steps: Sequence[int] | None = None,
+        layers: bool = False,
+        against: str | Path | Run | None = None,
+        measure: str = "cka",
+        alpha: float = 0.1,
+        n_samples: object = 10_000,
+        n_layer_samples: int = 1000,
+        seed: int = 0,
+        part: str = "all",
+        memory: float | int = 2.0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Course:
+        """What the codes, and the layers, were like at every step of which there is a model.
+
+        Types, KL, Σ E[σ²], Δ_KL and how long it was below 3 %, correlations, total correlation and mutual information
+        of mean and sampled; with ``layers`` also the intrinsic dimension of every layer, and how similar each is to
+        its last state. One checkpoint is in memory at a time. What was measured of it is kept at once, so a course that
+        was interrupted, or asked for again after more training, measures only what is missing.
+
+        :param latent: (default: that of the largest KL at the end) the latent whose correlations are followed.
+        :param steps: (default None: all in :attr:`steps`) only the models of these steps.
+        :param layers: (default False) follow the layers too.
+        :param against: (default None) another run on the same data, or its folder: each layer is also compared with
+            the layer of the same name of its finished model. Implies ``layers``.
+        :param measure: (default "cka") a member of ``polariscope.similarity``.
+        :param alpha: (default 0.1) tolerance of the rule that names the types.
+        :param n_samples: as in :meth:`representation`, like ``seed`` and ``part``.
+        :param n_layer_samples: (default 1,000) how many of these observations the layers are looked at with; the time
+            grows with its square.
+        :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.
+        :param progress: told how many checkpoints are done, and how many there are to do.
+        """
+        from polariscope.analysis.course import Course, check_latent
+        from polariscope.analysis.regime.types import check_rule
+        from polariscope.analysis.similarity import similarity
+        from polariscope.runs.course import K, Plan, follow
+
+        check_rule(alpha, 1)
+        if latent is not None:
+            check_latent(latent, self.settings["model"]["n_latents"])
+        _ = similarity[measure]
+        wanted = tuple(self.steps if steps is None else sorted(set(steps)))
+        if not wanted:
+            raise InputError(
+                problem=f"{self.path} has no model yet", remedy="wait for its first checkpoint, or train it"
+            )
+        if len(wanted) == 1 and steps is None:
+            raise InputError(
+                problem=f"{self.path} has a model of step {wanted[0]} only, so there is no course to follow",
+                remedy=(
+                    "train with ",
+                    Argument("keep_checkpoints", "all"),
+                    " and a smaller ",
+                    Argument("checkpoint_every"),
+                ),
+            )
+        chosen = self._chosen(n_samples, seed, part)
+        if chosen["n_samples"] < 2:
+            raise InputError("n_samples", "be at least 2", got=chosen["n_samples"])
+        other = against if against is None or isinstance(against, Run) else Run(against)
+        seen = min(n_layer_samples, chosen["n_samples"])
+        if (layers or other is not None) and seen <= K:
+            raise InputError(
+                "n_layer_samples",
+                f"be more than {K}, the neighbours behind each dimension",
+                got=seen,
+                remedy="look at more observations",
+            )
+        plan = Plan(
+            steps=wanted,
+            latent=latent,
+            **chosen,
+            alpha=alpha,
+            part=part,
+            layers=layers or other is not None,
+            n_layer_samples=seen,
+            measure=measure,
+            memory=memory,
+        )
+        models = [self.digest(step) for step in wanted]
+        key = self._key("course", wanted[-1], part, {**plan.settings(other), "models": models})
+
+        def compute() -> Course:
+            indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
+            return follow(self, plan, indices, given=self._given, other=other, progress=progress)
+
+        return self._record(key, Course, compute)
 
     # What is kept.
 

@@ -15,6 +15,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 from jaxtyping import Float, Shaped
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import from_plain, to_plain
@@ -32,8 +33,10 @@ asks for is a keyword-only argument of its function. Some also declare ``needs_f
 only), ``finds_beta`` (it can search the largest β) and ``is_careful`` (its models learn at the goal's careful rate, as
 a model of the size found then should)."""
 
-FROM_DATA = ("images",)
-"""What a goal says of the data, and nobody asks for."""
+TRACE = "Σ E[σ²]"
+"""The statistic of FONDUE."""
+FROM_DATA = ("images", "net_rate")
+"""What a goal says of the data and the net, and nobody asks for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class Curves:
 
     steps: Shaped[np.ndarray, " look"]
     variances: Float[np.ndarray, "look latent"]
+    gammas: Float[np.ndarray, " look"] | None = None
+    """The decoder's variance γ at each look, where it is one number for all values."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:
@@ -55,7 +60,8 @@ class AbstractCandidates(abc.ABC):
 
     Nothing is trained twice: a model asked for again with more steps is continued. ``changes`` are training
     options that differ from the recipe (``beta``, ``learning_rate``, ``prior`` …); models with other changes are
-    other models.
+    other models. So are those with ``pruned_from``, a number of latents: they begin with the most informative latents
+    of that model, as far as it was watched, and not afresh.
     """
 
     seed: int
@@ -66,9 +72,28 @@ class AbstractCandidates(abc.ABC):
         """Gradient steps in a pass over the training data."""
 
     @property
+    def n_learned_from(self) -> int | None:
+        """Values of an observation, where the decoder's variance is one number that is learned from them; else None."""
+        return None
+
+    @property
+    def most_latents(self) -> int | None:
+        """The most that make sense where the decoder's variance is learned: nothing is left to learn from beyond."""
+        return None
+
+    @property
+    def can_prune(self) -> bool:
+        """Whether models can begin with latents of wider ones."""
+        return False
+
+    @property
     @abc.abstractmethod
     def n_steps(self) -> int:
         """Gradient steps spent so far, on all models."""
+
+    def n_watched(self, n_latents: int, **changes: object) -> int:
+        """Steps up to which a model was watched so far, in this search."""
+        return 0
 
     @abc.abstractmethod
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
@@ -77,6 +102,15 @@ class AbstractCandidates(abc.ABC):
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         """What was measured under ``key`` of a model after so many steps, before further training; else measure it."""
         return measure()
+
+    def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
+        """What a model that was watched took for noise after so many steps; None: that is not known, or not one number.
+
+        :param n_latents: of the model.
+        :param steps: after which it was looked at.
+        :param beta: (default None: the recipe's) weight of the rate.
+        """
+        return None
 
     @abc.abstractmethod
     def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
@@ -113,21 +147,27 @@ class Goal:
     """Most latents that are tried."""
     steps: Annotated[int, Ge(400)] | None = None
     """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: 3,000); below 400 no trend can be seen."""
+    'fondue' gives to one (None: ten passes over the data, 8,000 to 16,000); below 400 no trend can be seen."""
+    minutes: Annotated[float, Gt(0)] | None = None
+    """Time to answer in; the interval says how sure that can be. With a folder, more time goes on from there. None: as
+    long as it takes."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
     learning_rate: Annotated[float, Gt(0)] | None = None
-    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of the published searches 1e-4."""
+    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of linear nets 1e-2, of the published
+    searches 1e-4."""
     images: bool = False
     """Whether the observations are images."""
+    net_rate: float | None = None
+    """The learning rate that the net has of its own."""
 
     def rate(self) -> float:
         """The learning rate where only the outcome of a model counts."""
-        return 1e-3 if self.learning_rate is None else self.learning_rate
+        return self.learning_rate or self.net_rate or 1e-3
 
     def careful_rate(self) -> float:
         """The learning rate where every latent counts, which large steps prune: 2e-4 for images."""
-        return 2e-4 if self.learning_rate is None and self.images else self.rate()
+        return self.learning_rate or self.net_rate or (2e-4 if self.images else 1e-3)
 
     @property
     def fixed_steps(self) -> int:
@@ -136,6 +176,10 @@ class Goal:
 
 Decision = Literal["fits", "too many", "undecided"]
 Target = Literal["latents", "beta"]
+
+
+class OutOfTimeError(PolariscopeError):
+    """The minutes that a search was given are over."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +203,8 @@ class Trial:
     curve: tuple[tuple[int, float], ...] = ()
     """The statistic while training: (step, value)."""
     note: str = ""
+    gamma: float | None = None
+    """The decoder's variance γ at the end, where it is one number for all values."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +216,8 @@ class Found:
     interval: tuple[float | int, float | int] | None
     trials: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
+    noise: Noise | None = None
+    """What the model of the answer takes for noise; None: :func:`polariscope.size` asks the candidates."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +230,7 @@ class Size:
     """Range of the answer; ``meaning_of_interval`` says of what."""
     method: str
     target: Target = "latents"
-    statistic: str = "Σ E[σ²]"
+    statistic: str = TRACE
     """What ``trials`` measure."""
     threshold: float | int | None = None
     per_seed: tuple[float | int, ...] = ()
@@ -195,6 +243,8 @@ class Size:
     notes: tuple[str, ...] = ()
     summary: str = ""
     """What the method does, in a line. It is kept with the answer, so a page need not open the method."""
+    noise: Noise | None = None
+    """What the model of the answer takes for noise: its γ, where that is one number for all values."""
 
     @property
     def n_latents(self) -> int:
@@ -223,8 +273,38 @@ class Size:
         around = f"{low:g}" if low == high else f"{low:g}–{high:g}"
         return f"{self.value:g} {noun} ({around})"
 
+    @property
+    def in_words(self) -> str:
+        """What the answer means, what it depends on, and what to do where it is open; "" for other statistics.
+
+        >>> import textwrap
+        >>> print(textwrap.fill(Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,)).in_words, 100))
+        A model puts 3 latents to use; of 4 about one would be left over. This depends on what counts as
+        noise (the likelihood), the threshold (1), the length of training and the seed (1 was tried).
+        """
+        if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
+            return ""
+        n = self.n_latents
+        longest = max((trial.steps for trial in self.trials), default=0)
+        tried = len(self.per_seed)
+        words = (
+            f"A model puts {n} latent{'s' if n > 1 else ''} to use; of {n + 1} about one would be left over. This "
+            f"depends on what counts as noise ({'the likelihood' if self.noise is None else 'γ'}), the threshold "
+            f"({self.threshold:g}), the length of training{f' (up to {longest:,} steps)' if longest else ''} and the "
+            f"seed ({tried} {'was' if tried == 1 else 'were'} tried)."
+        )
+        n_open = sum(trial.decision == "undecided" for trial in self.trials)
+        if n_open:
+            words += (
+                f" {n_open} of {len(self.trials)} models {'is' if n_open == 1 else 'are'} not decided: trust the "
+                "interval more than the number, or allow more steps."
+            )
+        return words
+
     def __str__(self) -> str:
         rows = [f"{self.answer} by {self.method}, {self.n_steps:,} gradient steps."]
+        rows += [self.in_words] if self.in_words else []
+        rows += [] if self.noise is None else [f"{self.noise.in_words}."]
         rows += ["", *_table(self)] if self.trials else []
         rows += ["", *self.notes] if self.notes else []
         return "\n".join(rows)
@@ -251,11 +331,14 @@ def path_table(size: Size) -> list[tuple[str, ...]]:
     seeds = len({trial.seed for trial in size.trials}) > 1
     is_beta = size.target == "beta"
     heading = ["β" if is_beta else "latents", size.statistic, "steps", "decision", "may become"]
+    has_gamma = any(trial.gamma is not None for trial in size.trials)
+    heading += ["γ"] if has_gamma else []
     rows: list[tuple[str, ...]] = [(*(["seed"] if seeds else []), *heading)]
     for trial in size.trials:
         first = f"{trial.beta:.3g}" if is_beta and trial.beta is not None else str(trial.n_latents)
         span = "" if trial.projected is None else f"{trial.projected[0]:.2f}–{trial.projected[1]:.2f}"
         cells = [first, f"{trial.statistic:.3f}", f"{trial.steps:,}", trial.decision, span]
+        cells += ["" if trial.gamma is None else f"{trial.gamma:.3g}"] if has_gamma else []
         rows.append((*([str(trial.seed)] if seeds else []), *cells))
     return rows
 

@@ -3,85 +3,139 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from polariscope.sizing import AbstractCandidates, Found, Goal, Trial, method
+import numpy as np
+
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, OutOfTimeError, Trial, method
 from polariscope.sizing.support.deciding import (
-    MOST,
     SILENCE,
     decide,
     may_still_cross_threshold,
+    most_steps,
     passes,
     schedule,
 )
-from polariscope.sizing.support.judge import BEGUN, judge, predict
-from polariscope.sizing.support.search import CapError, no_surplus, notes_on, search_outward
+from polariscope.sizing.support.forecast import Forecast, forecast
+from polariscope.sizing.support.judge import BEGUN
+from polariscope.sizing.support.search import CapError, no_surplus, notes_on, search_guided
 
 WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
-MOST_WIDE = 2000
-"""Steps after which a wide model's prediction is taken as it is; narrow models check it anyway."""
-FIRST_GUESS = 400
+FIRST_LOOK = 400
 """Steps before the first prediction."""
+SPARE = 0.75
+"""A model that would keep more of its latents than this says little of wider ones, and is widened."""
 TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
 
+ALL_FIT = (
+    "Even {} latents, the most that leave a direction for the noise, have no surplus: the data have next to no noise "
+    "that the model could tell from structure."
+)
+
+
 @method(
     "fondue",
-    statistic="Σ E[σ²]",
+    statistic=TRACE,
     trains=True,
     needs_variances=True,
     finds_beta=True,
     is_careful=True,
     threshold="goal",
     interval="how the answer could change with more training",
-    uses=("n_init", "cap", "steps"),
+    uses=("n_init", "cap", "steps", "minutes"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     r"""The largest n with Σ E[σ²] ≤ threshold: one wide model predicts it, narrow ones are trained until they decide.
 
     The published procedure (see ``fondue-published``) trains 4–8 models for whole epochs. Here
 
-    1. one *wide* model predicts the answer: narrower models keep the latents that say most, so
-       :math:`\hat g(n)` is the sum of its n smallest variances
-       (:func:`~polariscope.sizing.support.judge.predict`; exact for linear VAEs). It is stopped as soon as the
-       prediction stands still, doubled in width if it has no surplus, and not believed if it is far too wide. It may
-       learn fast, since it is only a guess;
-    2. *narrow* models at the predicted n and n + 1, trained afresh, prove it: each until the level and the trend
+    1. one *wide* model predicts :math:`\hat g(n)` for every n
+       (:func:`~polariscope.sizing.support.forecast.forecast`; exact for linear VAEs, with a learned variance of the
+       decoder too). It is trained until more training is not expected to change the answer by more than one (or a
+       tenth): no variance drifts across, and no latent woke for long. It is doubled in width if it has no surplus, and
+       not believed if it is far too wide;
+    2. *narrow* models on both sides of the predicted n, trained afresh, prove it: each until the level and the trend
        of its latents say on which side of the threshold it stays
-       (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, it searches outward
-       away from it and bisects.
+       (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, what they measured
+       corrects it (:func:`~polariscope.sizing.support.search.search_guided`).
 
     The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
-    with n latents that fits, and one with n + 1 that does not. The interval takes in every model that was tried and may
-    still turn out otherwise. Data of which a model learns nothing need 0 latents, and a note says so.
+    with n latents that fits, and one with n + 1 that does not; of several such n, the smallest, since with a learned
+    variance of the decoder the statistic may fall again when n nears the number of features. The interval takes in all
+    that the wide model may still come to, and every narrow model that may still turn out otherwise. Data of which a
+    model learns nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there
+    is, and the interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
-    are proved with 2e-4. ``python benchmarks/fondue.py`` compares answers and steps with the published procedure's.
-    What is left is the luck of a start: with t = 1 one latent that is given up leaves Σ E[σ²] just below or just above
-    the threshold, and such models are trained to the end and said to be in doubt.
+    are sized with 2e-4.
 
     :param candidates: trains and encodes a model for any number of latents.
     :param goal: what is sought, and within which limits.
     """
     trials: list[Trial] = []
-    # A threshold of k lets about k surplus latents pass, so the wide model must have room for them.
-    width = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
-    guess, has_begun = wide_guess(candidates, goal, width, trials)
+    most = most_steps(candidates, goal)
+    limit = candidates.most_latents
+    is_limit_of_data = limit is not None and limit <= goal.cap
+    if limit is not None and is_limit_of_data:
+        goal = dataclasses.replace(goal, cap=limit)
+    wide: Forecast | None = None
+    try:
+        for latest in wide_forecasts(candidates, goal, most, trials):
+            wide = latest  # the last one, if the time is over before the next
+        assert wide is not None
+        answer = _prove(candidates, goal, most, wide, trials)
+    except OutOfTimeError as error:
+        if wide is None:
+            raise
+        return _cut_short(trials, wide, goal, str(error))
+    except CapError:
+        if not is_limit_of_data or wide is None:
+            raise
+        return Found(
+            goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),)
+        )
+    low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
+    faint = _n_faint(candidates, trials, answer, goal, wide)
+    return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
 
-    def fits(n: int) -> bool:
-        trial = decide(candidates, n, goal.threshold, goal.steps, goal.careful_rate())
-        if has_begun and trial.note.startswith(SILENCE):  # the data can be learned, as the wide model shows
+
+def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
+    """The largest n of which a narrow model fits, while one with a latent more does not."""
+
+    def measured(n: int) -> tuple[bool, float]:
+        n_awake = wide.n_awake if wide.has_settled else None
+        how = _training_of(candidates, n, goal, wide)
+        trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, **how)
+        if wide.n_awake and trial.note.startswith(
+            SILENCE
+        ):  # the data can be learned, as the wide model shows
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
-        return passes(trial, goal.threshold)
+        return passes(trial, goal.threshold), trial.statistic
 
-    answer = search_outward(fits, guess, goal.cap)
-    low, high = _reach(trials, answer, goal)
-    faint = _n_faint(candidates, trials, answer, goal)
-    return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
+    return search_guided(measured, np.array(wide.traces), goal.threshold, goal.cap)
+
+
+def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast) -> dict[str, Any]:
+    """How a narrow model is trained: from the wide one's latents, where it has them to spare."""
+    width = len(wide.traces)
+    pruned = {"pruned_from": width} if candidates.can_prune and n < width else {}
+    return {"learning_rate": goal.careful_rate(), **pruned}
+
+
+def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) -> Found:
+    """The best answer when the time is over: what narrow models bound, the wide one fills."""
+    narrow = [trial for trial in trials if trial.note != WIDE]
+    fitting = max((t.n_latents for t in narrow if passes(t, goal.threshold)), default=0)
+    surplus = min((t.n_latents for t in narrow if not passes(t, goal.threshold)), default=goal.cap + 1)
+    answer = min(max(wide.value, fitting), surplus - 1)
+    low, high = min(wide.low, answer), max(min(wide.high, goal.cap), answer)
+    return Found(answer, (low, high), tuple(trials), (why,))
 
 
 def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal: Goal) -> list[str]:
@@ -118,35 +172,42 @@ def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal
     return notes
 
 
-def _reach(trials: Sequence[Trial], answer: int, goal: Goal) -> tuple[int, int]:
-    """From what surely fits to the last before what surely does not, as far as models are in doubt.
+def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> tuple[int, int]:
+    """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
+    model may come to.
 
-    A model in doubt that may have too many says itself how many it keeps at worst.
+    A model in doubt that may have too many says itself how many it keeps at worst, and so does the wide model; one that
+    may fit after all says nothing of wider ones, which the wide model does, if it is sound, and otherwise only the cap.
     """
     doubtful = [
         trial
-        for trial in trials
+        for trial in narrow
         if may_still_cross_threshold(trial, goal.threshold) or trial.decision == "undecided"
     ]
-    sure = [trial for trial in trials if trial not in doubtful]
+    sure = [trial for trial in narrow if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
-    kept = [min(answer, trial.keeps or 0) for trial in doubtful if trial.n_latents <= answer]
+    at_least = wide.low if wide.is_sound else 0
+    kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))
-    high = (
-        min(surplus, default=goal.cap + 1) - 1
-        if any(trial.n_latents > answer for trial in doubtful)
-        else answer
-    )
+    high = answer
+    if above := [trial.n_latents for trial in doubtful if trial.n_latents > answer]:
+        most = max(above) if wide.is_sound else goal.cap
+        high = min(surplus, default=most + 1) - 1
+    if wide.is_sound:
+        low, high = min(low, wide.low), max(high, min(wide.high, goal.cap))
     return low, high
 
 
-def _n_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal) -> int:
+def _n_faint(
+    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal, wide: Forecast
+) -> int:
     """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
     if not steps:
         return 0
-    variances = candidates.watch(answer, steps[-1], learning_rate=goal.careful_rate()).variances[-1]
+    how = _training_of(candidates, answer, goal, wide)
+    variances = candidates.watch(answer, steps[-1], **how).variances[-1]
     count = int((variances > BEGUN).sum())
     return 0 if count == answer else count
 
@@ -154,24 +215,26 @@ def _n_faint(candidates: AbstractCandidates, trials: Sequence[Trial], answer: in
 WIDE = "wide model, for a first guess"
 
 
-def wide_guess(
-    candidates: AbstractCandidates, goal: Goal, least: int, trials: list[Trial]
-) -> tuple[int, bool]:
-    """Predict the answer from one wide model, of ``least`` or as many latents as were guessed; and whether it learned.
+def wide_forecasts(
+    candidates: AbstractCandidates, goal: Goal, most: int, trials: list[Trial]
+) -> Iterator[Forecast]:
+    """What one wide model predicts, of as many latents as are needed, until it has settled or had ``most`` steps.
 
     It is widened while it has no surplus; one that is far too wide is replaced by the least.
     """
+    # A threshold of k lets about k surplus latents pass, so the wide model must have room for them.
+    least = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
     width = max(least, min(goal.cap, goal.n_init or 1))
     while True:
-        most = min(MOST_WIDE, goal.steps or MOST_WIDE)
-        for steps in schedule(most, FIRST_GUESS):
-            curves = candidates.watch(width, steps, learning_rate=goal.rate())
-            guess, lowest, highest = predict(curves.steps, curves.variances, goal.threshold)
-            has_begun = bool((curves.variances[-1] < BEGUN).any())
-            if has_begun and highest - lowest <= max(2, guess // 10):
+        for steps in schedule(most, FIRST_LOOK):
+            curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())
+            features = candidates.n_learned_from
+            found = forecast(curves.steps, curves.variances, goal.threshold, features, curves.gammas)
+            yield found
+            # Without surplus it cannot say where the threshold is crossed, however long it is trained.
+            if found.has_settled or (found.value > SPARE * width and steps >= FIRST_LOOK * 4):
                 break
         trace = float(curves.variances[-1].sum())
-        verdict = judge(curves.steps, curves.variances, goal.threshold, horizon=MOST)
         trials.append(
             Trial(
                 width,
@@ -179,17 +242,15 @@ def wide_guess(
                 trace,
                 "fits" if trace <= goal.threshold else "too many",
                 steps,
-                projected=verdict.projected,
-                keeps=verdict.keeps,
                 curve=curves.trace,
                 note=WIDE,
             )
         )
-        if TOO_WIDE * guess < width and width > least and len(trials) == 1:
+        if TOO_WIDE * max(1, found.value) < width and width > least and len(trials) == 1:
             width = least
             continue
-        if guess < width:
-            return guess, has_begun
+        if found.value <= SPARE * width or (width == goal.cap and found.value < width):
+            return
         if width >= goal.cap:
             raise CapError(
                 f"{no_surplus(width)}, and cap is {goal.cap}; raise the cap, or check the threshold."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, method
 from polariscope.sizing.support.published import search, trace_of
 
 
 @method(
     "fondue-published",
-    statistic="Σ E[σ²]",
+    statistic=TRACE,
     trains=True,
     needs_variances=True,
     threshold="goal",

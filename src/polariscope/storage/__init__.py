@@ -28,6 +28,9 @@ TIMING = "timing.json"
 ASIDE = ".damaged"
 """End of the names of files that did not match their hash when they were computed again."""
 
+JOURNAL = ".jsonl"
+"""End of the names of journals: what was measured of many checkpoints, a line for each."""
+
 RECIPE = "recipe.json"
 SIZE = "size.json"
 SIZES = "sizes.json"

@@ -113,7 +113,7 @@ class Artefacts:
 
     def ask(self, path: Path) -> None:
         """Remember that an artefact was asked for now; a disk that cannot be written to remembers nothing."""
-        with contextlib.suppress(OSError, PolariscopeError), self._writing():
+        with contextlib.suppress(OSError, PolariscopeError), self.writing():
             asked = self._asked()
             if asked[-1:] != [path.name]:
                 names = [*(name for name in asked if name != path.name), path.name]
@@ -147,7 +147,7 @@ class Artefacts:
             if document.about.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
         except (DamagedError, FormatError) as error:
-            self._set_aside(path, error)
+            self.set_aside(path, error)
             return None
         return document.content
 
@@ -156,7 +156,7 @@ class Artefacts:
 
         If there is one already it stays; ``join(earlier, content)`` makes one of both where it grows.
         """
-        with self._writing():
+        with self.writing():
             earlier = self.read(key)
             if earlier is not None and join is None:
                 return earlier
@@ -179,7 +179,7 @@ class Artefacts:
             if header.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
         except PolariscopeError as error:
-            self._set_aside(path, error)
+            self.set_aside(path, error)
             return None
         return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
 
@@ -187,7 +187,7 @@ class Artefacts:
         """Keep arrays and a JSON value under a key, unless they are there."""
         import torch
 
-        with self._writing():
+        with self.writing():
             path = self.file(key, ".safetensors")
             if path.exists():
                 return
@@ -203,7 +203,7 @@ class Artefacts:
     # What both need.
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """One writer at a time, so numbers are not given twice and what grows is read before it is written."""
         lock = self.folder / layout.ARTEFACT_LOCK
         try:
@@ -216,7 +216,12 @@ class Artefacts:
                 f"{lock} if there is none."
             ) from None
 
-    def _set_aside(self, path: Path, error: Exception) -> None:
+    def set_aside(self, path: Path, error: Exception) -> None:
+        """Rename a damaged file, so it is made again under its own name, and say so.
+
+        :param path: the file.
+        :param error: what is wrong with it, a sentence.
+        """
         if self.guard is not None:
             self.guard()
         aside = path.with_name(f"{path.name}{layout.ASIDE}")

@@ -18,6 +18,8 @@ from polariscope.storage import documents
 from polariscope.storage.artefacts import FILE_NAME, verify
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
+from polariscope.storage.journal import FILE_NAME as JOURNAL_NAME
+from polariscope.storage.journal import verify_journal
 from polariscope.storage.search import SearchFolder
 
 State = Literal["whole", "damaged", "set aside", "leftover", "unknown"]
@@ -29,6 +31,7 @@ COMMANDS = {
     "scores": "score",
     "geometry": "report",
     "comparison": "compare",
+    "course": "course",
 }
 
 
@@ -92,6 +95,9 @@ def _run(run: RunFolder) -> Iterator[Finding]:
             if match[1] == "size":
                 remedy = "delete it; training with the size of the search keeps its answer again"
             yield _verify(entry, verify, remedy)
+        elif JOURNAL_NAME.fullmatch(entry.name):
+            remedy = f"delete it, then polariscope course {run.path} with the same settings measures it again"
+            yield _verify(entry, verify_journal, remedy)
         elif entry.name.endswith(layout.ASIDE):
             yield Finding(
                 entry, "set aside", "it was damaged, and made again under its own name", "delete it"

@@ -76,6 +76,7 @@ def tensorboard_listener(writer: Any) -> Callable[[int, dict[str, Any] | None], 
         scalars = {
             "loss": line["loss"],
             "trace": line["trace"],
+            **({} if line.get("delta_kl") is None else {"delta_kl": line["delta_kl"]}),
             **{f"terms/{name}": value for name, value in line["terms"].items()},
             **{f"latents/{kind}": line[kind] for kind in ("active", "mixed", "passive")},
             **{f"validation/{name}": value for name, value in line.get("validation", {}).items()},

@@ -46,16 +46,8 @@ def fit(
     Raises :class:`DivergedError` when the loss or its gradient is no longer finite, and ``KeyboardInterrupt``
     after saving a checkpoint when asked to stop; both leave the last good checkpoint.
     """
-    companion = objective.companion(
-        model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
-    )
-    trained, optimisers = make_optimisers(model, companion, objective, settings)
-    state = TrainState(
-        model,
-        None if companion is None else companion.to(model.device),
-        optimisers,
-        torch.Generator(model.device).manual_seed(derive(settings.seed, "noise")),
-    )
+    state, trained = first_state(model, objective, data, settings)
+    companion = state.companion
     order = DataOrder(split.train, settings.batch_size, settings.seed)
     feed = Feed(data, objective, model, len(split.train), settings.seed)
     probe = Probe(feed, split.validation[: max(settings.probe_samples, 1024)], companion)
@@ -101,6 +93,25 @@ def fit(
                 raise KeyboardInterrupt
     model.eval()
     return state
+
+
+def first_state(
+    model: Model, objective: AbstractObjective, data: AbstractDataset, settings: TrainSettings
+) -> tuple[TrainState, dict[str, list[nn.Parameter]]]:
+    """All that changes while training, before the first step; and which parameters each optimiser trains.
+
+    :param model: with the weights it begins with.
+    :param objective: what is minimised.
+    :param data: what is trained on.
+    :param settings: of the training.
+    """
+    companion = objective.companion(
+        model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
+    )
+    trained, optimisers = make_optimisers(model, companion, objective, settings)
+    companion = None if companion is None else companion.to(model.device)
+    noise = torch.Generator(model.device).manual_seed(derive(settings.seed, "noise"))
+    return TrainState(model, companion, optimisers, noise), trained
 
 
 def make_optimisers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from polariscope.analysis.regime.criteria import polarisation
 from polariscope.analysis.regime.posterior import in_units_of_prior
 from polariscope.analysis.regime.types import ALPHA, TYPES, types_of
 from polariscope.analysis.regime.types import moments as moments_of
@@ -51,9 +53,10 @@ class Probe:
 
     @torch.no_grad()
     def latents(self, n_samples: int) -> dict[str, Any]:
-        """KL and mean posterior variance of each latent, Σ E[σ²], and how many are of each type.
+        """KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, how many are of each type, and any γ.
 
-        Types are by the rule of :func:`polariscope.diagnose`, that for conditional priors included, with α = 0.1.
+        Types and Δ_KL are those of :func:`polariscope.diagnose`, for conditional priors too, with α = 0.1. Δ_KL is
+        None where it is not defined (a posterior that is a point) and, like a std μ, where it is not finite.
         """
         model = self.feed.model
         noise = self._generator("probe")
@@ -69,11 +72,17 @@ class Probe:
                 rates.append(kl(q, prior, q.sample(noise)))
         mean, variance, *prior_moments = (torch.cat(parts).numpy() for parts in zip(*moments, strict=True))
         with np.errstate(all="ignore"):  # of a model that is diverging
-            types = types_of(moments_of(in_units_of_prior(mean, variance, *prior_moments)), ALPHA).tolist()
+            relative = in_units_of_prior(mean, variance, *prior_moments)
+            types = types_of(moments_of(relative), ALPHA).tolist()
+            delta, spread = polarisation(relative).delta, mean.std(axis=0).tolist()
+        gamma = model.gamma
         return {
+            **({} if gamma is None else {"gamma": gamma}),
             "kl": torch.cat(rates).double().mean(0).tolist() if rates else None,
             "variance": variance.mean(0).tolist(),
+            "std": [_finite(value) for value in spread],
             "trace": float(variance.mean(0).sum()),
+            "delta_kl": _finite(delta),
             **{kind: types.count(kind) for kind in TYPES},
         }
 
@@ -89,6 +98,11 @@ class Probe:
             for name, term in terms.items():
                 sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
         return sums
+
+
+def _finite(value: float | None) -> float | None:
+    """A number that JSON can hold; None for others."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def passive_shape(

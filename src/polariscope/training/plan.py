@@ -17,11 +17,12 @@ from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.records import to_plain
-from polariscope.data.chain import Given, apply_variants
+from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.pairs import Transition
 from polariscope.data.splits import Split
+from polariscope.data.variants.support.statistics import mean_variance
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
@@ -32,6 +33,7 @@ from polariscope.models.posteriors import AbstractPosterior
 from polariscope.models.posteriors import family as posteriors
 from polariscope.models.priors import AbstractPrior
 from polariscope.models.priors import family as priors
+from polariscope.numerics.rounding import significant
 from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.storage import FORMAT
@@ -60,6 +62,11 @@ class RunPlan:
     chosen: tuple[str, ...] = ()
     """What was chosen for the user, in a few words each."""
 
+    @property
+    def feature_variance(self) -> float | None:
+        """Mean variance of the features of a table, in the units that the model sees; of images it is not asked for."""
+        return mean_variance(self.data) if len(self.data.shape) == 1 and self.blueprint.decodes else None
+
     @functools.cached_property
     def split(self) -> Split:
         """Training, validation and test indices of the run."""
@@ -84,6 +91,8 @@ class RunPlan:
         record["hash"] = settings_hash(record)
         record["n_observations"] = len(self.data)
         record["split"] = self.settings.split_in_words(self.data, self.split)
+        if (feature_variance := self.feature_variance) is not None:
+            record["feature_variance"] = significant(feature_variance)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
         used: Mapping[str, object] = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
@@ -111,11 +120,15 @@ def plan(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     **options: object,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; arguments as in :func:`train`."""
+    shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     data = apply_variants(data, variants, standardise=standardise, scale=scale)
     chosen = choose(data, objective, net, posterior, prior, likelihood)
+    is_counts = data.is_counts
+    data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
     if {"steps", "epochs"} <= set(routed["training"]):
         raise InputError(
@@ -124,10 +137,14 @@ def plan(
         )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
         raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
-    concepts = {}
+    concepts: dict[str, Any] = {}
     for kind, choice in chosen.items():
         with _as_given(kind, options):
-            concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
+            if kind == "likelihood" and not isinstance(choice, AbstractLikelihood):
+                choice = likelihood_for(data, choice, routed[kind], concepts["objective"])
+                concepts[kind] = build(FAMILIES[kind], choice)
+            else:
+                concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
     with _as_given("training", options):
         settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
@@ -158,7 +175,7 @@ def plan(
     settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    promises = {"is_unit_interval": data.is_unit_interval, "is_counts": data.is_counts}
+    promises = {"is_unit_interval": data.is_unit_interval, "is_counts": is_counts}
     words = choices(given, blueprint, routed["likelihood"], **promises)
     words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
@@ -186,6 +203,39 @@ def choose(
         for kind, choice in given.items()
     }
     return {"objective": objective, **choices}
+
+
+def units_for(data: AbstractDataset, likelihood: object, *, keep_units: object = False) -> AbstractDataset:
+    """The data in the units in which they are trained; counts stay what they are for a likelihood of counts.
+
+    :param data: the dataset, with the variants that were asked for.
+    :param likelihood: the one that was chosen, by name, as a mapping or as an object.
+    :param keep_units: (default False) leave the data as they are in any case.
+    """
+    is_for_counts = concept_of("likelihood", likelihood).needs_counts
+    return in_usual_units(data, keep_units=keep_units or is_for_counts)
+
+
+def likelihood_for(
+    data: AbstractDataset, choice: object, options: Mapping[str, object], objective: AbstractObjective
+) -> dict[str, Any]:
+    """The likelihood with its options, as a mapping: those that nobody gave are chosen for the data.
+
+    Objectives without a rate keep the likelihood's own defaults: their weights are relative to those.
+
+    :param data: what is trained on.
+    :param choice: its name, or a mapping with a name and options.
+    :param options: further options that were given.
+    :param objective: what is minimised.
+    """
+    concept = concept_of("likelihood", choice)
+    own = (
+        {key: value for key, value in choice.items() if key != "name"} if isinstance(choice, Mapping) else {}
+    )
+    name = label(choice)
+    given = check_options(f"likelihood {name!r}", concept, {**own, **options})
+    has_rate = objective.needs_density and objective.trains_decoder
+    return {"name": name, **(concept.options_for(data, given) if has_rate else given)}
 
 
 def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
@@ -241,6 +291,7 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
                 "variants",
                 "standardise",
                 "scale",
+                "keep_units",
             }
             parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
             raise unknown("option", key, every, f"The parts chosen are {parts}.")

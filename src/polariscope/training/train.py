@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from polariscope.core.errors import Argument, InputError, PolariscopeError, not_
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
+from polariscope.models.narrowing import take_latents
 from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
-from polariscope.training.loop import Listener, fit
+from polariscope.training.loop import Listener, first_state, fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan
@@ -42,6 +43,7 @@ def train(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -57,7 +59,9 @@ def train(
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
     same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``. Counts are modelled as such only
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``, whose variance γ is then learned
+    unless ``variance`` fixes it
+    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). Counts are modelled as such only
     when asked for, with ``poisson`` or ``negative-binomial``: whole numbers need not be counts.
     ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
     (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
@@ -75,6 +79,9 @@ def train(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
         statistics are those of all the data given. Data that the model is shown later are put into the same units.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
+    :param keep_units: (default False) train on a table in the units it has. Otherwise one that is not in [0, 1] is
+        centred and divided by one number, the root of its features' mean variance, unless units are changed by
+        ``standardise``, ``scale`` or a variant, or a likelihood of counts is asked for.
     :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -91,6 +98,7 @@ def train(
         variants=variants,
         standardise=standardise,
         scale=scale,
+        keep_units=keep_units,
         **options,
     )
     place = choose_device(device)
@@ -153,6 +161,36 @@ def build(job: RunPlan, device: torch.device) -> Model:
     if isinstance(job.data, AbstractVariant):
         model.units = tuple(changes_of_units(job.data.variants()))
     return model
+
+
+def begin_narrow(
+    data: AbstractDataset,
+    out: Path,
+    wide: Model,
+    kept: Sequence[int],
+    *,
+    device: object = "auto",
+    threads: int | None = None,
+    **options: Any,
+) -> None:
+    """Begin a run with some latents of a wider model instead of fresh weights; ``train`` goes on from there.
+
+    :param data: what is trained on.
+    :param out: folder of the run, where nothing was trained yet.
+    :param wide: of the same kind.
+    :param kept: which of its latents, as many as the run has.
+    :param device: (default "auto") as in :func:`train`.
+    :param threads: (default: by the work in a step and the cores) as in :func:`train`.
+    :param options: further arguments of :func:`train`.
+    """
+    job = plan(data, **options)
+    place = choose_device(device)
+    model = build(job, place)
+    take_latents(model, wide, torch.as_tensor(list(kept)))
+    state, _ = first_state(model, job.objective, job.data, job.settings)
+    with RunFolder(out) as run:
+        run.begin(job.describe(str(place), {"threads": check_threads(threads) or choose_threads(job, model)}))
+        run.save_checkpoint(0, model, state.tensors(), state.words(), keep_all=False)
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:

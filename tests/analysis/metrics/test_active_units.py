@@ -27,6 +27,7 @@ def test_every_rule_finds_the_latents_in_use(rule: str) -> None:
     assert score.per_latent.tolist() == [1, 1, 1, 0, 0]  # type: ignore[union-attr]
     assert score.interval == (3, 3)
     assert score.bounds == (0, 5)
+    np.testing.assert_allclose(score.details["variance_of_mean"], codes.var(axis=0))
 
 
 def test_the_variants_are_the_rules_of_the_regime() -> None:

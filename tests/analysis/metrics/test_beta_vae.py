@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from analysis.metrics.known import grid, noise, rotated
 from oracles import STANDARD_ERRORS, assert_mean_is
-from polariscope.analysis.metrics.beta_vae import beta_vae, distances
+from polariscope.analysis.metrics.beta_vae import _correct, _relative, beta_vae, distances
 from polariscope.analysis.metrics.support.batches import Groups
 from polariscope.core.errors import InputError
 
@@ -77,6 +82,38 @@ def test_features_average_to_the_enumerated_distance() -> None:
         rows.append(np.mean([np.abs(z[i] - z[j]) for j in others], axis=0))
     found = distances(z, Groups(classes, ("a",)), np.zeros(3_000, dtype=int), 16, draw)
     assert_mean_is(found, np.mean(rows, axis=0))
+
+
+def test_the_classifier_is_that_of_scikit_learn_on_standardised_features() -> None:
+    draw = np.random.default_rng(0)
+    factor = draw.integers(3, size=200)
+    features = (draw.normal(size=(200, 3)) + np.eye(3)[factor]) * [1e-3, 1.0, 50.0] + [0.0, 3.0, 1.0]
+    features = np.hstack([features, np.full((200, 1), 0.5)])  # and a latent whose distances never vary
+    for standardise, model in (
+        (True, make_pipeline(StandardScaler(), LogisticRegression(tol=1e-8))),
+        (False, LogisticRegression(tol=1e-8, max_iter=10_000)),
+    ):
+        expected = model.fit(features[:150], factor[:150]).predict(features[150:]) == factor[150:]
+        assert _correct(features, factor, 150, standardise).tolist() == expected.tolist()
+
+
+def test_the_matrix_is_the_mean_distance_with_a_factor_fixed_beside_that_of_all() -> None:
+    features = np.array([[0.1, 0.4, 0.0], [0.3, 0.4, 0.0], [0.5, 0.0, 0.0]])
+    found = _relative(features, np.array([0, 0, 1]), 2)
+    np.testing.assert_allclose(found, [[0.2 / 0.3, 0.5 / 0.3], [0.4 / (0.8 / 3), 0], [1, 1]])
+
+
+def test_chance_and_halves_are_asked_about_fewer_features_never_more(factors: np.ndarray) -> None:
+    module = importlib.import_module("polariscope.analysis.metrics.beta_vae")
+    codes = factors.astype(float)
+    for most, expected in (((3000, 3000), (60, 40)), ((30, 20), (30, 20))):
+        with (
+            mock.patch.multiple(module, N_HALF_TRAIN=most[0], N_HALF_TEST=most[1]),
+            mock.patch.object(module, "_correct", wraps=_correct) as asked,
+        ):
+            beta_vae(codes, factors, n_train=60, n_test=40, batch_size=4)
+        sizes = [(call.args[2], len(call.args[0]) - call.args[2]) for call in asked.call_args_list]
+        assert sizes == [(60, 40)] + [expected] * 21  # all samples, shuffled ones, and 20 halves
 
 
 def test_partial_grids_are_scored() -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from unittest import mock
 
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LassoCV
+from sklearn.metrics import r2_score
 
 from analysis.metrics.known import grid, noise, rotated
 from oracles import STANDARD_ERRORS
-from polariscope.analysis.metrics.dci import dci, disentanglement
+from polariscope.analysis.metrics.dci import _unpredicted, dci, disentanglement
 from polariscope.analysis.metrics.support import importance as _importance
+from polariscope.analysis.metrics.support.importance import Importance, Job, _informativeness, importances
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.numerics.classifiers import boosted_trees
+from polariscope.numerics.classifiers import QUICK_BINS, boosted_trees
+from polariscope.numerics.intervals import interval_from_halves
 
 
 @pytest.fixture
@@ -45,6 +50,117 @@ def test_the_weighted_entropy_of_a_matrix_is_the_closed_form(matrix: np.ndarray,
     assert disentanglement(matrix)[0] == pytest.approx(expected, abs=1e-12)
     shuffled = matrix[::-1][:, ::-1]
     assert disentanglement(7 * shuffled)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_number_is_informed_by_its_share_of_the_variance_and_a_class_by_its_accuracy() -> None:
+    truth, predicted = np.array([1.0, 2.0, 4.0, 5.5]), np.array([1.5, 1.5, 4.0, 5.0])
+    assert _informativeness(truth, predicted, True) == pytest.approx(r2_score(truth, predicted))
+    assert _informativeness(0.1 * truth, 0.1 * predicted, True) == pytest.approx(r2_score(truth, predicted))
+    assert _informativeness(np.full(4, 3.0), predicted, True) == 0
+    assert _informativeness(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2]), False) == 0.75
+
+
+@pytest.mark.parametrize("predictor", ["boosted", "lasso"])
+def test_every_factor_of_every_job_is_predicted_as_its_kind_says(predictor: str) -> None:
+    draw = np.random.default_rng(0)
+    values = np.stack([draw.integers(3, size=90), draw.integers(2, size=90), draw.normal(size=90)], axis=1)
+    codes = values * [1.0, 2.0, 3.0] + draw.normal(size=(90, 3))
+    table = Table(codes, values, factor_kinds=["categorical", "ordinal", "continuous"])
+    jobs = [
+        Job(codes, np.arange(60), np.arange(60, 90), n_trees=5),
+        Job(codes[::-1], np.arange(40), np.arange(40, 90), n_trees=3, n_bins=16),
+    ]
+    for job, found in zip(jobs, importances(table, jobs, predictor), strict=True):
+        for k, n_classes in enumerate((3, 2, None) if predictor == "boosted" else (None, None, None)):
+            w = (
+                values[:, k].astype(int)
+                if n_classes
+                else (values[:, k] - values[:, k].mean()) / values[:, k].std()
+            )
+            learnt, asked, truth = job.codes[job.train], job.codes[job.test], w[job.test]
+            if predictor == "boosted":
+                options = {"n_classes": n_classes, "n_trees": job.n_trees, "n_bins": job.n_bins}
+                expected, predicted = boosted_trees(learnt, w[job.train], asked, **options)
+            else:
+                model = LassoCV(cv=5, alphas=10.0 ** np.linspace(0, -4, 20)).fit(learnt, w[job.train])
+                weights, predicted = np.abs(model.coef_), model.predict(asked)
+                expected = weights / weights.sum() if weights.any() else weights
+            np.testing.assert_allclose(found.matrix[:, k], expected)
+            constant = np.bincount(w[job.train]).argmax() if n_classes else w[job.train].mean()
+            score = (lambda a, b: (a == b).mean()) if n_classes else r2_score
+            assert found.informativeness[k] == pytest.approx(score(truth, predicted))
+            assert found.baseline[k] == pytest.approx(score(truth, np.full(len(truth), constant)))
+
+
+@pytest.mark.parametrize("variant", ["boosted", "lasso", "reference"])
+@pytest.mark.parametrize("part", ["disentanglement", "completeness", "informativeness"])
+@pytest.mark.parametrize("n_trees", [1, 9])
+def test_halves_and_shuffled_codes_give_the_interval_and_the_chance(
+    variant: str, part: str, n_trees: int
+) -> None:
+    draw = np.random.default_rng(0)
+    codes, factors = draw.normal(size=(60, 3)), draw.integers(3, size=(60, 2))
+    table = Table(codes, factors)
+    train, test = table.split()
+    n_chances = {"boosted": 1, "lasso": 10, "reference": 0}[variant]
+    n_jobs = 1 if variant == "reference" else 1 + 6 + n_chances
+    known = [Importance(draw.random((3, 2)), draw.random(2), draw.random(2)) for _ in range(n_jobs)]
+    module = importlib.import_module("polariscope.analysis.metrics.dci")
+    with mock.patch.object(module, "importances", return_value=known) as asked:
+        score = dci(codes, factors, variant=variant, part=part, n_trees=n_trees)
+    (_, jobs, predictor), _ = asked.call_args
+    assert predictor == variant
+    assert len(jobs) == n_jobs
+    assert (jobs[0].n_trees, jobs[0].train.tolist(), jobs[0].test.tolist()) == (
+        n_trees,
+        train.tolist(),
+        test.tolist(),
+    )
+    for job in jobs[1:7]:
+        assert (job.n_trees, job.n_bins, len(job.train)) == (max(1, n_trees // 2), QUICK_BINS, 20)
+        assert set(job.train) < set(train)
+    for job, order in zip(jobs[7:], table.permutations, strict=False):
+        assert (job.n_trees, job.n_bins, len(job.train)) == (n_trees, QUICK_BINS, 40)
+        np.testing.assert_array_equal(job.codes, table.standardised[order])
+    assert all(len(job.test) == (20 if part == "informativeness" else 1) for job in jobs[1:])
+    values = [
+        float(each.informativeness.mean())
+        if part == "informativeness"
+        else disentanglement(each.matrix if part == "disentanglement" else each.matrix.T)[0]
+        for each in known
+    ]
+    assert score.value == pytest.approx(values[0])
+    if variant == "reference":
+        assert (score.interval, score.chance) == (None, None)
+        return
+    assert score.interval == pytest.approx(interval_from_halves(values[0], values[1:7]))
+    assert score.chance == pytest.approx(np.mean(values[7:]))
+
+
+def test_a_single_tree_has_halves_too(factors: np.ndarray) -> None:
+    assert dci(factors.astype(float), factors, n_trees=1).interval is not None
+
+
+def test_numbers_that_are_predicted_worse_than_by_a_constant_have_informativeness_0() -> None:
+    draw = np.random.default_rng(0)
+    values = draw.normal(size=(150, 2))
+    kinds = ("continuous", "continuous")
+    score = dci(noise(150, 2, 1), values, factor_kinds=kinds, part="informativeness", n_trees=20)
+    assert score.details["informativeness"] < 0
+    assert (score.value, score.chance) == (0, 0)
+
+
+def test_factors_within_two_standard_errors_of_a_constant_are_said_to_be_noise() -> None:
+    table = Table(noise(24, 2), grid(2, 3, 2, repeats=2), factor_names=("a", "b", "c"))
+    baseline = np.full(3, 0.5)
+
+    def said(*informativeness: float) -> str:
+        matrix = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])  # no latent is used for the last
+        return " ".join(_unpredicted(table, Importance(matrix, np.array(informativeness), baseline), 100))
+
+    assert said(0.61, 0.7, 0.0) == ""
+    assert said(0.6, 0.7, 0.0).startswith("Factor 'a': predicted no better than by a constant")
+    assert said(0.2, 0.59, 0.0).startswith("Factors 'a', 'b': ")
 
 
 @pytest.mark.parametrize("variant", ["boosted", "forest", "lasso", "reference"])
@@ -256,7 +372,8 @@ def test_each_part_can_be_the_value_and_a_single_factor_has_no_disentanglement()
         assert found.value == whole.details[part]
         assert found.interval[0] <= found.value <= found.interval[1]  # type: ignore[index]
         assert found.chance < found.value  # type: ignore[operator]
-        assert f"The value is the {part}" in found.notes[0]
+        others = [name for name in ("disentanglement", "completeness", "informativeness") if name != part]
+        assert found.notes[0] == f"The value is the {part}; {' and '.join(others)} are in the details."
     with pytest.raises(
         InputError, match=r"there is a single one.*choose the part completeness or informativeness"
     ):

@@ -10,6 +10,7 @@ from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.ds import _nearest, ds
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import recentred_interval
 
 
 def test_the_neighbours_are_the_nearest() -> None:
@@ -19,6 +20,71 @@ def test_the_neighbours_are_the_nearest() -> None:
         distances = np.abs(train - test[:, None])
         found = np.sort(np.take_along_axis(distances, _nearest(train, test), axis=1), axis=1)
         np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :5])
+
+
+def test_equal_distances_go_to_the_smaller_value() -> None:
+    train = np.arange(8.0)[::-1]
+    assert np.sort(train[_nearest(train, np.array([3.5, 4.0]))], axis=1).tolist() == [
+        [1, 2, 3, 4, 5],
+        [2, 3, 4, 5, 6],
+    ]
+
+
+def by_definition(table: Table, kind: str, variant: str, rows: np.ndarray) -> float | None:
+    """The score of these test samples, one after the other; None where there is nothing to say of a factor."""
+    train = table.split(0.8)[0]
+    gaps = []
+    for k, w in enumerate(table.factors.T):
+        if len(np.unique(w[rows])) == 1 and (kind, variant) != ("categorical", "printed"):
+            return None  # a constant is right about a single value, which is the unit of printed classes only
+        near = [[train[np.argsort(np.abs(z[train] - z[row]))[:5]] for row in rows] for z in table.codes.T]
+        if kind == "categorical":
+            constant = np.bincount(table.classes[rows, k]).max() / len(rows)
+            votes = [[np.bincount(table.classes[each, k]).argmax() for each in latent] for latent in near]
+            advantage = [float((np.array(vote) == table.classes[rows, k]).mean()) for vote in votes]
+            most = constant if variant == "printed" else 1 - constant
+            if variant == "corrected":
+                advantage = [each - constant for each in advantage]
+        else:
+            points = np.exp(1j * table.angles(k)) if kind == "cyclic" else w
+            middle = points[rows].mean()
+            guesses = [np.array([points[each].mean() for each in latent]) for latent in near]
+            if kind == "cyclic":
+                middle, guesses = middle / abs(middle), [guess / np.abs(guess) for guess in guesses]
+            most = np.sqrt((np.abs(points[rows] - middle) ** 2).mean())
+            advantage = [most - np.sqrt((np.abs(points[rows] - guess) ** 2).mean()) for guess in guesses]
+        if variant == "corrected":
+            advantage = [max(each, 0.0) for each in advantage]
+        best, second = sorted(advantage)[:-3:-1]
+        gaps.append((best - second) / most)
+    return float(np.mean(gaps))
+
+
+@pytest.mark.parametrize("variant", ["printed", "corrected"])
+@pytest.mark.parametrize("kind", ["categorical", "continuous", "cyclic"])
+@pytest.mark.parametrize("n", [10, 20, 40])
+def test_interval_and_chance_are_those_of_resampled_and_shuffled_samples(
+    kind: str, variant: str, n: int
+) -> None:
+    # Of few test samples many resamples have a single value, or no sample: then each counts once.
+    rng = np.random.default_rng(1)
+    factors = rng.permuted(np.tile([[0, 1], [1, 2], [2, 0]], (n, 1))[:n], axis=0)
+    test = Table(factors.astype(float), factors).split(0.8)[1]
+    factors[test] = (np.arange(len(test))[:, None] + 2) // 3 % 3  # 0, 1, 1, 1, 2, …
+    codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(n, 3))
+    if kind == "continuous":
+        factors = np.array([1.7, 0.3, 2.9])[factors]  # numbers whose mean is not exact
+    table = Table(codes, factors, factor_kinds=[kind] * 2)
+    score = ds(codes, factors, variant=variant, factor_kinds=[kind] * 2)
+    assert score.value == pytest.approx(by_definition(table, kind, variant, test))
+    chosen = [np.repeat(test, times[test]) for times in table.resamples]
+    assert n > 10 or any(len(rows) == 0 for rows in chosen)
+    replicates = [by_definition(table, kind, variant, rows if len(rows) else test) for rows in chosen]
+    assert n == 40 or (None in replicates) == ((kind, variant) != ("categorical", "printed"))
+    replicates = np.array([each for each in replicates if each is not None])
+    high = 1 if variant == "corrected" else np.inf
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, high)), abs=1e-6)
+    assert score.chance == pytest.approx(by_definition(table.permuted(), kind, variant, test), abs=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["printed", "corrected"])
@@ -144,10 +210,35 @@ def test_noise_scores_near_its_chance() -> None:
     assert score.chance < 5 * 0.035  # type: ignore[operator]
 
 
+def test_numbers_may_have_any_origin() -> None:
+    # Squares of 1e9 would have an error of 100; values themselves have one of 1e-7.
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 1))
+    codes = np.hstack([values + 0.3 * rng.normal(size=(60, 1)), noise(60, 1)])
+    near, far = (ds(codes, values + origin, factor_kinds=["continuous"]) for origin in (0.0, 1e9))
+    assert far.value == pytest.approx(near.value, abs=1e-5)
+    assert far.interval == pytest.approx(near.interval, abs=1e-5)
+
+
+def test_a_single_value_is_named_whatever_the_resamples_hold() -> None:
+    for seed in range(8):
+        factors = grid(2, 2, repeats=3)[:10]
+        test = Table(noise(10, 2), factors, seed=seed).split(0.8)[1]
+        factors[test] = [[0, 1], [1, 1]]
+        with pytest.raises(InputError, match="factor '1' has a single value in the 2 test samples"):
+            ds(noise(10, 2), factors, seed=seed)
+
+
 def test_too_few_samples_are_refused() -> None:
     with pytest.raises(InputError, match="5 neighbours need at least as many training samples, got 4 of 5"):
         ds(noise(5, 2), np.array([[0], [0], [1], [1], [1]]))
     rare = np.zeros((100, 1), dtype=int)
     rare[Table(noise(100, 2), grid(2, repeats=50)).split(0.8)[0][:2]] = 1
-    with pytest.raises(InputError, match="has a single value in the 20 test samples"):
-        ds(noise(100, 2), rare)
+    for kind in ("categorical", "ordinal", "cyclic"):
+        for column, both in enumerate(([rare, grid(2, repeats=50)], [grid(2, repeats=50), rare])):
+            with pytest.raises(
+                InputError, match=f"factor '{column}' has a single value in the 20 test samples"
+            ):
+                ds(noise(100, 2), np.hstack(both), factor_kinds=[kind] * 2)
+    with pytest.raises(InputError, match="has a single value in the 1 test samples"):
+        ds(noise(6, 2), grid(2, repeats=3))  # five to train on are enough

@@ -17,6 +17,7 @@ from polariscope.analysis.metrics.explicitness import (
 )
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import wilson_interval
 
 
 def test_the_regressions_are_those_of_scikit_learn() -> None:
@@ -96,18 +97,65 @@ def test_constants_and_noise_score_chance(variant: str, chance: float) -> None:
     assert abs(score.chance - chance) < 5 * error  # type: ignore[operator]
 
 
+def test_normalised_areas_have_the_stretched_interval_and_chance_of_areas() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers([2, 3], size=(150, 2))
+    for scale in (1.0, 0.0):  # codes that know something, and noise, of which what is below 0 is cut off
+        codes = scale * factors + rng.normal(size=(150, 2))
+        area, stretched = explicitness(codes, factors), explicitness(codes, factors, variant="normalised")
+        per_factor = np.maximum(2 * area.per_factor - 1, 0)
+        assert stretched.per_factor == pytest.approx(per_factor)
+        assert stretched.value == pytest.approx(per_factor.mean())
+        shuffled = explicitness(Table(codes, factors).permuted().codes, factors)
+        assert area.chance == pytest.approx(shuffled.value)
+        assert stretched.chance == pytest.approx(np.maximum(2 * shuffled.per_factor - 1, 0).mean())
+        if (area.per_factor > 0.5).all():
+            low, high = area.interval
+            assert stretched.interval == pytest.approx((max(2 * low - 1, 0), 2 * high - 1))
+
+
+def test_the_interval_is_wilsons_of_the_averaged_influences_of_the_test_samples() -> None:
+    rng = np.random.default_rng(0)
+    factors = np.minimum(rng.integers([2, 5], size=(120, 2)), [1, 2])  # a class that is more frequent
+    codes = factors + rng.normal(size=(120, 2))
+    table = Table(codes, factors)
+    train, test = table.split()
+    x, influences, answers = table.standardised, [], []
+    for w in factors.T:
+        truth = w[:, None] == np.unique(w)
+        weights = logistic_regressions(x[train], truth[train])
+        decisions = x[test] @ weights[:-1]
+        found = [area_under_curve(d, t)[1] for d, t in zip(decisions.T, truth[test].T, strict=True)]
+        influences.append(np.mean(found, axis=0))
+        answers.append(worth(truth[test].sum(axis=0), len(test)))
+    variance = (np.mean(influences, axis=0) ** 2).mean() / len(test)
+    score = explicitness(codes, factors)
+    expected = wilson_interval(score.value, variance, 2 / (1 / answers[0] + 1 / answers[1]))
+    assert score.interval == pytest.approx(expected)
+
+
 def test_a_class_that_is_missing_from_a_part_is_left_out_and_said_so() -> None:
     factors = grid(2, repeats=100)
     codes = factors + noise(200, 1)
     factors[7] = 2
     score = explicitness(codes, factors)
-    assert "1 classes are missing" in score.notes[-1]
+    assert score.notes[-1].startswith("1 classes are missing")
     assert np.isfinite(score.value)
 
 
 def test_too_few_samples_for_a_split_are_refused() -> None:
     with pytest.raises(InputError, match="no class to tell from the rest in both parts"):
         explicitness(noise(4, 2), np.array([[0], [0], [0], [1]]))
+
+
+def test_a_factor_with_a_single_class_in_a_part_of_the_split_is_refused() -> None:
+    for part in Table(noise(30, 2)).split():
+        factors = np.zeros((30, 1), dtype=int)
+        factors[part[:2]] = 1
+        with pytest.raises(
+            InputError, match=r"factor '0' has no class to tell from the rest .*20 and 10 samples"
+        ):
+            explicitness(noise(30, 2), factors)
 
 
 @pytest.mark.parametrize(("n_positive", "n"), [(10, 20), (3, 50), (40, 45)])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from analysis.metrics.known import grid, noise, rotated
 from oracles import STANDARD_ERRORS
-from polariscope.analysis.metrics.factor_vae import factor_vae, vote
+from polariscope.analysis.metrics.factor_vae import _score, factor_vae, vote
 from polariscope.analysis.metrics.support.batches import Groups
 from polariscope.core.errors import InputError
 
@@ -65,6 +67,68 @@ def test_the_vote_is_the_smallest_variance_of_the_batch() -> None:
     groups = Groups(np.array([[0], [0], [1]]), ("a",))
     votes = vote(z, groups, np.zeros(4_000, dtype=int), 2, np.random.default_rng(0))
     assert votes.mean() == pytest.approx(1 / 2, abs=STANDARD_ERRORS * math.sqrt(0.25 / 4_000))
+
+
+@pytest.mark.parametrize(
+    ("n_train", "n_test", "right"),
+    [
+        (6, 0, [1, 1, 0, 1, 1, 0]),  # the first latent stands for factor 0, the second for 1
+        (4, 2, [1, 0]),
+        (1, 5, [1, 0, 0, 0, 0]),  # the second has not voted: for the first factor
+    ],
+)
+def test_the_majority_of_the_first_votes_is_asked_about_the_others_or_about_itself(
+    n_train: int, n_test: int, right: list[int]
+) -> None:
+    factor, winner = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 0])
+    draw = mock.create_autospec(np.random.Generator, instance=True)
+    draw.integers.return_value = factor
+    groups = Groups(grid(2, 2, repeats=2), ("a", "b"))
+    module = importlib.import_module("polariscope.analysis.metrics.factor_vae")
+    with mock.patch.object(module, "vote", return_value=winner):
+        value, votes, per_factor = _score(np.zeros((8, 3)), groups, 2, n_train, n_test, draw)
+    draw.integers.assert_called_once_with(2, size=6)
+    counted = np.zeros((3, 2), dtype=int)
+    np.add.at(counted, (winner[:n_train], factor[:n_train]), 1)
+    assert votes.tolist() == counted.tolist()
+    assert value == pytest.approx(np.mean(right))
+    asked = factor[-len(right) :]
+    expected = [np.mean(np.array(right)[asked == k]) if k in asked else 0 for k in (0, 1)]
+    assert per_factor == pytest.approx(expected)
+
+
+def test_votes_are_asked_for_as_often_as_said(factors: np.ndarray) -> None:
+    module = importlib.import_module("polariscope.analysis.metrics.factor_vae")
+    sizes = {"n_train": 30, "n_test": 20, "batch_size": 4}
+    for variant, most, expected in (
+        ("held-out", 2000, [(30, 20)] * 2 + [(30, 0)] * 20),
+        ("in-sample", 10, [(30, 0)] * 2 + [(10, 0)] * 20),
+    ):
+        with (
+            mock.patch.object(module, "N_HALF_VOTES", most),
+            mock.patch.object(module, "_score", wraps=_score) as asked,
+        ):
+            factor_vae(factors.astype(float), factors, variant=variant, **sizes)
+        assert [call.args[3:5] for call in asked.call_args_list] == expected
+
+
+def test_a_factor_that_was_never_fixed_has_no_shares(factors: np.ndarray) -> None:
+    score = factor_vae(factors.astype(float), factors, n_train=1, n_test=1)
+    assert sorted(score.matrix.sum(axis=0)) == [0, 0, 1]
+
+
+def test_a_latent_at_the_threshold_is_kept(factors: np.ndarray) -> None:
+    codes = noise(len(factors), 2) * [1.0, 3.0]
+    threshold = float(codes.std(axis=0, ddof=1)[0])
+    assert factor_vae(codes, factors, threshold=threshold, **FEW).details["latents_used"] == [0, 1]
+
+
+def test_the_vote_does_not_see_where_a_latent_is() -> None:
+    """Variances within a value are 0.01 and 1, wherever the latents lie: the first wins every vote."""
+    draw = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), 50)[:, None]
+    z = draw.normal(size=(200, 2)) * [0.1, 1.0] + [3.0, 0.0] * (1 + classes)
+    assert not vote(z, Groups(classes, ("a",)), np.zeros(50, dtype=int), 16, draw).any()
 
 
 def test_latents_that_hardly_vary_are_pruned_and_counted(factors: np.ndarray) -> None:

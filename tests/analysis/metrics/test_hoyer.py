@@ -24,6 +24,19 @@ def test_it_follows_the_formula() -> None:
     assert hoyer(codes / codes.std(axis=0), variant="raw").value == pytest.approx(hoyer(codes).value)
 
 
+def test_the_interval_is_that_of_a_mean_and_sizes_are_means_too() -> None:
+    for codes in (noise(30, 3), np.vstack([np.eye(3), -np.eye(3), [[0.1, 0.1, 0.9]]])):
+        lengths = np.linalg.norm(codes, axis=1)
+        each = (np.sqrt(3) - np.abs(codes).sum(axis=1) / lengths) / (np.sqrt(3) - 1)
+        score = hoyer(codes, variant="raw")
+        half = 1.959964 * each.std(ddof=1) / np.sqrt(len(codes))
+        expected = (max(0, each.mean() - half), min(1, each.mean() + half))
+        assert score.interval == pytest.approx(expected, abs=1e-6)
+        np.testing.assert_allclose(score.per_latent, np.abs(codes).mean(axis=0))
+        assert score.notes == ()
+    assert score.interval[1] == 1 > score.value  # type: ignore[index]
+
+
 @pytest.mark.parametrize("d", [2, 5, 30])
 def test_gaussian_codes_score_the_stated_chance(d: int) -> None:
     codes = noise(20_000, d)

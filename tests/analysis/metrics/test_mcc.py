@@ -10,7 +10,8 @@ from scipy.stats import pearsonr, spearmanr
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.mcc import mcc
-from polariscope.analysis.metrics.support.table import correlations
+from polariscope.analysis.metrics.support.table import Table, correlations
+from polariscope.numerics.intervals import recentred_interval
 
 
 @pytest.mark.parametrize(("variant", "coefficient"), [("pearson", pearsonr), ("spearman", spearmanr)])
@@ -76,6 +77,23 @@ def test_weighted_correlations_are_those_of_repeated_samples() -> None:
         rows = np.repeat(np.arange(40), weights)
         expected = np.corrcoef(x[rows].T, y[rows].T)[:2, 2:]
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_interval_and_chance_are_those_of_resampled_and_shuffled_samples() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers(4, size=(30, 2))
+    codes = factors @ rng.normal(size=(2, 3)) + rng.normal(size=(30, 3))
+    table, score = Table(codes, factors), mcc(codes, factors)
+
+    def best(x: np.ndarray, y: np.ndarray) -> float:
+        r = np.abs(np.corrcoef(x.T, y.T)[:3, 3:])
+        return max(r[i, 0] + r[j, 1] for i, j in itertools.permutations(range(3), 2)) / 2
+
+    rows = [np.repeat(np.arange(30), times) for times in table.resamples]
+    replicates = np.array([best(codes[each], factors[each]) for each in rows])
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, 1)))
+    chances = [best(codes[order], factors) for order in table.permutations]
+    assert score.chance == pytest.approx(np.mean(chances))
 
 
 def test_classes_without_order_are_pointed_out() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from analysis.metrics.known import grid, noise
 from polariscope.analysis.metrics.mi import mi
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.numerics.information import mutual_information_table
+from polariscope.numerics.intervals import recentred_interval
 
 
 def test_independent_columns_score_zero_and_copies_their_entropy() -> None:
@@ -33,6 +36,22 @@ def test_noise_scores_the_bias_of_the_plug_in_estimate() -> None:
     assert abs(score.chance - expected) < 5 * error  # type: ignore[operator]
     low, high = score.interval  # type: ignore[misc]
     assert low < score.value < high
+
+
+def test_the_interval_is_that_of_resampled_rows_and_chance_that_of_columns_shuffled_apart() -> None:
+    x = noise(200, 1)
+    codes = np.hstack([x, x + 0.3 * noise(200, 1, 1), noise(200, 1, 2)])
+    table, score = Table(codes), mi(codes, n_bins=4)
+    bins = table.discretised(4)
+
+    def averaged(rows: np.ndarray) -> float:
+        return float(mutual_information_table(bins[rows])[np.triu_indices(3, 1)].mean())
+
+    assert score.value == pytest.approx(averaged(np.arange(200)))
+    replicates = np.array([averaged(np.repeat(np.arange(200), times)) for times in table.resamples])
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, np.inf)))
+    # Of independent columns 2nI is χ² with 9 degrees of freedom: 30 pairs of its mean.
+    assert score.chance == pytest.approx(9 / 400, abs=5 * math.sqrt(18) / 400 / math.sqrt(30))
 
 
 def test_constants_know_nothing() -> None:

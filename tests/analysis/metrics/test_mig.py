@@ -9,10 +9,12 @@ import pytest
 from sklearn.metrics import mutual_info_score
 
 from analysis.metrics.known import grid, noise, rotated
-from polariscope.analysis.metrics.mig import mig
+from polariscope.analysis.metrics.mig import _too_narrow, mig
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.numerics.information import information
+from polariscope.core.seeds import generator
+from polariscope.numerics.information import discretise, information
+from polariscope.numerics.intervals import recentred_interval
 
 
 @pytest.mark.parametrize("variant", ["locatello", "rebinned"])
@@ -99,6 +101,42 @@ def test_the_interval_is_as_wide_as_the_spread_over_draws() -> None:
     assert np.mean(widths) / (2 * 1.96) == pytest.approx(spread, rel=0.5)
 
 
+@pytest.mark.parametrize("variant", ["locatello", "rebinned"])
+@pytest.mark.parametrize("n", [6, 60])
+def test_interval_and_chance_are_those_of_resampled_and_shuffled_samples(variant: str, n: int) -> None:
+    # Of six samples, some resamples have a single class: their gap is 0.
+    rng = np.random.default_rng(0)
+    factors = np.stack([np.arange(n) % 3, np.arange(n) % 2], axis=1)
+    codes = factors @ rng.normal(size=(2, 3)) + 0.5 * rng.normal(size=(n, 3))
+    table, score = Table(codes, factors), mig(codes, factors, variant=variant, n_bins=2)
+    bins = table.discretised(2)
+    classes = discretise(factors.astype(float), 2) if variant == "rebinned" else factors
+
+    def by_definition(rows: np.ndarray, order: np.ndarray) -> list[float]:
+        known, entropies = information(bins[order], classes[rows])
+        best, second = np.sort(known, axis=0)[:-3:-1]
+        pairs = zip(best - second, entropies, strict=True)
+        return [gap / entropy if entropy > 0 else 0.0 for gap, entropy in pairs]
+
+    everything = np.arange(n)
+    assert score.per_factor == pytest.approx(by_definition(everything, everything))
+    rows = [np.repeat(everything, times) for times in table.resamples]
+    assert n == 60 or any(len(np.unique(classes[each, 1])) == 1 for each in rows)
+    replicates = np.array([np.mean(by_definition(each, each)) for each in rows])
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, 1)))
+    chances = [by_definition(everything, order) for order in table.permutations]
+    assert score.chance == pytest.approx(np.mean(chances))
+
+
+def test_the_details_name_the_two_best_latents_and_the_bins() -> None:
+    factors = np.repeat(np.arange(4), 5)[:, None]
+    codes = np.hstack([np.zeros((20, 1)), factors // 2, factors]).astype(float)
+    details = mig(codes, factors, n_bins=7).details
+    assert (details["best_latent"].tolist(), details["second_latent"].tolist()) == ([2], [1])
+    assert details["bins"] == 7
+    assert mig(codes, factors, variant="chen", variance=np.ones((20, 3))).details["bins"] is None
+
+
 def test_rebinned_factors_have_the_entropy_of_their_bins() -> None:
     factors = np.repeat(np.arange(40), 2)[:, None]
     codes = np.hstack([factors.astype(float), np.zeros((80, 1))])
@@ -133,11 +171,52 @@ def test_chens_information_of_two_overlapping_peaks_is_that_of_quadrature() -> N
     assert score.matrix[1, 0] == pytest.approx(0, abs=1e-12)
 
 
+def test_chens_information_does_not_depend_on_scale_and_shift_and_its_mixtures_may_be_of_some_samples() -> (
+    None
+):
+    rng = np.random.default_rng(0)
+    factors = grid(2, 3, repeats=10)
+    codes, variance = factors + 0.3 * rng.normal(size=(60, 2)), rng.uniform(0.2, 0.6, size=(60, 2))
+    score = mig(codes, factors, variant="chen", variance=variance)
+    assert not any("Mixtures" in note for note in score.notes)
+    moved = mig(100 * codes + 3, factors, variant="chen", variance=1e4 * variance)
+    np.testing.assert_allclose(moved.matrix, score.matrix, atol=1e-9)
+    some = mig(codes, factors, variant="chen", variance=variance, n_samples=40)
+    assert "Mixtures of 40 of the 60 samples." in some.notes
+    assert not any(
+        "Mixtures" in n for n in mig(codes, factors, variant="chen", variance=variance, n_samples=60).notes
+    )
+
+
+def test_chens_interval_and_chance_are_those_of_resampled_draws_and_shuffled_factors() -> None:
+    # Two classes, each with one posterior for all: of z, log q(z|w) − log q(z) is known.
+    factors = np.tile([0, 1], 50)[:, None]
+    codes = np.hstack([3.0 * factors, 0.5 * factors, 0 * factors])
+    score = mig(codes, factors, variant="chen", variance=np.ones((100, 3)))
+    table = Table(codes, factors)
+    z = codes + generator(0, "sampled").standard_normal((100, 3))
+
+    def log_ratio(labels: np.ndarray) -> np.ndarray:
+        each = np.exp(-0.5 * (z[:, :, None] - codes.T[None]) ** 2)  # draw, latent, posterior
+        same = labels[:, None] == labels
+        within = np.stack([(each[:, j] * same).sum(axis=1) / same.sum(axis=1) for j in range(3)], axis=1)
+        return np.log(within) - np.log(each.mean(axis=2))
+
+    ratios = log_ratio(factors[:, 0])
+    np.testing.assert_allclose(score.matrix[:, 0], ratios.mean(axis=0), atol=1e-9)  # type: ignore[index]
+    informations = np.sort(table.resamples / 100 @ ratios, axis=1)
+    replicates = (informations[:, 2] - informations[:, 1]) / math.log(2)
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, 1)))
+    shuffled = np.sort(log_ratio(factors[table.permutations[0], 0]).mean(axis=0))
+    assert score.chance == pytest.approx(np.clip((shuffled[2] - shuffled[1]) / math.log(2), 0, 1))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"variant": "chen"}, "this variant needs the posterior variances"),
         ({"variant": "chen", "variance": np.zeros((12, 2))}, "variance must be positive"),
+        ({"variant": "chen", "variance": np.eye(12)[:, :2]}, "variance must be positive"),
         (
             {"variant": "chen", "variance": np.ones((12, 2)), "n_samples": 1},
             "n_samples must be at least 2, got 1",
@@ -164,6 +243,13 @@ def test_chens_information_of_equal_means_does_not_depend_on_how_narrow_the_post
         np.testing.assert_allclose(score.matrix[[0, 1], [0, 1]], np.log([3, 4]), atol=1e-9)
         assert score.value == pytest.approx(1, abs=1e-9)
         assert not any("too narrow" in note for note in score.notes)
+
+
+def test_a_latent_that_seems_to_know_over_a_tenth_of_any_factor_in_shuffled_rows_is_named() -> None:
+    (note,) = _too_narrow(np.array([[0.05, 0.3], [0.05, 0.1]]), 50)
+    assert note.startswith("The posteriors of latent 0 are too narrow for 50 samples")
+    assert "up to 30% of a factor's entropy" in note
+    assert _too_narrow(np.array([[0.1, 0.02]]), 50) == ()
 
 
 def test_posteriors_that_tell_samples_apart_seem_to_know_every_factor_and_a_note_says_so() -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from analysis.metrics.known import grid, noise, rotated
 from polariscope.analysis.metrics.modularity import modularity
+from polariscope.analysis.metrics.support.resampling import half_samples
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.numerics.information import information
+from polariscope.numerics.intervals import interval_from_halves, recentred_interval
 
 
 def test_latents_that_know_one_factor_each_score_one_even_when_several_know_the_same() -> None:
@@ -33,6 +38,66 @@ def test_unequal_knowledge_follows_the_formula() -> None:
     factors = grid(4, 4, repeats=2)
     codes = (factors[:, 0] * 2.0 + factors[:, 1] // 2)[:, None]
     assert modularity(codes, factors).value == pytest.approx(1 - 0.25, abs=1e-12)
+
+
+def related(n: int = 90) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    factors = np.stack([np.arange(n) % 3, np.arange(n) % 2, draw.integers(4, size=n)], axis=1)
+    mixed = factors @ np.array([[1.0, 0.3, 0.0, 0.0], [0.2, 0.1, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    return mixed + draw.normal(size=(n, 4)) * [0.5, 0.5, 1.0, 0.0], factors
+
+
+def per_latent(informations: np.ndarray) -> np.ndarray:
+    squares = np.sort(informations**2, axis=1)
+    most = squares[:, -1]
+    known = most > 1e-24  # what is less is rounding
+    result = np.zeros(len(squares))
+    result[known] = 1 - squares[known, :-1].sum(axis=1) / ((squares.shape[1] - 1) * most[known])
+    return result
+
+
+def test_interval_and_chance_are_those_of_resampled_and_shuffled_samples() -> None:
+    codes, factors = related()
+    table, score = Table(codes, factors), modularity(codes, factors, n_bins=4)
+    bins = table.discretised(4)
+    np.testing.assert_allclose(score.per_latent, per_latent(information(bins, factors)[0]))
+    assert score.details["factor"].tolist() == score.matrix.argmax(axis=1).tolist()  # type: ignore[union-attr]
+    rows = [np.repeat(np.arange(90), times) for times in table.resamples]
+    replicates = [per_latent(information(bins[each], factors[each])[0]).mean() for each in rows]
+    assert score.interval == pytest.approx(recentred_interval(score.value, np.array(replicates), (0, 1)))
+    shuffled = [per_latent(information(bins[order], factors)[0]).mean() for order in table.permutations]
+    assert score.chance == pytest.approx(np.mean(shuffled))
+
+
+def test_informative_latents_are_those_of_a_corrected_g_test_and_so_are_those_of_halves() -> None:
+    codes, factors = related()
+    table, score = Table(codes, factors), modularity(codes, factors, variant="informative", n_bins=4)
+    bins, sizes = table.discretised(4), (3, 2, 4)
+    freedom = np.array([[(len(np.unique(z)) - 1) * (size - 1) for size in sizes] for z in bins.T])
+    assert freedom.tolist() == [[6, 3, 9]] * 3 + [[0, 0, 0]]
+
+    def counted(informations: np.ndarray, shuffled: np.ndarray) -> np.ndarray:
+        """2nI against its mean in shuffled rows times the quantile of χ² in units of its mean, shared by 12 pairs."""
+        limits = shuffled[:3] * chi2.isf(0.05 / 12, freedom[:3]) / freedom[:3]
+        return np.append((informations[:3] > limits).any(axis=1), False)
+
+    def averaged(informations: np.ndarray, chosen: np.ndarray) -> float:
+        return float(per_latent(informations)[chosen].mean()) if chosen.any() else 0.0
+
+    shuffled = np.array([information(bins[order], factors)[0] for order in table.permutations])
+    expected = counted(information(bins, factors)[0], shuffled.mean(axis=0))
+    assert expected.tolist() == [True, True, False, False]
+    assert score.details["counted"].tolist() == expected.tolist()
+    assert score.value == pytest.approx(averaged(information(bins, factors)[0], expected))
+    chances = [averaged(each, counted(each, shuffled.mean(axis=0))) for each in shuffled]
+    assert score.chance == pytest.approx(np.mean(chances))
+    halves = half_samples(np.arange(90), table, "modularity")
+    mixed = bins[table.permutations[0]]
+    expected_level = np.mean([information(mixed[half], factors[half])[0] for half in halves], axis=0)
+    tables = [information(bins[half], factors[half])[0] for half in halves]
+    values = [averaged(each, counted(each, expected_level)) for each in tables]
+    assert len({round(value, 6) for value in values}) > 1
+    assert score.interval == pytest.approx(interval_from_halves(score.value, values))
 
 
 def test_constant_latents_count_as_zero_or_not_at_all() -> None:

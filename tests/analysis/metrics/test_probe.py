@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from sklearn.model_selection import KFold
 
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
-from polariscope.analysis.metrics.probe import STRENGTHS, probe
+from polariscope.analysis.metrics.probe import STRENGTHS, _gains, _interval, probe
+from polariscope.analysis.metrics.support import probing
+from polariscope.analysis.metrics.support.probing import make_target
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
-from polariscope.numerics.classifiers import best_strength, logistic_predictions, quiet_logistic
+from polariscope.numerics.classifiers import (
+    best_strength,
+    boosted_trees,
+    logistic_predictions,
+    quiet_logistic,
+)
+from polariscope.numerics.intervals import interval_of_accuracy, wilson_interval
 
 
 @pytest.fixture
@@ -92,6 +101,115 @@ def test_more_training_samples_read_better(factors: np.ndarray) -> None:
     codes = one_hot(factors) + 0.7 * noise(600, 6)
     found = probe(codes, factors, sizes=(4, 40, 400)).details["accuracy_by_size"]
     assert found[4] < found[40] < found[400]
+
+
+def test_the_strength_is_chosen_from_50_samples_on_and_on_no_more_than_asked_for() -> None:
+    np.testing.assert_allclose(STRENGTHS, 10.0 ** np.linspace(-4, 4, 10))
+    factors = np.random.default_rng(0).integers(2, size=(150, 1))
+    codes = factors + noise(150, 2)
+    for options, expected in (
+        ({"sizes": (49, 50, 100)}, {50, 100}),
+        ({"sizes": (100,), "n_selection": 60}, {60}),
+        ({"sizes": (49,)}, set()),
+        ({"sizes": (100,), "variant": "boosted"}, set()),
+    ):
+        with mock.patch.object(probing, "best_strength", wraps=best_strength) as chosen:
+            probe(codes, factors, **options)
+        assert {len(call.args[0]) for call in chosen.call_args_list} == expected
+
+
+def test_the_efficiency_is_the_ratio_of_100_samples_to_the_most(factors: np.ndarray) -> None:
+    codes = one_hot(factors) + 0.7 * noise(600, 6)
+    found = probe(codes, factors, sizes=(10, 100, 400)).details
+    by_size = found["accuracy_by_size"]
+    assert 0.5 < found["sample_efficiency"] == by_size[100] / by_size[400] < 1
+    assert probe(codes, factors, sizes=(10, 200)).details["sample_efficiency"] is None
+    unread = probe(np.zeros((600, 1)), factors, factor_kinds=["ordinal"] * 2, sizes=(100,))
+    assert (unread.value, unread.details["sample_efficiency"]) == (0, None)
+
+
+def test_fewer_samples_than_asked_for_are_said_and_as_many_are_not(factors: np.ndarray) -> None:
+    for size, said in ((400, False), (401, True)):
+        notes = probe(one_hot(factors), factors, sizes=(10, size)).notes
+        assert any("Trained on 400 samples where" in note for note in notes) == said
+
+
+def test_gains_are_in_units_of_the_spread_and_0_where_a_constant_does_as_well() -> None:
+    gains = np.array([[0.5, -3.0, 0.0, 1.0], [0.7, 1.0, 0.0, -1.0]])
+    spreads = np.array([[0.5, 2.0, 0.0, 1.0], [1.0, 2.0, 0.0, 1.0]])
+    expected = [[0.5 / 0.75, 0, 0, 0], [0.7 / 0.75, 0, 0, 0]]
+    np.testing.assert_allclose(_gains(gains, spreads), expected)
+
+
+def test_the_interval_is_wilsons_with_the_variance_of_a_ratio() -> None:
+    draw = np.random.default_rng(0)
+    values = np.stack([draw.integers(3, size=40), draw.integers(9, size=40)], axis=1)
+    table = Table(noise(40, 1), values, factor_kinds=["categorical", "ordinal"])
+    targets = [make_target(table, k, False) for k in (0, 1)]
+    right = (draw.random((40, 2)) < 0.7).astype(float)
+    assert _interval(right, np.ones((40, 2)), targets[:1] * 2) == interval_of_accuracy(right > 0)
+    spreads = np.stack([np.ones(40), draw.uniform(0.1, 0.5, size=40), np.zeros(40)], axis=1)
+    best = np.stack([right[:, 0], 0.4 + 0.3 * draw.normal(size=40), np.zeros(40)], axis=1)
+    # Of a ratio of means r = g/s, the influence of a sample is (gᵢ − r sᵢ)/s; best is gᵢ/s.
+    influence = [
+        best[:, k] - best[:, k].mean() * (spreads[:, k] / spreads[:, k].mean() if k < 2 else 1)
+        for k in range(3)
+    ]
+    variance = (np.mean(influence, axis=0) ** 2).mean() / 40
+    expected = wilson_interval(float(best.mean()), float(variance), 40.0)
+    assert _interval(best, spreads, [*targets, targets[1]]) == pytest.approx(expected)
+
+
+def test_the_constant_guess_is_the_most_frequent_class_of_the_training_samples() -> None:
+    table = Table(noise(7, 1), np.array([0, 1, 1, 1, 1, 1, 0])[:, None])
+    assert make_target(table, 0, True).constant_guess(np.arange(4), np.arange(4, 7)) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("strength", [0.1, None])
+def test_targets_gain_what_their_error_is_below_that_of_the_best_constant(strength: float | None) -> None:
+    draw = np.random.default_rng(0)
+    values = np.stack([draw.integers([3, 5, 7], size=(60, 3))[:, k] for k in range(3)], axis=1)
+    codes = values + draw.normal(size=(60, 3))
+    table = Table(codes, values, factor_kinds=["categorical", "ordinal", "cyclic"])
+    train, test = np.arange(40), np.arange(40, 60)
+    classes, number, angle = (make_target(table, k, False) for k in range(3))
+    assert isinstance(make_target(table, 2, True), type(classes))
+    assert [target.uniform_guess for target in (classes, number, angle)] == [1 / 3, 0, 0]
+    assert [target.is_classes for target in (classes, number, angle)] == [True, False, False]
+
+    def numbers(columns: np.ndarray) -> np.ndarray:
+        if strength is None:
+            found = [boosted_trees(codes[train], w[train], codes[test], n_classes=None)[1] for w in columns.T]
+            return np.stack(found, axis=1)
+        return (
+            Ridge(alpha=1 / strength).fit(codes[train], columns[train]).predict(codes[test]).reshape(20, -1)
+        )
+
+    with quiet_logistic():
+        found = [target.gain(codes, train, test, strength) for target in (classes, number, angle)]
+        if strength is None:
+            told = boosted_trees(codes[train], values[train, 0], codes[test], n_classes=3)[1]
+        else:
+            told = logistic_predictions(codes[train], values[train, 0], codes[test], (strength,))[0]
+    np.testing.assert_array_equal(found[0], told == values[test, 0])
+    np.testing.assert_array_equal(classes.spread(test), np.ones(20))
+    most = np.bincount(values[train, 0]).argmax()
+    guesses = [target.constant_guess(train, test) for target in (classes, number, angle)]
+    assert guesses == [(values[test, 0] == most).mean(), 0, 0]
+
+    w = values[:, 1:2].astype(float)
+    spread = (w[test].mean() - w[test, 0]) ** 2
+    np.testing.assert_allclose(number.spread(test), spread)
+    np.testing.assert_allclose(found[1], spread - (numbers(w)[:, 0] - w[test, 0]) ** 2, atol=1e-8)
+
+    points = np.exp(2j * np.pi * values[:, 2] / 7)
+    middle = points[test].mean() / abs(points[test].mean())
+    guess = numbers(np.stack([points.real, points.imag], axis=1)) @ [1, 1j]
+    spread = np.abs(points[test] - middle) ** 2
+    np.testing.assert_allclose(angle.spread(test), spread, atol=1e-8)
+    np.testing.assert_allclose(
+        found[2], spread - np.abs(points[test] - guess / np.abs(guess)) ** 2, atol=1e-7
+    )
 
 
 def test_the_strength_is_the_one_that_scikit_learn_chooses() -> None:

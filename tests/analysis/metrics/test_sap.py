@@ -8,9 +8,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.svm import LinearSVC
 
 from analysis.metrics.known import grid, noise, rotated, standardised
-from polariscope.analysis.metrics.sap import sap, support_vectors
+from polariscope.analysis.metrics.sap import _hits, sap, support_vectors
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import recentred_interval
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -65,6 +66,54 @@ def test_squared_correlation_is_that_of_a_regression() -> None:
         [LinearRegression().fit(z[:, None], w).score(z[:, None], w) for w in factors.T] for z in codes.T
     ]
     np.testing.assert_allclose(sap(codes, factors, variant="r2").matrix, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 60])
+@pytest.mark.parametrize("variant", ["svm", "r2"])
+def test_interval_and_chance_are_those_of_resampled_and_shuffled_samples(variant: str, n: int) -> None:
+    # Of the two test samples of six, some resamples have none: their gap is 0.
+    rng = np.random.default_rng(0)
+    factors = np.stack([np.arange(n) % 2, np.arange(n) % 3], axis=1)
+    codes = factors @ rng.normal(size=(2, 3)) + 0.5 * rng.normal(size=(n, 3))
+    table, score = Table(codes, factors), sap(codes, factors, variant=variant, strength=1.0)
+    test = table.split()[1]
+    hits = {of: _hits(of, 1.0) for of in (table, table.permuted())} if variant == "svm" else {}
+
+    def predictability(rows: np.ndarray, of: Table) -> np.ndarray:
+        if variant == "svm":
+            chosen = [place for row in rows for place in np.flatnonzero(test == row)]
+            return hits[of][chosen].mean(axis=0) if chosen else np.zeros((3, 2))
+        x, y = of.codes[rows], of.factors[rows]
+        varies = (np.ptp(x, axis=0) > 0)[:, None] & (np.ptp(y, axis=0) > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(varies, np.corrcoef(x.T, y.T)[:3, 3:] ** 2, 0.0)
+
+    def by_definition(rows: np.ndarray, of: Table) -> float:
+        ordered = np.sort(predictability(rows, of), axis=0)
+        return float((ordered[-1] - ordered[-2]).mean())
+
+    everything = np.arange(n)
+    np.testing.assert_allclose(score.matrix, predictability(everything, table), atol=1e-12)
+    rows = [np.repeat(everything, times) for times in table.resamples]
+    assert n == 60 or not all(np.isin(test, each).any() for each in rows)
+    replicates = np.array([by_definition(each, table) for each in rows])
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, 1)))
+    shuffled = [table.permuted(index) for index in range(1 if variant == "svm" else 10)]
+    assert score.chance == pytest.approx(np.mean([by_definition(everything, each) for each in shuffled]))
+    order = np.argsort(-score.matrix, axis=0, kind="stable")  # type: ignore[operator]
+    assert score.details["best_latent"].tolist() == order[0].tolist()
+    assert score.details["second_latent"].tolist() == order[1].tolist()
+
+
+def test_of_two_classes_that_a_latent_cannot_tell_apart_the_first_is_guessed() -> None:
+    factors = grid(2, 2, repeats=10)
+    table = Table(np.zeros((40, 2)), factors)
+    train, test = table.split()
+    hits = _hits(table, 0.01)[:, 0, 0]
+    # Both classes weigh the same whatever their number, so the intercept is 0 and the decision none.
+    weight, intercept = support_vectors(np.zeros(len(train)), factors[train, 0], 0.01)
+    assert (weight, intercept) == (0, 0)
+    assert hits.tolist() == (factors[test, 0] == 0).tolist()
 
 
 def test_known_values_of_the_squared_correlation_form() -> None:

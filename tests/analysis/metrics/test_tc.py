@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
+from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.metrics.tc import _replicates, tc
-from polariscope.numerics.dependence import total_correlation
+from polariscope.core.seeds import generator
+from polariscope.numerics.dependence import total_correlation, total_correlation_of
+from polariscope.numerics.intervals import recentred_interval
 
 
 def correlated(n: int, rho: float, seed: int = 0) -> np.ndarray:
@@ -59,8 +62,37 @@ def test_constants_add_nothing() -> None:
 
 
 def test_weighted_moments_are_those_of_repeated_samples() -> None:
-    codes = noise(50, 3) + 10
+    # Squares of the offset have an error of 1e-4, which must not be left in the moments.
+    # What varies by rounding only is constant.
+    rounded = np.where(np.arange(50) % 2, 0.1, np.nextafter(0.1, 1))[:, None]
+    codes = np.hstack([noise(50, 3) + 1e6, rounded])
+    variance = np.random.default_rng(1).uniform(0.5, 1.5, size=(50, 4))
     times = np.random.default_rng(0).multinomial(50, np.full(50, 1 / 50), size=3).astype(np.uint8)
+    rows = [np.repeat(np.arange(50), row) for row in times]
     found = _replicates(codes, np.zeros_like(codes), times)
-    expected = [total_correlation(codes[np.repeat(np.arange(50), row)]) for row in times]
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(found, [total_correlation(codes[row]) for row in rows], rtol=1e-7)
+    diluted = [
+        total_correlation_of(np.cov(codes[row].T) + np.diag(variance[row].mean(axis=0))) for row in rows
+    ]
+    np.testing.assert_allclose(_replicates(codes, variance, times), diluted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("variant", ["gaussian", "noise-free"])
+def test_interval_and_chance_are_those_of_resampled_rows_and_of_columns_shuffled_apart(variant: str) -> None:
+    codes, variance = correlated(60, 0.7) * [1.0, 5.0], np.full((60, 2), [0.5, 2.0])
+    score = tc(codes, variant=variant, variance=variance)
+    noises = np.diag([0.5, 2.0]) if variant == "noise-free" else np.zeros((2, 2))
+    table = Table(codes)
+    rows = [np.repeat(np.arange(60), times) for times in table.resamples]
+    replicates = np.array([total_correlation_of(np.cov(codes[row].T) + noises) for row in rows])
+    assert score.interval == pytest.approx(recentred_interval(score.value, replicates, (0, np.inf)))
+    draw = generator(0, "metrics", "columns")
+    shuffled = [np.cov(draw.permuted(codes, axis=0).T) + noises for _ in range(10)]
+    assert score.chance == pytest.approx(np.mean([total_correlation_of(each) for each in shuffled]))
+    assert score.details["bits"] == pytest.approx(score.value / math.log(2))
+
+
+def test_the_interval_has_no_end_where_resamples_of_few_samples_are_singular() -> None:
+    score = tc(noise(5, 3))
+    assert math.isfinite(score.value)
+    assert score.interval == (score.value, math.inf)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 from sklearn.linear_model import Lasso
 
 from analysis.metrics.known import grid, noise, rotated, standardised
 from polariscope.analysis.metrics.udr import udr
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
+from polariscope.numerics.intervals import jackknife_interval
 
 
 def related_models(n_models: int = 4, n_samples: int = 300) -> list[np.ndarray]:
@@ -54,6 +56,38 @@ def test_it_is_the_definition_pair_by_pair(variant: str, pooling: str) -> None:
     medians = [np.median(np.delete(row, i)) for i, row in enumerate(expected)]
     np.testing.assert_allclose(score.details["per_model"], medians, atol=1e-8)
     assert score.value == pytest.approx(np.mean(medians))
+
+
+@pytest.mark.parametrize("variant", ["spearman", "lasso"])
+@pytest.mark.parametrize("n", [12, 50])
+def test_the_interval_leaves_out_one_of_twenty_blocks_at_a_time(variant: str, n: int) -> None:
+    models = related_models(3, n)
+    columns = [standardised(rankdata(x, axis=0) if variant == "spearman" else x) for x in models]
+    left_out = []
+    for block in np.array_split(np.arange(n), min(20, n)):
+        rest = np.setdiff1d(np.arange(n), block)
+        scores = np.zeros((3, 3))
+        for i, j in itertools.permutations(range(3), 2):
+            x, y = columns[i][rest], columns[j][rest]
+            if variant == "spearman":  # the ranks are those of all
+                relation = np.abs(x.T @ y) / np.sqrt(np.outer((x**2).sum(axis=0), (y**2).sum(axis=0)))
+            else:
+                fit = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000, fit_intercept=False).fit(x, y)
+                relation = np.abs(fit.coef_.T)
+            parts = [
+                part.max(axis=1) ** 2 / np.maximum(part.sum(axis=1), 1e-300)
+                for part in (relation, relation.T)
+            ]
+            scores[i, j] = (parts[0].mean() + parts[1].mean()) / 2
+        left_out.append(np.mean([np.median(np.delete(row, i)) for i, row in enumerate(scores)]))
+    score = udr(models, variant=variant)
+    expected = jackknife_interval(score.value, np.array(left_out), (0.0, 1.0))
+    assert score.interval == pytest.approx(expected, abs=1e-7)
+
+
+def test_the_best_model_is_the_one_that_the_others_agree_with() -> None:
+    codes = noise(500, 2)
+    assert udr([noise(500, 2, 1), codes, rotated(codes), -codes]).details["best_model"] in (1, 3)
 
 
 def test_models_that_agree_up_to_order_sign_and_monotone_maps_score_one() -> None:

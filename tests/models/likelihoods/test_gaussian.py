@@ -9,6 +9,10 @@ from scipy import stats
 
 from oracles import assert_mean_is, minimise
 from polariscope.core.errors import InputError
+from polariscope.core.options import build, describe_concept
+from polariscope.data.own.arrays import from_arrays
+from polariscope.data.rendered.gaussian import GaussianDataset
+from polariscope.models.likelihoods import likelihood
 from polariscope.models.likelihoods.gaussian import GaussianDistribution, GaussianLikelihood
 
 SHAPE = (4, 2, 3, 5)
@@ -111,3 +115,85 @@ def test_a_variance_at_the_floor_cannot_start_a_learned_one_per_value() -> None:
     with pytest.raises(InputError, match="must exceed 1e-06 when it is learned per value"):
         GaussianLikelihood(variance=1e-6, learned="per-value")
     assert GaussianLikelihood(variance=1e-6, learned="shared").variance == 1e-6
+
+
+# A floor, and a faster way.
+
+
+def test_with_a_floor_it_starts_at_the_variance_and_never_goes_below_the_floor() -> None:
+    head = GaussianLikelihood(variance=0.1, learned="shared", floor=1e-3).head().double()
+    assert float(head.log_variance.detach().exp()) == pytest.approx(0.1, rel=1e-6)
+    for travel in (-0.3, -1.0, -100.0):
+        with torch.no_grad():
+            head.travel.fill_(travel)
+        exact = 1e-3 + 0.099 * np.exp(10 * travel)
+        assert float(head.log_variance.detach().exp()) == pytest.approx(exact, rel=1e-5)
+
+
+def test_at_the_floor_a_larger_error_still_raises_it() -> None:
+    head = GaussianLikelihood(variance=0.1, learned="shared", floor=1e-3).head().double()
+    with torch.no_grad():
+        head.travel.fill_(-2.0)  # e⁻²⁰ of the way
+    x = torch.ones(5, 4, dtype=torch.float64)
+    (gradient,) = torch.autograd.grad(-head(torch.zeros_like(x)).log_density(x).sum(), head.travel)
+    assert float(gradient) < 0  # descent raises γ
+
+
+def test_it_moves_ten_times_as_far_in_a_step_of_adam_as_a_weight() -> None:
+    moved = {}
+    x = torch.full((5, 4), 0.01)
+    for floor in (None, 1e-9):
+        head = GaussianLikelihood(variance=0.1, learned="shared", floor=floor).head()
+        optimiser = torch.optim.Adam(head.parameters(), lr=1e-3)
+        for _ in range(100):
+            optimiser.zero_grad()
+            (-head(torch.zeros_like(x)).log_density(x).sum()).backward()
+            optimiser.step()
+        moved[floor] = float(head.log_variance.detach()) - np.log(0.1)
+    assert moved[None] == pytest.approx(-0.1, rel=0.01)  # one learning rate each
+    assert moved[1e-9] == pytest.approx(-1.0, rel=0.01)
+
+
+def test_a_floor_for_what_is_not_learned_and_one_above_the_start_are_refused() -> None:
+    for learned in ("no", "per-value"):
+        with pytest.raises(InputError, match="floor is for a variance that is learned, one number for all"):
+            GaussianLikelihood(learned=learned, floor=0.1)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"floor must be below variance, from which it starts, got 0\.2 and"):
+        GaussianLikelihood(variance=0.1, learned="shared", floor=0.2)
+
+
+def test_without_a_floor_it_is_recorded_as_it_was_before_there_was_one() -> None:
+    record = describe_concept(likelihood, GaussianLikelihood(0.1, "shared"))
+    assert record == {"name": "gaussian", "variance": 0.1, "learned": "shared"}
+    floored = GaussianLikelihood(0.1, "shared", 1e-4)
+    assert build(likelihood, describe_concept(likelihood, floored)) == floored
+
+
+def test_gamma_is_one_number_or_none() -> None:
+    for options in ({}, {"learned": "shared"}, {"learned": "shared", "floor": 1e-3}):
+        recipe = GaussianLikelihood(variance=0.2, **options)  # type: ignore[arg-type]
+        assert recipe.gamma_of(recipe.head()) == pytest.approx(0.2, rel=1e-6)
+    recipe = GaussianLikelihood(learned="per-value")
+    assert recipe.gamma_of(recipe.head()) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("shared", 0.4, 4e-4)),  # a tenth, and 1e-4, of the mean variance 4
+        ({"learned": "shared"}, ("shared", 0.4, 4e-4)),
+        ({"learned": "shared", "variance": 1e-4}, ("shared", 1e-4, 1e-5)),  # the floor stays below the start
+        ({"floor": 0.1}, ("shared", 0.4, 0.1)),
+        ({"variance": 0.5}, ("no", 0.5, None)),
+        ({"learned": "no"}, ("no", 1.0, None)),
+        ({"learned": "per-value"}, ("per-value", 1.0, None)),
+    ],
+)
+def test_options_that_nobody_gave_come_from_the_data(given: dict, expected: tuple) -> None:
+    data = GaussianDataset(eigenvalues=(8.0, 3.0, 1.0), n_samples=500)  # exact: the mean variance is 4
+    found = GaussianLikelihood(**GaussianLikelihood.options_for(data, given))
+    assert (found.learned, found.variance, found.floor) == expected
+
+
+def test_for_data_in_the_unit_interval_the_variance_is_1_and_fixed_as_before() -> None:
+    assert GaussianLikelihood.options_for(from_arrays(np.eye(4), unit_interval=True), {}) == {}

@@ -65,7 +65,7 @@ def test_two_files_are_a_section_in_its_place_with_what_it_measured(flat_run: Pa
     page = render(record)
     names = headings(page)
     assert names[names.index("moons") - 1 : names.index("moons") + 2] == [
-        "training",
+        "course",
         "moons",
         "distributions",
     ]

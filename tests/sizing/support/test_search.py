@@ -21,7 +21,7 @@ from polariscope.sizing.support.search import (
     fondue,
     grow_and_bisect,
     sampled_trace,
-    search_outward,
+    search_guided,
     trace,
 )
 
@@ -71,20 +71,53 @@ def test_every_search_finds_the_last_n_that_fits_and_asks_each_n_once(best: int,
     for search in (
         lambda fits: grow_and_bisect(fits, n_init, cap=1024),
         lambda fits: bisect(fits, 1, 200),
-        lambda fits: search_outward(fits, n_init, cap=300),
+        lambda fits: search_guided(
+            lambda n: (fits(n), n / (best + 1)), np.arange(1, 201) / n_init, 1.0, cap=300
+        ),
     ):
         tried, fits = fitting_up_to(best)
         assert search(fits) == best
         assert len(tried) == len(set(tried))
 
 
-def test_galloping_from_the_right_guess_takes_two_models() -> None:
+@pytest.mark.parametrize(("predicted", "path"), [(11, [11, 12]), (12, [12, 11]), (10, [10, 11, 12])])
+def test_a_right_prediction_takes_two_models_and_one_that_is_off_by_one_three(
+    predicted: int, path: list[int]
+) -> None:
     tried, fits = fitting_up_to(11)
-    assert search_outward(fits, 11) == 11
-    assert tried == [11, 12]
-    tried, fits = fitting_up_to(11)
-    assert search_outward(fits, 12) == 11
-    assert tried == [12, 11]
+    ramp = np.arange(1, 33) - predicted - 0.5 + 1.0  # crosses 1 between the prediction and the next
+    assert search_guided(lambda n: (fits(n), n - 11.5 + 1.0), ramp, 1.0) == 11
+    assert tried == path
+
+
+def test_what_was_measured_corrects_the_prediction_for_all_n() -> None:
+    """MNIST: predicted to cross at 6 when the answer is 11; walking took eight models."""
+    tried: list[int] = []
+    truth = np.concatenate([np.linspace(0.05, 0.8, 11), 0.8 + np.arange(1, 22)])
+
+    def measured(n: int) -> tuple[bool, float]:
+        tried.append(n)
+        return bool(truth[n - 1] <= 1), float(truth[n - 1])
+
+    predicted = np.concatenate([np.linspace(0.3, 0.95, 6), 0.95 + 0.4 * np.arange(1, 11)])
+    assert search_guided(measured, predicted, 1.0) == 11
+    assert len(tried) <= 6
+    assert len(set(tried)) == len(tried)
+
+
+@given(
+    best=st.integers(0, 60),
+    predicted=st.lists(st.floats(0, 5), min_size=1, max_size=40),
+    values=st.lists(st.floats(0, 100), min_size=64, max_size=64),
+)
+def test_the_answer_does_not_depend_on_the_prediction(
+    best: int, predicted: list[float], values: list[float]
+) -> None:
+    tried, fits = fitting_up_to(best)
+    found = search_guided(lambda n: (fits(n), values[n - 1]), np.cumsum(predicted), 1.0, cap=64)
+    assert found == best
+    assert len(set(tried)) == len(tried)
+    assert len(tried) <= 5 + 2 * 7 + 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +125,7 @@ def test_galloping_from_the_right_guess_takes_two_models() -> None:
     [
         lambda fits: grow_and_bisect(fits, 5, cap=64),
         lambda fits: bisect(fits, 1, 64),
-        lambda fits: search_outward(fits, 5, cap=64),
+        lambda fits: search_guided(lambda n: (fits(n), 0.0), np.arange(1, 33) / 5, 1.0, cap=64),
     ],
 )
 def test_a_search_that_hits_its_cap_says_so(search: object) -> None:
@@ -265,3 +298,14 @@ def test_variances_count_relative_to_the_prior() -> None:
 def test_a_memo_needs_a_statistic_with_a_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a lambda has none; define it with def"):
         fondue(lambda n: None, lambda r: 0.0, memo=tmp_path / "memo.json")
+
+
+def test_a_model_with_too_many_sends_the_search_no_farther_down_than_its_surplus() -> None:
+    asked = []
+
+    def measured(n: int) -> tuple[bool, float]:  # undertrained at 12: 2.2, where 0.9 was predicted
+        asked.append(n)
+        return n <= 11, 2.2 if n == 12 else 0.5
+
+    assert search_guided(measured, np.arange(1, 17) / 12.5, 1.0) == 11
+    assert asked == [12, 10, 11]

@@ -19,15 +19,15 @@ from long_training import unchecked
 from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Found, Goal, Size, family
+from polariscope.sizing import AbstractCandidates, Found, Goal, Size, Trial, family
 from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.checks import BOUNDS, used_by
+from polariscope.sizing.support.checks import BOUNDS, make_goal, used_by
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import read_size
 from polariscope.storage.search import SearchFolder, SeedFolder
 
 LINEAR: dict[str, Any] = {
-    **{"net": "linear", "likelihood": "gaussian", "variance": 0.05},
+    **{"net": "linear", "likelihood": "gaussian", "variance": 0.05, "keep_units": True},
     **{"learning_rate": 0.01, "cap": 32, "threshold": 0.5},
 }
 """A passive latent adds 1 and Adam's noise takes some of it away; half of that is a threshold far from both."""
@@ -75,7 +75,8 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
 def test_the_answer_of_trained_models_is_that_of_the_theory(eigenvalues: list[float], answer: int) -> None:
     traces = np.cumsum(np.minimum(1, 1 / np.array(eigenvalues)))
     assert (traces <= 1).sum() == answer
-    found = ps.size(ps.load_dataset("gaussian", eigenvalues=tuple(map(float, eigenvalues))), steps=1500)
+    data = ps.load_dataset("gaussian", eigenvalues=tuple(map(float, eigenvalues)))
+    found = ps.size(data, steps=1500, variance=1.0, keep_units=True)
     assert found.n_latents == answer
     assert found.interval[0] <= answer <= found.interval[1]
 
@@ -91,11 +92,11 @@ def test_ten_equal_directions_need_ten_latents() -> None:
     draw = generator(0, "ten")
     basis = np.linalg.qr(draw.standard_normal((20, 20)))[0][:10]
     data = (4 * draw.standard_normal((2000, 10)) @ basis).astype(np.float32)
-    assert ps.size(data, n_init=11).n_latents == 10
+    assert ps.size(data, n_init=11, variance=1.0, keep_units=True).n_latents == 10
 
 
-@pytest.mark.parametrize(("shape", "rates"), [((1, 8, 8), {"0.001", "0.0002"}), ((64,), {"0.001"})])
-def test_images_are_proved_with_smaller_steps_than_tables(
+@pytest.mark.parametrize(("shape", "rates"), [((1, 8, 8), {"0.0002"}), ((64,), {"0.001"})])
+def test_images_are_sized_with_smaller_steps_than_tables(
     tmp_path: Path, shape: tuple[int, ...], rates: set[str]
 ) -> None:
     data = generator(0, "pixels").random((300, *shape), dtype=np.float32)
@@ -235,7 +236,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
         (
             {"objective": "ae"},
-            "deterministic encoder does not have; .* a method without: elbow, id, probe-elbow",
+            "deterministic encoder does not have; .* a method without: elbow, id, linear, probe-elbow",
         ),
         ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
         ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
@@ -313,9 +314,11 @@ def test_units_in_which_networks_diverge_are_refused(data: np.ndarray) -> None:
     with pytest.raises(
         InputError, match="in units in which values are near 1, got a column whose values are about"
     ):
-        ps.size(data)
-    with pytest.raises(InputError, match="to mean 0 and deviation 1 with standardise=True"):
-        ps.compare_sizes(data, ["id", "fondue"])
+        ps.size(data, keep_units=True)
+    with pytest.raises(
+        InputError, match="leave keep_units out, or bring each column to mean 0 and deviation 1"
+    ):
+        ps.compare_sizes(data, ["id", "fondue"], keep_units=True)
     assert ps.size(data, "id").value in (2, 3, 4, 5)  # where nothing is trained, units do not matter
 
 
@@ -439,3 +442,27 @@ def test_wrong_options_are_refused_also_by_methods_that_train_nothing():
         with pytest.raises(InputError):
             ps.compare_sizes(rows, ["id"], **wrong)
     assert ps.size(rows, "id", objective="beta", beta=4).value is not None  # some others would use them
+
+
+def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:
+    trials = (Trial(3, 0, 0.4, "fits", 900), Trial(4, 0, 1.2, "undecided", 2500))
+    size = Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,), trials=trials)
+    for part in (
+        "puts 3 latents to use; of 4 about one",
+        "up to 2,500 steps",
+        "threshold (1)",
+        "1 was tried",
+        "1 of 2 models is not decided",
+    ):
+        assert part in size.in_words
+        assert part in str(size)
+    assert Size(2.0, (1, 3), "fondue", target="beta", threshold=1.0).in_words == ""
+    assert Size(7, (6, 8), "id", statistic="dimension").in_words == ""
+
+
+@pytest.mark.parametrize(("net", "rate"), [("linear", 1e-2), ("mlp", 1e-3)])
+def test_the_rate_is_that_of_the_net_unless_it_is_given(net: str, rate: float) -> None:
+    data = ps.load_dataset("gaussian")
+    assert make_goal({}, data, {"net": net}).careful_rate() == rate
+    assert make_goal({"learning_rate": 5e-3}, data, {"net": net}).careful_rate() == 5e-3
+    assert make_goal({}, ps.load_dataset("sprites", image_size=16), {}).careful_rate() == 2e-4

@@ -16,7 +16,8 @@ from polariscope.numerics.intervals import recentred_interval
 NEIGHBOURS = 5
 TRAIN = 0.8
 ROUNDING = 1e-12
-"""What is left of 2 − 2R where all angles are the same."""
+"""What may be left, where a resample has a single value, of 2 − 2R, of the variance beside that of all test samples,
+or of 1 less the share of the most frequent class."""
 Way = Literal["number", "angle", "class"]
 WAYS: dict[str, dict[str, Way]] = {
     "circle": {"categorical": "class", "ordinal": "number", "cyclic": "angle", "continuous": "number"},
@@ -123,7 +124,8 @@ def _advantages(
             truth = table.factors[:, k]
             errors = np.stack([(truth[near].mean(axis=1) - truth[test]) ** 2 for near in neighbours], axis=1)
             centred = truth[test] - truth[test].mean()
-            most[:, k] = np.sqrt(np.maximum(0, weights @ centred**2 - (weights @ centred) ** 2))
+            spread = weights @ centred**2 - (weights @ centred) ** 2
+            most[:, k] = np.sqrt(np.where(spread > ROUNDING * (centred**2).mean(), spread, 0.0))
             advantage[:, :, k] = most[:, [k]] - np.sqrt(weights @ errors)
         elif way == "angle":
             angles = table.angles(k)
@@ -140,7 +142,7 @@ def _advantages(
             advantage[:, :, k], most[:, k] = weights @ hits, constant
             if variant == "corrected":
                 advantage[:, :, k] -= constant[:, None]
-                most[:, k] = 1 - constant
+                most[:, k] = np.where(1 - constant > ROUNDING, 1 - constant, 0.0)
     return (np.maximum(advantage, 0) if variant == "corrected" else advantage), most
 
 
@@ -154,7 +156,7 @@ def _nearest(
     """
     order = np.argsort(train, kind="stable")
     values = train[order]
-    first = np.clip(np.searchsorted(values, test) - NEIGHBOURS, 0, len(values) - NEIGHBOURS)
+    first = np.maximum(np.searchsorted(values, test) - NEIGHBOURS, 0)
     for _ in range(NEIGHBOURS):  # move up while the value that enters is nearer than the one that leaves
         after = np.minimum(first + NEIGHBOURS, len(values) - 1)
         nearer = np.abs(values[after] - test) < np.abs(values[first] - test)

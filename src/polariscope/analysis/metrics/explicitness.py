@@ -95,7 +95,7 @@ def _areas(
                 remedy="draw more samples",
             )
         weights = logistic_regressions(x[train], truth[train])
-        decisions = x[test] @ weights[:-1] + weights[-1]
+        decisions = x[test] @ weights[:-1]  # the intercept would leave their order as it is
         found = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
         areas.append(math.fsum(area for area, _ in found) / len(found))
         influences.append(np.mean([influence for _, influence in found], axis=0))

@@ -14,6 +14,7 @@ from polariscope.analysis.metrics.support.table import N_PERMUTATIONS
 from polariscope.analysis.regime.posterior import gaussian_kl
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.numerics.dependence import ranked, standardised
 from polariscope.numerics.intervals import jackknife_interval
 
 BLOCKS = 20
@@ -75,7 +76,7 @@ def udr(
     """
     used = _used(models)
     kept = [c[:, u] for c, u in zip(models.codes, used, strict=True)]
-    columns = [_standardised(_ranks(c) if variant == "spearman" else c) for c in kept]
+    columns = [standardised(ranked(c) if variant == "spearman" else c) for c in kept]
     ends = np.cumsum([c.shape[1] for c in columns])
     parts = [slice(end - c.shape[1], end) for end, c in zip(ends, columns, strict=True)]
 
@@ -130,16 +131,6 @@ def _used(models: Models) -> list[Bool[np.ndarray, " _"]]:
     pairs = zip(models.codes, models.variance, strict=True)
     kls = [gaussian_kl(codes, variance).mean(axis=0) for codes, variance in pairs]
     return [varies & (kl > KL_THRESHOLD) for varies, kl in zip(used, kls, strict=True)]
-
-
-def _ranks(codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
-    from scipy.stats import rankdata
-
-    return rankdata(codes, axis=0) if codes.size else codes
-
-
-def _standardised(codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
-    return (codes - codes.mean(axis=0)) / codes.std(axis=0)
 
 
 def _relations(

@@ -17,6 +17,7 @@ from polariscope.analysis.regime.types import (
     is_fragile,
     select,
 )
+from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
+LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
 Mixedness = Literal["switching", "intermediate", "wide"]
 PRUNED = "Over-pruned"
 TOO_FEW = "Fewer latents than factors"
@@ -152,6 +154,59 @@ class Polarisation:
     approximate_kl: float
     active: tuple[int, ...]
     """Latents with std(μ) > 0.5, those the approximation keeps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Polarised:
+    """For how long the regime was polarised without a break until the end."""
+
+    share: float
+    """Share of the training for which it is known: from the first step of the unbroken rest to the end."""
+    at_most: float
+    """The share if it was polarised right after the last step at which it was not."""
+    since: int | None
+    """First step of the unbroken rest; None when the last step is not polarised."""
+    threshold: float
+
+    def __str__(self) -> str:
+        if self.since is None:
+            return f"Δ_KL is not below {self.threshold:.0%} at the end."
+        return (
+            f"Δ_KL is below {self.threshold:.0%} from step {self.since:,} to the end: {self.share:.1%} of the training "
+            f"(at most {self.at_most:.1%}, as far as these steps can tell)."
+        )
+
+
+def polarised_until_the_end(
+    steps: Sequence[int], deltas: Sequence[float | None], threshold: float = POLARISED
+) -> Polarised:
+    r"""The share of the training after which Δ_KL stays below a threshold.
+
+    .. math:: \frac{T - t_k}{T}, \qquad k = \min \{ i : \Delta_\mathrm{KL}(t_j) < 0.03 \text{ for all } j \ge i \}
+
+    at steps t₁ < t₂ < … < T. Between t_{k−1}, where it was not, and t_k nothing is known: ``at_most`` is the share
+    from t_{k−1} on (from 0, where k = 1). A Δ_KL that is not defined is not below.
+
+    Reference: zietlow2022 Eq. 3.38, Tab. 3.2, which looks every 500 batches.
+
+    :param steps: where it was measured, ascending.
+    :param deltas: Δ_KL at each step; None where it is not defined.
+    :param threshold: (default 0.03) below which the regime is called polarised.
+
+    >>> polarised_until_the_end([10, 20, 30, 40], [0.01, 0.2, 0.02, 0.01])
+    Polarised(share=0.25, at_most=0.5, since=30, threshold=0.03)
+    """
+    if len(steps) != len(deltas) or not len(steps):
+        raise InputError(
+            "steps and deltas", "be as many, and at least one", got=f"{len(steps)} and {len(deltas)}"
+        )
+    below = [delta is not None and delta < threshold for delta in deltas]
+    first = len(below) - next((place for place, low in enumerate(reversed(below)) if not low), len(below))
+    last = steps[-1]
+    if first == len(below):
+        return Polarised(0.0, 0.0, None, threshold)
+    before = steps[first - 1] if first else 0
+    return Polarised((last - steps[first]) / last, (last - before) / last, int(steps[first]), threshold)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from polariscope.analysis.regime.regime import Dependence, Partner, Truncation
+from polariscope.analysis.regime.regime import LARGE, Dependence, Partner, Truncation
 from polariscope.analysis.regime.types import SELECTIONS, VariableType, select
 from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
-
-LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
 
 
 def redundancy(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -50,6 +51,34 @@ class AbstractLikelihood(abc.ABC):
     def scale_in_words(self) -> str:
         """The variance of a value and whether it is learned; empty for a likelihood without."""
         return ""
+
+    @classmethod
+    def options_for(
+        cls,
+        data: AbstractDataset,  # noqa: ARG003
+        given: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """The options for these data: those that were given, and those that the data decide, in plain numbers.
+
+        Asked when a training is planned, with an objective that has a rate; what it says is recorded, so a model is
+        loaded without the data.
+
+        :param data: what is trained on.
+        :param given: the options that were given, checked.
+        """
+        return dict(given)
+
+    def gamma_of(self, head: nn.Module) -> float | None:
+        """The variance γ of every value now, where that is one number; else None.
+
+        :param head: what :meth:`head` made.
+        """
+        return None
+
+    @property
+    def learns_one_variance(self) -> bool:
+        """Whether one variance for all values is learned, which then depends on what the latents leave unexplained."""
+        return False
 
     @property
     @abc.abstractmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -50,6 +50,9 @@ class Trunk(nn.Module):
 
 class AbstractNet(abc.ABC):
     """A recipe for the two trunks; its dataclass fields are the architecture's options."""
+
+    sizing_rate: ClassVar[float | None] = None
+    """Learning rate at which sizing trains it; None: by the data."""
 
     def check(self, shape: tuple[int, ...]) -> None:  # noqa: B027 (most take any shape)
         """Refuse observations of a shape that the architecture cannot take.

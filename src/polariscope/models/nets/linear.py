@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 from torch import nn
 
@@ -19,6 +20,10 @@ class LinearNet(AbstractNet):
     covariance with eigenvalues λ_i and weight β on the KL, component i is active if and only if λ_i > βγ
     (bonheme2023 §4.2).
     """
+
+    # Adam moves a weight by one rate a step at most, and here single weights move the log-variances. Large steps prune
+    # nothing that would live: there is one optimum.
+    sizing_rate: ClassVar[float | None] = 1e-2
 
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
         return Trunk([nn.Flatten()], math.prod(shape) + n_auxiliary)

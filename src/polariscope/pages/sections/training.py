@@ -58,6 +58,10 @@ class History:
     """Σ E[σ²]."""
     counts: dict[VariableType, Series]
     """Number of latents of each type."""
+    delta: Series | None = None
+    """Δ_KL; NaN where it is not defined. None for logs of versions that did not write it."""
+    std: Float[np.ndarray, "line latent"] | None = None
+    """std μ of each latent; None likewise."""
 
     @property
     def names(self) -> list[str]:
@@ -82,7 +86,14 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
         kl=_kl(lines),
         trace=_series(lines, lambda line: line["trace"]),
         counts={kind: _series(lines, lambda line, kind=kind: line[kind]) for kind in TYPES},  # type: ignore[misc]
+        delta=_series(lines, lambda line: line["delta_kl"]) if _have(lines, "delta_kl") else None,
+        std=np.array([line["std"] for line in lines], dtype=np.float64) if _have(lines, "std") else None,
     )
+
+
+def _have(lines: Sequence[dict[str, Any]], key: str) -> bool:
+    """Whether every line has a key; a run may have been resumed by a version that logs more than the one before."""
+    return all(key in line for line in lines)
 
 
 def _kl(lines: Sequence[dict[str, Any]]) -> Float[np.ndarray, "line latent"] | None:
@@ -149,7 +160,7 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
     """
     with rc_context(STYLE):
         figure, axes = panel(PANEL, name)
-        _line(axes, train, TRAIN, "training")
+        draw_line(axes, train, TRAIN, "training")
         if validation is not None and len(validation.values):
             axes.plot(
                 validation.steps, validation.values, "o-", color=VALIDATION, ms=3, lw=1, label="validation"
@@ -162,7 +173,7 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
             axes.yaxis.set_minor_formatter(NullFormatter())
         scale = "log scale" if axes.get_yscale() == "log" else ""
         axes.set_ylabel(", ".join(word for word in (unit, scale) if word))
-        _steps(axes)
+        label_steps(axes)
         axes.legend(loc="best")
         unit = f" {unit}" if unit else ""
         ends = f"training ends at {train.last:.4g}{unit}"
@@ -178,7 +189,7 @@ def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             series = Series(steps, kl[:, latent])
-            _line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
+            draw_line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
         labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MOST_LABELS]
         low, high = axes.get_ylim()
         heights = _spread([(kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
@@ -188,7 +199,7 @@ def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"
                 1.01, height, str(latent), color=colour, transform=axes.transAxes, va="center", fontsize=8
             )
         axes.set_ylabel("nats")
-        _steps(axes)
+        label_steps(axes)
         return to_svg(figure, "kl", "KL of each latent over the training steps, coloured by its final type.")
 
 
@@ -205,7 +216,7 @@ def draw_counts(history: History) -> Markup:
         axes.margins(x=0)
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.grid(visible=False)
-        _steps(axes)
+        label_steps(axes)
         axes.legend(
             loc="lower right", bbox_to_anchor=(1.03, 0.97), ncols=3, handlelength=0.8, columnspacing=0.8
         )
@@ -219,12 +230,12 @@ def draw_trace(history: History, all_passive: float | None) -> Markup:
     """Σ E[σ²] over the steps; ``all_passive`` is its value when every posterior is the prior, if known."""
     with rc_context(STYLE):
         figure, axes = panel(PANEL, "Σ E[σ²]")
-        _line(axes, history.trace, TRAIN, None)
+        draw_line(axes, history.trace, TRAIN, None)
         if all_passive is not None:
             axes.axhline(all_passive, color=QUIET, lw=0.8, ls=(0, (4, 3)))
         axes.set_ylim(0, max(all_passive or 0.0, float(history.trace.values.max())) * 1.08)
         axes.set_ylabel("sum of posterior variances")
-        _steps(axes)
+        label_steps(axes)
         return to_svg(
             figure,
             "trace",
@@ -232,12 +243,14 @@ def draw_trace(history: History, all_passive: float | None) -> Markup:
         )
 
 
-def _line(axes: Axes, series: Series, colour: str, label: str | None, width: float = 1.5) -> None:
+def draw_line(axes: Axes, series: Series, colour: str, label: str | None, width: float = 1.5) -> None:
+    """A series as a line, or as a point if there is only one."""
     marker = "o" if len(series.values) == 1 else ""
     axes.plot(series.steps, series.values, color=colour, lw=width, marker=marker, ms=4, label=label)
 
 
-def _steps(axes: Axes) -> None:
+def label_steps(axes: Axes) -> None:
+    """The axis of steps."""
     axes.set_xlabel("step")
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from polariscope.sizing import AbstractCandidates, Found, Goal, Trial
-from polariscope.sizing.support.deciding import decide, may_still_cross_threshold, passes
+from polariscope.sizing.support.deciding import decide, may_still_cross_threshold, most_steps, passes
 from polariscope.sizing.support.search import CapError
 
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
@@ -22,9 +22,12 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     Reference: proposed in bonheme2023 §8.9 and zietlow2022 §3.3.6.
     """
     trials: list[Trial] = []
+    most = most_steps(candidates, goal)
 
     def fits(beta: float) -> bool:
-        trial = decide(candidates, n_latents, goal.threshold, goal.steps, goal.careful_rate(), beta=beta)
+        trial = decide(
+            candidates, n_latents, goal.threshold, most, learning_rate=goal.careful_rate(), beta=beta
+        )
         trials.append(trial)
         return passes(trial, goal.threshold)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -17,16 +19,20 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.inference import decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
-from polariscope.sizing import AbstractCandidates, Curves
+from polariscope.sizing import AbstractCandidates, Curves, OutOfTimeError
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.train import train
+from polariscope.training.train import begin_narrow, train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
 """Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
 LOOK_EVERY = 25
+N_LAST = 8
+"""Looks over which variances are averaged, to see which latents say most."""
+FIRST_PIECE = 100
+"""Steps that are trained before it is known how long one takes, where the time is limited."""
 
 Watcher = Callable[[int, int, float], None]
 """Told at every look the number of latents, the step and Σ E[σ²]."""
@@ -42,8 +48,11 @@ class TrainedCandidates(AbstractCandidates):
         seed: int,
         recipe: Mapping[str, Any] = {},
         watcher: Watcher | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.data = data
+        self.deadline = deadline
+        self._pace: float | None = None
         self.folder = SeedFolder(folder)
         self.seed = seed
         self.watcher = watcher
@@ -53,6 +62,7 @@ class TrainedCandidates(AbstractCandidates):
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
         self._models: dict[tuple[str, int], Model] = {}
+        self._noise: dict[tuple[int, int, Any], Noise | None] = {}
 
     @property
     def steps_per_epoch(self) -> int:
@@ -60,10 +70,27 @@ class TrainedCandidates(AbstractCandidates):
         return job.settings.steps
 
     @property
+    def n_learned_from(self) -> int | None:
+        likelihood = plan(self.data, n_latents=1, **self.recipe).blueprint.likelihood
+        return self.data.n_features if likelihood.learns_one_variance else None
+
+    @property
+    def most_latents(self) -> int | None:
+        features = self.n_learned_from
+        return None if features is None else max(1, min(features, len(self.data)) - 1)
+
+    @property
     def n_steps(self) -> int:
         return sum(self._spent.values())
 
+    @property
+    def can_prune(self) -> bool:
+        return plan(self.data, n_latents=1, **self.recipe).blueprint.posterior.is_diagonal
+
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
+        changes = dict(changes)
+        if (width := changes.pop("pruned_from", None)) is not None:
+            return f"from-{width:03d}-{self._name(n_latents, changes)}"
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
@@ -73,6 +100,8 @@ class TrainedCandidates(AbstractCandidates):
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
             options = {**self.recipe, **changes, "steps": steps}
+            if options.pop("pruned_from", None) is not None and not self.folder.model(name).checkpoints.steps:
+                self._prune(n_latents, name, options, changes)
 
             def listen(step: int, line: dict[str, Any] | None) -> None:
                 if line is not None and self.watcher is not None:
@@ -90,19 +119,69 @@ class TrainedCandidates(AbstractCandidates):
             self._models = {key: value for key, value in self._models.items() if key[0] != name}
             self._models[name, steps] = made
             self._spent[name] = max(steps, self._spent.get(name, 0))
+            self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
+
+    def _prune(self, n_latents: int, name: str, options: dict[str, Any], changes: Mapping[str, Any]) -> None:
+        """Begin a model with the most informative latents of a wide one, as far as this search has trained that."""
+        alike = {key: value for key, value in changes.items() if key != "pruned_from"}
+        width = changes["pruned_from"]
+        steps = self.n_watched(width, **alike)
+        variances = self.watch(width, steps, **alike).variances[-N_LAST:].mean(axis=0)
+        begin_narrow(
+            self.data,
+            self.folder.model(name).path,
+            self.model(width, steps, **alike),
+            sorted(np.argsort(variances)[:n_latents].tolist()),
+            n_latents=n_latents,
+            device=self.device,
+            threads=self.threads,
+            **options,
+        )
+
+    def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The log of a model up to a step; what it took for noise then is remembered."""
+        lines = [line for line in run.log() if line["step"] <= steps]
+        last = lines[-1] if lines else {}
+        self._noise[n_latents, steps, changes.get("beta")] = Noise.of_run(run.settings, last)
+        return lines
+
+    def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
+        return self._noise.get((n_latents, steps, beta))
+
+    def n_watched(self, n_latents: int, **changes: object) -> int:
+        return self._spent.get(self._name(n_latents, changes), 0)
 
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
         run = self.folder.model(name)
-        if max(run.checkpoints.steps, default=0) < steps:
-            self.model(n_latents, steps, **changes)
+        done = max(run.checkpoints.steps, default=0)
+        while done < steps:
+            done = self._go_on(n_latents, done, steps, changes)
         self._spent[name] = max(steps, self._spent.get(name, 0))
-        lines = [line for line in Run(run.path).log() if line["step"] <= steps]
+        lines = self._look(Run(run.path), n_latents, steps, changes)
+        has_gamma = all("gamma" in line for line in lines)
         return Curves(
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
+            np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
         )
+
+    def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Train a model further, as far as the time allows; returns the step it has then."""
+        if self.deadline is None:
+            self.model(n_latents, steps, **changes)
+            return steps
+        begin = time.monotonic()
+        reach = FIRST_PIECE if self._pace is None else int((self.deadline - begin) / self._pace)
+        piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY)
+        if begin >= self.deadline or piece <= 0:
+            raise OutOfTimeError(
+                f"The time was over at {n_latents} latents after {done:,} steps; more minutes make the answer surer."
+            )
+        self.model(n_latents, done + piece, **changes)
+        self._pace = (time.monotonic() - begin) / piece
+        return done + piece
 
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         name = self._name(n_latents, {})

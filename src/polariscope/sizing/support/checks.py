@@ -13,7 +13,7 @@ from polariscope.core.options import build, check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import FROM_DATA, Goal, Target, family
-from polariscope.training.plan import FAMILIES, choose, label, plan, route
+from polariscope.training.plan import FAMILIES, choose, concept_of, label, plan, route, units_for
 from polariscope.training.settings import TrainSettings
 
 LARGEST_SIZE = 25.0
@@ -82,13 +82,17 @@ def check_used(method: str, target: Target, given: Mapping[str, object]) -> None
             raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
-def make_goal(given: Mapping[str, object], images: bool) -> Goal:
+def make_goal(given: Mapping[str, object], data: AbstractDataset, recipe: Mapping[str, Any]) -> Goal:
     """The goal with its options checked.
 
     :param given: options by name, the fields of :class:`~polariscope.sizing.Goal`
-    :param images: whether the observations are images
+    :param data: what is sized
+    :param recipe: of the models
     """
-    goal = Goal(**check_options("the search", Goal, given), images=images)
+    chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    net_rate = concept_of("net", chosen["net"]).sizing_rate
+    checked = check_options("the search", Goal, given)
+    goal = Goal(**checked, images=len(data.shape) == 3, net_rate=net_rate)
     if goal.n_init is not None and goal.n_init > goal.cap:
         raise InputError("n_init", ("be at most ", Argument("cap")), got=f"{goal.n_init} and {goal.cap}")
     if goal.steps is not None and goal.epochs is not None:
@@ -117,8 +121,26 @@ def check_scale(data: AbstractDataset, method: str) -> None:
             "data",
             "be in units in which values are near 1",
             got=f"a column whose values are about {size:.3g}, on which networks diverge",
-            remedy=("bring each column to mean 0 and deviation 1 with ", Argument("standardise", True)),
+            remedy=(
+                "leave ",
+                Argument("keep_units"),
+                " out, or bring each column to mean 0 and deviation 1 with ",
+                Argument("standardise", True),
+            ),
         )
+
+
+def trained_units(
+    data: AbstractDataset, recipe: Mapping[str, Any], *, keep_units: object = False
+) -> AbstractDataset:
+    """The data in the units in which the models of a recipe are trained; measured once, for all of them.
+
+    :param data: the dataset, with the variants that were asked for
+    :param recipe: of the models
+    :param keep_units: (default False) leave the data as they are
+    """
+    chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    return units_for(data, chosen["likelihood"], keep_units=keep_units)
 
 
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> tuple[str, ...]:
@@ -170,7 +192,7 @@ def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
     Those that are right are passed over: several methods may be asked at once, and some of them train.
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
-    known = (*FAMILIES, "initialisation", "device", "threads")
+    known = (*FAMILIES, "initialisation", "device", "threads", "keep_units")
     routed = route(chosen, {name: value for name, value in recipe.items() if name not in known})
     for part, choice in chosen.items():
         build(FAMILIES[part], choice, routed[part])

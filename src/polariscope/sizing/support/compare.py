@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.data.chain import Given, apply_variants
+from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import (
     BOUNDS,
@@ -16,6 +16,7 @@ from polariscope.sizing.support.checks import (
     check_varies,
     own_options,
     supported_options,
+    trained_units,
 )
 from polariscope.sizing.support.size import size
 from polariscope.storage.search import SearchFolder
@@ -43,6 +44,7 @@ def compare_sizes(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     **options: object,
 ) -> tuple[Size, ...]:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
@@ -58,12 +60,16 @@ def compare_sizes(
     :param variants: (default none) variants of the data, as in :func:`polariscope.train`.
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
+    :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`.
     :param options: further arguments of :func:`size`, each for the methods that use it.
     """
+    shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     chosen = methods or [name for name in COMPARED if dataset.factor_names or not needs_factors(name)]
     keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}
+    dataset = trained_units(dataset, recipe, keep_units=keep_units)
+    recipe |= {"keep_units": True} if keep_units else {}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
         check_scale(dataset, name)
@@ -76,7 +82,8 @@ def compare_sizes(
         if begin is not None:
             begin(name)
         try:
-            answers.append(size(dataset, name, out=place, **supported_options(name, options, chosen)))
+            its = supported_options(name, options, chosen)
+            answers.append(size(dataset, name, out=place, keep_units=keep_units, **its))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
             answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from polariscope.sizing import AbstractCandidates, Curves, Trial
-from polariscope.sizing.support.judge import Verdict, judge
+from polariscope.sizing import AbstractCandidates, Curves, Goal, Trial
+from polariscope.sizing.support.judge import MARGIN, Verdict, judge
 
 FIRST = 900
 """Steps before the first verdict: surplus latents learn something too before they are pruned."""
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
-ROUNDING = 1e-6
 SILENCE = "no latent says anything about the input"
-MOST = 3000
-"""Steps at which the statistic is asked for: at 2e-4 as far as 6,000 of the 10,368 published ones at 1e-4."""
+SMALLEST, EPOCHS, LARGEST = 8000, 10, 16_000
+"""The most steps of a model: so many passes over the data, but not fewer and not more than these."""
+AHEAD = 2
+"""A decision is about a training so many times as long."""
 
 
 def schedule(most: int, first: int = FIRST) -> list[int]:
@@ -27,23 +28,35 @@ def schedule(most: int, first: int = FIRST) -> list[int]:
     return found
 
 
+def most_steps(candidates: AbstractCandidates, goal: Goal) -> int:
+    """The most steps one model is given: as asked for, else ten passes over the data, within bounds."""
+    if goal.steps is not None:
+        return goal.steps
+    return min(LARGEST, max(SMALLEST, EPOCHS * candidates.steps_per_epoch))
+
+
 def decide(
     candidates: AbstractCandidates,
     n_latents: int,
     threshold: float,
-    most: int | None,
-    learning_rate: float,
-    **others: object,
+    most: int,
+    *,
+    n_awake: int | None = None,
+    **changes: object,
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.sizing.support.judge.judge` is clear, or for ``most`` steps.
 
-    It is about the end of the training, ``MOST`` steps or more: with fewer there may be no verdict.
+    :param candidates: trains and encodes a model for any number of latents
+    :param n_latents: of the model
+    :param threshold: most Σ E[σ²] that counts as no surplus
+    :param most: steps after which it is taken as it is
+    :param n_awake: (default None) how many latents will be awake in the end, where another model has shown it
+    :param changes: of the recipe: the learning rate, and others
     """
-    changes = {"learning_rate": learning_rate, **others}
-    most = MOST if most is None else most
-    for steps in schedule(most):
+    # Where the search has seen more of it already, as its wide model, that counts.
+    for steps in schedule(most, max(FIRST, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
-        verdict = judge(curves.steps, curves.variances, threshold, horizon=max(MOST, most))
+        verdict = judge(curves.steps, curves.variances, threshold, AHEAD * steps, n_awake)
         if verdict.decision != "undecided":
             break
     return _trial(candidates.seed, n_latents, steps, curves, verdict, threshold, changes)
@@ -92,8 +105,8 @@ def passes(trial: Trial, threshold: float) -> bool:
 
 
 def may_still_cross_threshold(trial: Trial, threshold: float) -> bool:
-    """Whether the statistic may yet end on the other side."""
+    """Whether the statistic may yet end on the other side, or is too near to say."""
     if trial.projected is None:
         return False
     low, high = trial.projected
-    return low - ROUNDING <= threshold <= high + ROUNDING
+    return low - MARGIN * threshold <= threshold <= high + MARGIN * threshold

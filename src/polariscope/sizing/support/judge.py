@@ -24,6 +24,8 @@ LEAST_AHEAD = 0.5
 """Doublings of the steps that are looked ahead at least, however near the horizon is."""
 STEEP = 0.2
 """Fall of the statistic per doubling, in thresholds, above which the first descent is not over."""
+MARGIN = 0.1
+"""Part of the threshold by which the statistic may be off, for the noise of training."""
 BEGUN = 0.5
 """A latent that falls below this posterior variance wakes."""
 SILENT = 0.9
@@ -58,6 +60,7 @@ def judge(
     variances: Float[np.ndarray, "look latent"],
     threshold: float | int,
     horizon: float | int = 0,
+    n_awake: int | None = None,
 ) -> Verdict:
     r"""Decide whether the statistic :math:`g = \sum_j \mathbb{E}[\sigma_j^2]` will be below ``threshold``.
 
@@ -76,8 +79,9 @@ def judge(
 
     where s is the standard error of the summed levels: a latent that rises is being pruned and will do at least a
     quarter of what it did (g_low), but it may do so twice as fast (g_high: pruning starts slowly); one that falls may
-    go on (g_low) or stop (g_high). The same is done over the last quarter, (3t/4, t],
-    which has turned already where the curve has: the lower g_low and the higher g_high of the two count. The model
+    go on (g_low) or stop (g_high). Where g falls as a whole, it may go on twice as fast as well (g_low). The same is
+    done over the last quarter, (3t/4, t], which has turned already where the curve has: the lowest g_low and the
+    highest g_high count. The model
     *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
     doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
     g_low > threshold; otherwise it is undecided and needs more training, as it does while no latent has begun to learn.
@@ -85,8 +89,9 @@ def judge(
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
     one. What tells them apart is a history: a latent that was lower and rose again was given up, and counts; one that
-    never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake. So does one
-    whose posterior is still wider than the prior: it has not settled.
+    never fell counts 0 in g_low until four times the steps have passed that the last latent took to wake, or until as
+    many are awake as ever will be, where another model has shown it (``n_awake``). So does one whose posterior is still
+    wider than the prior: it has not settled.
 
     >>> steps = np.arange(50, 1001, 50)
     >>> judge(steps, np.full((20, 4), 0.1), threshold=1.0).decision
@@ -95,16 +100,17 @@ def judge(
     'too many'
     """
     waits = steps[-1] < PATIENCE * _last_awakening(steps, variances)
+    if n_awake is not None and (variances[-1] < BEGUN).sum() >= n_awake:
+        waits = False
     ahead = max(LEAST_AHEAD, float(np.log2(max(1, horizon) / steps[-1])))
     lows, highs, falls, kept = [], [], [], []
     for share in WINDOWS:
-        level, slope, noise = _lines(steps, variances, share)
+        level, slope, noise = lines(steps, variances, share)
         may_wake = waits & (level > BEGUN) & (level - variances.min(axis=0) < PRUNED)
-        ceiling = np.maximum(1, level)
-        fall, rise = np.minimum(slope, 0), np.maximum(slope, 0)
-        least = np.clip(level + ahead * fall + CARRY * min(1, ahead) * rise, 0, ceiling)
-        most = np.minimum(level + FASTER * ahead * rise, ceiling)
+        least, most = bounds(level, slope, ahead)
         lows.append(np.where(may_wake | (level > UNSETTLED), 0.0, least).sum() - 2 * noise)
+        if slope.sum() < 0:  # whose latents' fall it is changes while they learn: as a whole it may go on
+            lows.append(level.sum() + FASTER * ahead * slope.sum() - 2 * noise)
         highs.append(most.sum() + 2 * noise)
         falls.append(-slope.sum())
         kept.append(count_within(most, threshold))
@@ -120,27 +126,20 @@ def judge(
     return Verdict(decision, now, (min(low, now), max(high, now)), min(kept), has_begun, has_settled)
 
 
+def bounds(
+    level: Float[np.ndarray, " latent"], slope: Float[np.ndarray, " latent"], ahead: float
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
+    """Lowest and highest variance of each latent so many doublings from now; see :func:`judge`."""
+    ceiling = np.maximum(1, level)
+    fall, rise = np.minimum(slope, 0), np.maximum(slope, 0)
+    least = np.clip(level + ahead * fall + CARRY * min(1, ahead) * rise, 0, ceiling)
+    return least, np.minimum(level + FASTER * ahead * rise, ceiling)
+
+
 def _last_awakening(steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]) -> float:
     """The last step at which a latent was first seen below one half; infinite before any is."""
     awake = variances < BEGUN
     return float(steps[awake.argmax(axis=0)[awake.any(axis=0)]].max()) if awake.any() else np.inf
-
-
-def predict(
-    steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"], threshold: float | int
-) -> tuple[int, int, int]:
-    r"""What a wide model says of narrow ones: the n whose statistic would just pass, with lowest and highest.
-
-    A narrower model keeps the latents that say most, so
-    :math:`\hat g(n) = \sum_{j \le n} \mathbb{E}[\sigma_{(j)}^2]`, smallest variances first; the prediction is the
-    largest n with :math:`\hat g(n) \le t`. For a linear VAE this is exact (its latents are the principal
-    directions, whatever n). The range is that of the looks in the second half of the training.
-
-    >>> predict(np.arange(100, 1001, 100), np.tile([1.0, 0.1, 0.2, 0.9], (10, 1)), threshold=1.0)
-    (2, 2, 2)
-    """
-    found = [count_within(row, threshold) for row in variances[_last(steps, 0.5)]]
-    return found[-1], min(found), max(found)
 
 
 def count_within(variances: Float[np.ndarray, " latent"], threshold: float | int) -> int:
@@ -152,11 +151,12 @@ def count_within(variances: Float[np.ndarray, " latent"], threshold: float | int
     return int((np.cumsum(np.sort(variances)) <= threshold).sum())
 
 
-def _last(steps: Shaped[np.ndarray, " look"], share: float) -> Bool[np.ndarray, " look"]:
+def last_part(steps: Shaped[np.ndarray, " look"], share: float) -> Bool[np.ndarray, " look"]:
+    """Which looks are in the last ``share`` of the steps."""
     return steps > (1 - share) * steps[-1]
 
 
-def _lines(
+def lines(
     steps: Shaped[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"], share: float
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], float]:
     """Level of each latent now, its slope per doubling where that is real, and the standard error of their sum.
@@ -165,7 +165,7 @@ def _lines(
     errors; where that of the sum is, so are all that have its sign: many latents may move together, each too little to
     be seen alone.
     """
-    window = _last(steps, share)
+    window = last_part(steps, share)
     count = int(window.sum())
     if count < LEAST_LOOKS:
         raise InputError(

@@ -7,6 +7,7 @@ that gives a :class:`~polariscope.analysis.representation.Representation`, so mo
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.numerics.rounding import truncate
-from polariscope.sizing import Size, Trial, median_answer
+from polariscope.sizing import TRACE, Size, Trial, median_answer
 from polariscope.storage.documents import read_document, write_document
 
 Algorithm = Literal["grow", "binary"]
@@ -87,35 +89,84 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
     return low - 1
 
 
-def search_outward(fits: Callable[[int], bool], guess: int, cap: int = CAP) -> int:
-    """From a good guess, 1, 2, 3, 4, 6, 9 … away until the decision changes, then bisect: the largest n that fits.
+Measured = Callable[[int], tuple[bool, float]]
+"""Whether a model of so many latents fits, and its statistic."""
 
-    Two questions when the guess is right, another for each by which it is too low as long as that is little, whatever
-    the cap.
 
+def search_guided(
+    measured: Measured, predicted: Float[np.ndarray, " width"], threshold: float, cap: int = CAP
+) -> int:
+    """From a prediction of the statistic for every n, the largest n that fits, in few questions.
+
+    An answer moves the prediction to what was measured, and two that fit also stretch it to the slope between them;
+    the next question is where it then crosses the threshold, at most half as far again, or as many fewer as the
+    statistic is above the threshold, since a latent takes at most 1 along. Beyond the predicted widths each further
+    latent adds 1. Two questions when the prediction is right; if five have not sufficed, the rest is
+    bisected. A search that reaches its cap raises :class:`CapError`.
+
+    >>> def measured(n):  # fits up to 16
+    ...     tried.append(n)
+    ...     return n <= 16, n / 16
     >>> tried = []
-    >>> search_outward(lambda n: tried.append(n) or n <= 11, guess=11), tried
-    (11, [11, 12])
-    >>> tried = []
-    >>> search_outward(lambda n: tried.append(n) or n <= 16, guess=11), tried
-    (16, [11, 12, 13, 14, 15, 17, 16])
+    >>> search_guided(measured, np.arange(1, 33) / 11, 1.0), tried
+    (16, [11, 14, 16, 17])
     """
-    _check_range(max(guess, 1), cap)
-    guess = max(guess, 1)
-    low, high = (guess, cap + 1) if fits(guess) else (0, guess)
-    while high - low > 1:
-        is_growing = high == cap + 1
-        is_shrinking = low == 0
-        if is_growing:
-            n = min(low + max(1, (low - guess) // 2), cap)
-        elif is_shrinking:
-            n = max(high - max(1, (guess - high) // 2), 1)
-        else:
-            n = (low + high) // 2
-        low, high = (n, high) if fits(n) else (low, n)
-    if low == cap:
-        raise CapError(f"{no_surplus(cap)}, and cap is {cap}; raise the cap.")
+    _check_range(1, cap)
+    low, high, n = 0, cap + 1, _crossing(predicted, threshold)
+    fitting: list[tuple[float, float]] = []
+    for question in itertools.count(1):
+        n = min(max(n, low + 1), high - 1)
+        fits, value = measured(n)
+        low, high = (n, high) if fits else (low, n)
+        if low == cap:
+            raise CapError(f"{no_surplus(cap)}, and cap is {cap}; raise the cap.")
+        if high - low == 1:
+            break
+        expected = _at(predicted, n)
+        fitting += [(expected, value)] if fits else []
+        farthest = low + max(1, low // 2)
+        n = _crossing(predicted, expected + (threshold - value) / _slope(fitting))
+        # A latent that is left out takes its variance along, at most 1.
+        n = min(n, farthest) if fits else max(n, high - max(1, math.ceil(value - threshold)))
+        if question >= MOST_GUIDED:
+            n = (low + high) // 2 if high <= cap else farthest
     return low
+
+
+def _slope(fitting: Sequence[tuple[float, float]]) -> float:
+    """What was measured between the last two that fit, for each unit of the prediction; 1 where that is not known."""
+    if len(fitting) < 2:
+        return 1.0
+    (expected, value), (next_expected, next_value) = fitting[-2:]
+    step = next_expected - expected
+    return float(np.clip((next_value - value) / step, LEAST_SLOPE, 1)) if step > 0 else 1.0
+
+
+LEAST_SLOPE = 0.05
+"""Of what was measured against the prediction: below it the next question would be anywhere."""
+MOST_GUIDED = 5
+"""Questions after which a search no longer follows the prediction."""
+
+
+def _at(predicted: Float[np.ndarray, " width"], n: int) -> float:
+    """The prediction for n latents; each beyond the last adds 1."""
+    return float(predicted[min(n, len(predicted)) - 1]) + max(0, n - len(predicted))
+
+
+def _crossing(predicted: Float[np.ndarray, " width"], threshold: float) -> int:
+    """The last n before the prediction exceeds the threshold."""
+    n = first_stretch(predicted, threshold)
+    return n if n < len(predicted) else n + max(0, math.floor(threshold - predicted[-1]))
+
+
+def first_stretch(traces: Float[np.ndarray, " width"], threshold: float | int) -> int:
+    """The last width before the first that has too many latents.
+
+    >>> first_stretch(np.array([0.2, 0.9, 1.2, 0.8]), 1.0), first_stretch(np.array([0.2, 0.3]), 1.0)
+    (2, 2)
+    """
+    surplus = np.flatnonzero(traces > threshold)
+    return int(surplus[0]) if len(surplus) else len(traces)
 
 
 def trace(representation: Representation) -> float:
@@ -150,7 +201,7 @@ def dimension_gap(representation: Representation, k: int = 20) -> float:
 
 
 STATISTICS: dict[str, tuple[str, Callable[[Representation], float]]] = {
-    "trace": ("Σ E[σ²]", trace),
+    "trace": (TRACE, trace),
     "sampled-trace": ("Tr Var[z] − Tr Var[μ]", sampled_trace),
     "dimension": ("ID[z] − ID[μ]", dimension_gap),
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +14,8 @@ from typing import Any
 
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
-from polariscope.data.chain import Given, apply_variants
-from polariscope.sizing import Found, Goal, Size, Target, family, median_answer
+from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -25,6 +27,7 @@ from polariscope.sizing.support.checks import (
     check_varies,
     make_goal,
     split_options,
+    trained_units,
 )
 from polariscope.sizing.support.search import check_threshold
 from polariscope.storage.artefacts import Key
@@ -49,6 +52,7 @@ def size(
     variants: Given = (),
     standardise: bool = False,
     scale: bool = False,
+    keep_units: bool = False,
     **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
@@ -70,21 +74,28 @@ def size(
     :param variants: (default none) variants of the data, as in :func:`polariscope.train`
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first
     :param scale: (default False) bring every feature of a table to [0, 1] first
+    :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
     :param cap: (default 512) most latents that are tried
-    :param steps: (default 2,000; fondue 3,000) gradient steps of each model, for fondue at most
+    :param steps: (default 2,000; fondue: ten passes over the data, 8,000 to 16,000) gradient steps of each model, for
+        fondue at most
+    :param minutes: (default: as long as it takes) time to answer in; the interval says how sure that can be
     :param epochs: (default: until the answer stays) passes over the data, for the published searches
-    :param learning_rate: (default 1e-3; fondue on images 2e-4; published searches 1e-4) step size of the optimiser
+    :param learning_rate: (default 1e-3; fondue on images 2e-4; linear nets 1e-2; published searches 1e-4) step size
+        of the optimiser
     :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
         :func:`polariscope.train`
     """
     dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     sought = check_call(method, target, n_latents, seeds, options)
     bounds, own, recipe = split_options(method, options)
+    shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
+    dataset = trained_units(dataset, recipe, keep_units=keep_units)
+    recipe |= {"keep_units": True} if keep_units else {}
     threshold = bounds.get("threshold", Goal.threshold)
-    check_threshold(threshold, positive=family.traits(method)["statistic"] == "Σ E[σ²]")
-    goal = make_goal(bounds, images=len(dataset.shape) == 3)
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
+    goal = make_goal(bounds, dataset, recipe)
     check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
     most = n_latents if target == "beta" else goal.cap
     if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
@@ -100,6 +111,7 @@ def size(
     chosen = check_recipe(dataset, method, recipe)
     found: list[Found] = []
     spent = 0
+    end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
     with _place(out) as folder, _listener(progress) as listen:
         for number in range(seed, seed + seeds):
             candidates = TrainedCandidates(
@@ -108,12 +120,14 @@ def size(
                 number,
                 {**recipe, "device": device, "threads": threads},
                 None if listen is None else functools.partial(listen, number),
+                deadline=None if end is None else _share(end, seed + seeds - number),
             )
             if target == "beta":
                 assert n_latents is not None
-                found.append(largest_beta(candidates, goal, n_latents))
+                answer = largest_beta(candidates, goal, n_latents)
             else:
-                found.append(family[method](candidates, goal, **own))
+                answer = family[method](candidates, goal, **own)
+            found.append(with_noise(answer, candidates))
             spent += candidates.n_steps
         result = merge(found, method, sought, goal, spent)
         if out is not None:
@@ -149,6 +163,29 @@ def _show_options(function: Callable[..., Any]) -> None:
 _show_options(size)
 
 
+def with_noise(found: Found, candidates: AbstractCandidates) -> Found:
+    """What a method found, with γ of each model, and that of the answer's model apart.
+
+    :param found: by the method.
+    :param candidates: whose models it trained.
+    """
+    if found.noise is not None:
+        return found
+    trials, noise = [], None
+    for trial in found.trials:
+        its = candidates.noise(trial.n_latents, trial.steps, trial.beta)
+        trials.append(
+            trial if its is None or trial.gamma is not None else dataclasses.replace(trial, gamma=its.gamma)
+        )
+        # A search may come back to a model with more steps: the last word counts.
+        is_answer = found.value is not None and found.value in (trial.n_latents, trial.beta)
+        noise = its if its is not None and is_answer else noise
+    if noise is None and found.trials:  # one wide model, say
+        last = found.trials[-1]
+        noise = candidates.noise(last.n_latents, last.steps, last.beta)
+    return dataclasses.replace(found, trials=tuple(trials), noise=noise)
+
+
 def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
     """One answer of several seeds: the median, and the range of all that each may be."""
     values = [each.value for each in found if each.value is not None]
@@ -164,8 +201,9 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     ]
     if len(values) < len(found):
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
+    value = median_answer(values) if values else None
     return Size(
-        value=median_answer(values) if values else None,
+        value=value,
         interval=(min(ends), max(ends)) if ends else None,
         method=method,
         target=target,
@@ -177,6 +215,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         meaning_of_interval=several if len(found) > 1 else alone,
         notes=tuple(notes),
         summary=family.summary(method),
+        noise=next((each.noise for each in found if each.value == value and each.noise is not None), None),
     )
 
 
@@ -195,6 +234,12 @@ def keep_size(folder: str | Path, run: str | Path) -> None:
     answer, settings = SearchFolder(folder).read_answer()
     kept = RunFolder(run)
     kept.artefacts.keep(Key("size", None, settings["data"]["fingerprint"], settings=settings), answer)
+
+
+def _share(end: float, n_seeds: int) -> float:
+    """When the first of so many seeds has had its part of the time that is left."""
+    now = time.monotonic()
+    return now + (end - now) / n_seeds
 
 
 @contextmanager

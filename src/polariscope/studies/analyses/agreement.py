@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from annotated_types import Ge
 
+from polariscope.numerics.assignment import assign
+from polariscope.numerics.dependence import ranked
 from polariscope.studies.analyses import AbstractOver, Column, analysis
 
 if TYPE_CHECKING:
@@ -34,15 +36,13 @@ class AgreementAnalysis(AbstractOver):
     """Seed of their choice."""
 
     def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
-        from scipy.stats import rankdata
-
         from polariscope.analysis.regime.posterior import gaussian_kl
 
         ranks = []
         for run in runs:
             codes = run.representation(self.n_samples, self.seed)
             used = gaussian_kl(codes.mean, codes.variance).mean(axis=0) > 0.01
-            columns = rankdata(codes.mean[:, used], axis=0)
+            columns = ranked(codes.mean[:, used])
             varies = np.ptp(columns, axis=0) > 0 if columns.size else np.zeros(0, dtype=bool)
             ranks.append(columns[:, varies])
         matrix = np.eye(len(runs))
@@ -64,11 +64,9 @@ def matched(x: np.ndarray, y: np.ndarray) -> float:
     >>> round(matched(codes, -codes[:, ::-1]), 6)
     1.0
     """
-    from scipy.optimize import linear_sum_assignment
-
     smaller = min(x.shape[1], y.shape[1])
     if smaller == 0:
         return 0.0
     related = np.abs(np.corrcoef(x, y, rowvar=False)[: x.shape[1], x.shape[1] :])
-    rows, columns = linear_sum_assignment(-related)
+    rows, columns = assign(related)
     return float(related[rows, columns].mean())

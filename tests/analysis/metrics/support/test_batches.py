@@ -7,7 +7,7 @@ import pytest
 
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
-from polariscope.analysis.metrics.support.batches import Groups, assumptions, blocks
+from polariscope.analysis.metrics.support.batches import Groups, assumptions, blocks, mean_by
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
@@ -26,8 +26,10 @@ def uneven() -> np.ndarray:
     return np.array([[0], [1], [0], [2], [1], [0]])
 
 
-def test_pairs_are_the_enumerated_ones_equally_often(uneven: np.ndarray) -> None:
+@pytest.mark.parametrize("numbers", [[0, 1, 2], [1, 0, 2]])  # which value comes first
+def test_pairs_are_the_enumerated_ones_equally_often(uneven: np.ndarray, numbers: list[int]) -> None:
     draw = np.random.default_rng(0)
+    uneven = np.array(numbers)[uneven]
     first, second = Groups(uneven, ("a",)).pairs(np.zeros(N_DRAWS, dtype=int), draw)
     counts = np.zeros((6, 6))
     np.add.at(counts, (first, second), 1)
@@ -82,4 +84,10 @@ def test_blocks_cover_every_batch_once_in_bounded_memory() -> None:
     found = list(blocks(10_000, 64, 10))
     assert np.array_equal(np.concatenate([np.arange(10_000)[block] for block in found]), np.arange(10_000))
     assert max(block.stop - block.start for block in found) * 64 * 10 * 8 <= 2**24
+    assert len(found) == -(-10_000 // (2**24 // (64 * 10 * 8)))  # as few as fit
     assert len(list(blocks(3, 10**6, 100))) == 3
+
+
+def test_means_are_taken_over_the_batches_of_each_factor_and_0_where_there_is_none() -> None:
+    found = mean_by(np.array([0, 2, 0, 2, 2]), np.array([1.0, 2.0, 2.0, 4.0, 0.0]), 4)
+    assert found.tolist() == [1.5, 0, 2, 0]

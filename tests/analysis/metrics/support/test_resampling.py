@@ -18,6 +18,9 @@ def test_means_of_halves_spread_as_the_mean_does_over_new_samples() -> None:
     spread = np.var([values[half].mean() for half in halves], ddof=1)
     assert spread == pytest.approx(values.var(ddof=1) / 200, rel=4 * np.sqrt(2 / 4000))
     assert all(len(half) == len(set(half)) == 100 for half in halves)
+    assert [half.tolist() for half in half_samples(np.array([7]), Table(noise(2, 1), None), "test", 2)] == [
+        [7]
+    ] * 2
 
 
 def test_an_interval_from_halves_covers_as_often_as_it_says() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from analysis.metrics.known import grid, noise
 from polariscope.analysis.metrics import Score, family
-from polariscope.analysis.metrics.support.table import Table, gap
+from polariscope.analysis.metrics.support.table import Table, correlations, gap
 from polariscope.core.errors import InputError
+from polariscope.numerics.information import information
 
 
 def test_answers_are_kept_for_each_argument_and_go_with_the_object() -> None:
@@ -76,6 +77,105 @@ def test_a_full_grid_needs_no_note_and_a_partial_or_correlated_one_does() -> Non
     skewed = rng.choice(8, p=[0.6, 0.2, 0.1, 0.05, 0.02, 0.015, 0.01, 0.005], size=(500, 2))
     assert len(np.unique(skewed, axis=0)) < 50  # rare values hardly meet, and nothing is missing
     assert Table(noise(500, 2), skewed).grid_notes == ()
+
+
+def dependent(counts: list[list[int]]) -> bool:
+    """Whether two factors with these numbers of samples in each combination are said to depend on each other."""
+    rows = [(i, j) for i, row in enumerate(counts) for j, count in enumerate(row) for _ in range(count)]
+    notes = Table(noise(len(rows), 1), np.array(rows)).grid_notes
+    return any("depend on each other in these samples (0 and 1)" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        # Information in nats of two halves: beyond chance if 2nI exceeds 10.8, worth a note if over 5 % of log 2.
+        ([[7, 3], [3, 7]], False),  # 2nI = 3.3 may be chance, though I = 0.08
+        ([[2600, 2400], [2400, 2600]], False),  # 2nI = 16, of little consequence: I = 0.0008
+        ([[52, 30], [30, 52]], False),  # 2nI = 12 and I = 0.036, of which chance gives 0.003
+        ([[48, 27], [27, 48]], True),  # 2nI = 11.9, I − 0.003 = 0.0364 > 0.0347
+        # Two degrees of freedom: 13.8. It is 15.2, so three would not let it pass; I is 11 % of the smaller entropy.
+        ([[5, 28], [18, 15], [6, 28]], True),
+        ([[5, 18, 6], [28, 15, 28]], True),
+        ([[70, 30], [30, 70]] * 6, True),  # 11 % of log 2, 3 % of log 12
+    ],
+)
+def test_factors_depend_on_each_other_beyond_chance_and_by_5_percent_of_an_entropy(
+    counts: list[list[int]], expected: bool
+) -> None:
+    assert dependent(counts) == expected
+
+
+def test_many_classes_of_few_samples_do_not_depend_on_each_other_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.permuted(np.tile(np.arange(8), 5)[:, None].repeat(2, axis=1), axis=0)
+    assert not any("depend" in note for note in Table(noise(40, 1), factors).grid_notes)
+
+
+def test_combinations_are_missing_where_a_tenth_of_those_expected_is() -> None:
+    factors, order = grid(10, 10, repeats=10), np.random.default_rng(0).permutation(100)
+    for left_out, said in ((9, False), (11, True)):
+        kept = factors[order[factors @ [10, 1]] >= left_out]
+        notes = Table(noise(len(kept), 1), kept).grid_notes
+        assert any(f"Only {100 - left_out} of the 100 combinations" in note for note in notes) == said
+
+
+def test_angles_go_round_from_the_least_value_to_the_largest() -> None:
+    factors = np.array([3, 4, 6, 3, 4, 6])[:, None]
+    found = Table(noise(6, 1), factors, factor_kinds=["cyclic"]).angles(0)
+    np.testing.assert_allclose(found, 2 * np.pi * np.array([0, 1, 3, 0, 1, 3]) / 4)
+
+
+def test_types_are_those_given_or_those_of_the_variances() -> None:
+    variance = np.tile([0.01, 1.0], (24, 1))
+    assert Table(CODES, FACTORS).types is None
+    assert Table(CODES, FACTORS, variance).types == ("active", "passive")
+    assert Table(CODES, FACTORS, types=["mixed", "active"]).types == ("mixed", "active")
+    assert Table(CODES, FACTORS, variance, types=["mixed", "active"]).types == ("mixed", "active")
+
+
+def test_a_split_has_the_fraction_asked_for_and_at_least_one_sample_in_each_part() -> None:
+    table = Table(noise(10, 1))
+    assert (table.n_factors, table.factor_names, table.factor_kinds) == (0, (), ())
+    sizes = {fraction: len(table.split(fraction)[0]) for fraction in (0.01, 0.26, 0.5, 0.8, 0.99)}
+    assert sizes == {0.01: 1, 0.26: 3, 0.5: 5, 0.8: 8, 0.99: 9}
+    assert len(table.split()[0]) == 7
+
+
+def test_two_samples_of_each_class_are_enough() -> None:
+    table = Table(noise(6, 1), np.array([0, 0, 4, 4, 10**9, 10**9])[:, None])
+    assert table.classes[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+    assert table.n_classes == (3,)
+    measured = Table(noise(4, 1), np.array([0.0, 0.5, 0.51, 1.0])[:, None], factor_kinds=["continuous"])
+    assert measured.classes[:, 0].tolist() == [0, 1, 1, 2]  # bins with a single sample are classes too
+    with pytest.raises(InputError, match="factor '0' has a single value in these 4 samples"):
+        Table(noise(4, 1), np.full((4, 1), 3))
+    with pytest.raises(InputError, match="has 3 classes in 5 samples"):
+        Table(noise(5, 1), np.array([0, 0, 1, 1, 2])[:, None])
+
+
+def test_informations_of_resampled_and_shuffled_rows_are_those_of_the_rows() -> None:
+    table = Table(CODES, FACTORS)
+    bins = table.discretised(3)
+    tables, entropies = table.mi_replicates(3)
+    for times, known, of_factors in zip(table.resamples, tables, entropies, strict=True):
+        rows = np.repeat(np.arange(24), times)
+        expected = information(bins[rows], FACTORS[rows])
+        np.testing.assert_allclose(known, expected[0], atol=1e-12)
+        np.testing.assert_allclose(of_factors, expected[1], atol=1e-12)
+    for order, known in zip(table.permutations, table.mi_permuted(3), strict=True):
+        np.testing.assert_allclose(known, information(bins[order], FACTORS)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_correlations_do_not_depend_on_scale(scale: float) -> None:
+    x, y = noise(30, 2), noise(30, 3, 1)
+    x[:, 1] += y[:, 0]
+    once = np.ones((1, 30), dtype=np.uint8)
+    expected = np.corrcoef(x.T, y.T)[:2, 2:]
+    np.testing.assert_allclose(correlations(scale * x, y, once)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(correlations(x, scale * y, once)[0], expected, atol=1e-12)
+    assert (correlations(0.1 + 0 * x, y, once) == 0).all()
 
 
 def test_a_gap_is_best_minus_second() -> None:

@@ -20,18 +20,24 @@ class Models:
         their variances, and whose ids must be the same.
     :param variance: (default None) posterior variances σ² of each model, shaped like its codes.
     :param seed: (default 0) seed of every random choice.
+    :param names: (default: their numbers) what messages call the models.
     """
 
     def __init__(
-        self, models: Sequence[object], variance: Sequence[object] | None = None, seed: int = 0
+        self,
+        models: Sequence[object],
+        variance: Sequence[object] | None = None,
+        seed: int = 0,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.seed = seed
+        labels = [f"model {name}" for name in (range(len(models)) if names is None else names)]
         if any(isinstance(model, Representation) for model in models):
-            models, variance = _unpack(models, variance)
+            models, variance = _unpack(models, variance, labels)
         if len(models) < 2:
             raise InputError("models", "be at least 2, since they are compared", got=len(models))
         self.codes: list[Float[np.ndarray, "sample _"]] = [
-            check_codes(codes, f"codes of model {number}") for number, codes in enumerate(models)
+            check_codes(codes, f"codes of {label}") for label, codes in zip(labels, models, strict=True)
         ]
         lengths = sorted({len(codes) for codes in self.codes})
         if len(lengths) > 1:
@@ -48,11 +54,18 @@ class Models:
             self.variance = [check_variance(given, codes) for given, codes in pairs]
 
 
-def _unpack(models: Sequence[Any], variance: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+def _unpack(
+    models: Sequence[Any], variance: Sequence[Any] | None, labels: Sequence[str]
+) -> tuple[list[Any], list[Any]]:
     """Means and variances of representations of the same samples."""
     if not all(isinstance(model, Representation) for model in models):
-        raise InputError("models", "be all representations or all arrays", got="some of each")
+        raise InputError(
+            "models",
+            "be all representations or all arrays",
+            got="some of each",
+            remedy="make a polariscope.Representation(mean, variance, sampled) of each array",
+        )
     if variance is not None:
         raise InputError("variance", "be left out with representations, which have their own")
-    check_same_samples({f"model {number}": model.ids for number, model in enumerate(models)})
+    check_same_samples({label: model.ids for label, model in zip(labels, models, strict=True)})
     return [model.mean for model in models], [model.variance for model in models]

@@ -191,7 +191,7 @@ class Table:
         draw = generator(self.seed, "metrics", "bootstrap")
         n = self.n_samples
         counts = [np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(N_BOOTSTRAP)]
-        return np.stack(counts).astype(np.uint8 if np.max(counts) < 256 else np.uint32)
+        return np.stack(counts).astype(np.uint8)  # 256 times the same sample: never, by 1/256!
 
     @functools.cached_property
     def permutations(self) -> Int[np.ndarray, "permutation sample"]:
@@ -341,8 +341,7 @@ def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarr
 
 def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:
     """The values that occur, numbered from 0 in increasing order."""
-    reach = int(np.ptp(column)) + 1
-    if reach > 10 * len(column):
+    if np.ptp(column) > 10 * len(column):
         return np.unique(column, return_inverse=True)[1]
     offsets = (column - column.min()).astype(np.int64)
-    return (np.cumsum(np.bincount(offsets, minlength=reach) > 0) - 1)[offsets]  # no sorting: they are few
+    return (np.cumsum(np.bincount(offsets) > 0) - 1)[offsets]  # no sorting: they are few

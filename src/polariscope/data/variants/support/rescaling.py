@@ -40,11 +40,11 @@ class AbstractRescaling(AbstractVariant):
         """What becomes 1 above it; never 0."""
 
     @abc.abstractmethod
-    def measure(self) -> tuple[Float[np.ndarray, " feature"], ...]:
+    def measure(self) -> tuple[Float[np.ndarray, "..."], ...]:
         """What is measured, in the order of ``measured_names``."""
 
     @functools.cached_property
-    def measured(self) -> dict[str, Float[np.ndarray, " feature"]]:
+    def measured(self) -> dict[str, Float[np.ndarray, "..."]]:
         """What was given, or else is measured, by name."""
         given = [getattr(self, name) for name in self.measured_names]
         numbers = self.measure() if given[0] is None else tuple(np.array(value) for value in given)
@@ -62,7 +62,7 @@ class AbstractRescaling(AbstractVariant):
                 " and ".join(self.measured_names), "be given together", got=f"{next(iter(given))} alone"
             )
         for name, value in given.items():
-            if len(value) != self.base.n_features:
+            if isinstance(value, tuple) and len(value) != self.base.n_features:
                 raise InputError(
                     name, f"have a number for each of the {self.base.n_features} features", got=len(value)
                 )

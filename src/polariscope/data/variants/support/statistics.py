@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 
 VALUES = 2**22
@@ -26,6 +27,17 @@ class Statistics:
     low: Float[np.ndarray, " feature"]
     high: Float[np.ndarray, " feature"]
 
+    @property
+    def mean_variance(self) -> float:
+        """Of the features; 1 where none of them varies, so it can always be a unit."""
+        return float((self.deviation**2).mean()) or 1.0
+
+    @property
+    def ratio(self) -> float:
+        """Largest variance of a feature over the smallest of those that vary; 1 where fewer than two do."""
+        varying = self.deviation[self.deviation > 0]
+        return float((varying.max() / varying.min()) ** 2) if varying.size else 1.0
+
 
 def batches(data: AbstractDataset) -> Iterator[Float[np.ndarray, "sample *shape"]]:
     """All observations in order, some at a time."""
@@ -43,10 +55,18 @@ def statistics_of(data: AbstractDataset) -> Statistics:
 
     Reference: Chan et al., Algorithms for Computing the Sample Variance (chan1983).
     """
+    return merged(batches(data))
+
+
+def merged(parts: Iterable[Float[np.ndarray, "sample *shape"]]) -> Statistics:
+    """Statistics of all parts together, at least one of them.
+
+    :param parts: observations, some at a time.
+    """
     count = 0
-    mean = squares = np.zeros(data.shape)
-    low, high = np.full(data.shape, np.inf), np.full(data.shape, -np.inf)
-    for batch in batches(data):
+    mean = squares = np.zeros(())
+    low, high = np.array(np.inf), np.array(-np.inf)
+    for batch in parts:
         values = batch.astype(np.float64)
         own = values.mean(axis=0)
         total = count + len(values)
@@ -57,3 +77,24 @@ def statistics_of(data: AbstractDataset) -> Statistics:
         count = total
     varies = (high > low) & (np.sqrt(squares / count) > ROUNDING * np.maximum(np.abs(low), np.abs(high)))
     return Statistics(mean, np.where(varies, np.sqrt(squares / count), 0.0), low, high)
+
+
+MOST_ROWS, LEAST_ROWS = 10_000, 1000
+
+
+def mean_variance(data: AbstractDataset) -> float:
+    """Mean variance of the features, over at most 10,000 observations; fewer, but 1,000, of very wide ones.
+
+    Which ones does not depend on the seed of a training, so trainings that differ in their seed alone have the same
+    settings. 1 where nothing varies, so it can always be a unit.
+
+    :param data: what is looked at.
+    """
+    most = min(MOST_ROWS, max(LEAST_ROWS, 4 * VALUES // data.n_features))
+    rows = np.arange(len(data))
+    if len(data) > most:
+        rows = np.sort(generator(0, "mean variance").choice(len(data), most, replace=False))
+    size = max(1, VALUES // data.n_features)
+    return merged(
+        data.values(rows[first : first + size]) for first in range(0, len(rows), size)
+    ).mean_variance

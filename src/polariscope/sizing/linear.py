@@ -1,0 +1,84 @@
+"""The answer for a linear VAE, from the covariance of the data alone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Gt
+from jaxtyping import Float
+
+from polariscope.analysis.noise import Noise
+from polariscope.analysis.theory import linear_size
+from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Trial, method
+
+SHOWN = 3
+"""Numbers of latents beyond the answer that are shown beside it."""
+
+
+@method(
+    "linear",
+    statistic=TRACE,
+    trains=False,
+    needs_variances=False,
+    threshold="goal",
+    interval="nothing but the answer: the closed form has no luck, and the sampling of the data is not in it",
+    uses=("cap",),
+)
+def linear(
+    candidates: AbstractCandidates, goal: Goal, *, decoder_variance: Annotated[float, Gt(0)] | None = None
+) -> Found:
+    """The number of latents of a linear VAE, in closed form: exact for linear nets, a first guess for others.
+
+    The end of the first stretch of n whose Σ E[σ²] stays within the threshold
+    (:func:`polariscope.analysis.theory.linear_size`), from the covariance of at most 10,000 observations; nothing is
+    trained. A network that is not linear can need fewer latents, where the data lie on a curved surface, and more,
+    where it finds structure in what a linear model takes for noise. Of images it supposes a Gaussian likelihood.
+
+    :param candidates: whose observations are looked at
+    :param goal: threshold and cap
+    :param decoder_variance: (default none: learned) variance of the decoder, in the units that models are trained in
+    """
+    rows = candidates.observations()
+    values = eigenvalues_of(rows)
+    found = linear_size(values, goal.threshold, len(rows), gamma=decoder_variance)
+    answer = min(found.n_latents, goal.cap)
+    last = min(len(found.traces), max(answer, 1) + SHOWN)
+    trials = tuple(
+        Trial(
+            n,
+            candidates.seed,
+            float(found.traces[n - 1]),
+            "fits" if found.traces[n - 1] <= goal.threshold else "too many",
+            0,
+            gamma=float(found.gammas[n - 1]),
+        )
+        for n in range(max(1, answer - SHOWN), last + 1)
+    )
+    notes = ["The answer is for a linear VAE; for other networks take it as a first guess."]
+    if found.is_at_end:
+        notes.append(
+            f"Every number of latents fits up to {found.n_latents}, the most that {len(rows):,} observations of "
+            f"{len(values):,} features allow: what is left over is always small beside what is described."
+        )
+    if answer < found.n_latents:
+        notes.append(f"The closed form gives {found.n_latents}, and cap is {goal.cap}.")
+    noise = Noise(float(found.gammas[max(answer, 1) - 1]), decoder_variance is None, float(values.mean()))
+    return Found(answer, (answer, answer), trials, tuple(notes), noise)
+
+
+def eigenvalues_of(rows: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray, " feature"]:
+    """Eigenvalues of the covariance (with 1/n) of some rows, one for each feature, by the smaller of the two products.
+
+    :param rows: observations, (sample, feature)
+
+    >>> eigenvalues_of(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))
+    array([1., 0., 0.])
+    """
+    centred = rows - rows.mean(axis=0, dtype=np.float64)
+    n_samples, n_features = centred.shape
+    product = centred.T @ centred if n_features <= n_samples else centred @ centred.T
+    found = np.maximum(np.linalg.eigvalsh(product / n_samples)[::-1], 0.0)
+    # What rounding leaves of directions that never vary.
+    found[found < found[0] * max(rows.shape) * np.finfo(np.float32).eps ** 2] = 0.0
+    return np.pad(found, (0, n_features - len(found)))

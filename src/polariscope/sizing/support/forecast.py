@@ -1,0 +1,172 @@
+"""What a wide model says of narrow ones, now and after more training."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from polariscope.sizing.support.judge import (
+    BEGUN,
+    MARGIN,
+    SILENT,
+    UNSETTLED,
+    WINDOWS,
+    bounds,
+    last_part,
+    lines,
+)
+from polariscope.sizing.support.search import first_stretch
+
+DRIFT = 1.0
+"""Change of the statistic per doubling, in thresholds, below which a wide model stands: one latent or so."""
+FALL = 0.2
+"""Part of γ that may be lost in a doubling where a wide model stands."""
+WAVE = 3
+"""A wave is more than one of so many latents that wake in the same doubling of the steps."""
+AHEAD = 1.0
+"""Doublings of the steps over which trends are carried on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """How many latents would just pass, by a model that has some to spare."""
+
+    value: int
+    low: int
+    """If those that rise go on rising."""
+    high: int
+    """If those that fall go on falling, and as many wake as did lately."""
+    n_awake: int
+    """Latents with a posterior variance below one half."""
+    n_waking: int
+    """Latents that may still wake: the most that did in one of the last two doublings, if so many are asleep."""
+    n_woken: tuple[int, int]
+    """Latents that woke in the last doubling, and in the one before."""
+    drift: float
+    """Change per doubling of Σ E[σ²] up to the first latent that is too many, in thresholds."""
+    is_sound: bool
+    """Whether any latent says something, and no posterior is wider than the prior: otherwise it bounds nothing."""
+    traces: tuple[float, ...]
+    """Σ E[σ²] of a model of 1, 2 … latents."""
+    noise_fell: float = 0.0
+    """Part of the decoder's variance γ that was lost in the last doubling: structure that was noise before."""
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether it stands: no trend changes it by more than one, or a tenth, and next to nothing is waking.
+
+        That is, fewer than so many woke in the last doubling, and at most a third in the one before: where latents wake
+        in waves, a plateau of a doubling says nothing. Nor is it over while γ falls by more than a fifth in a doubling.
+        """
+        little = max(1, self.value // 10)
+        is_narrow = self.high - self.n_waking - self.low <= little
+        latest, before = self.n_woken
+        is_quiet = latest < little and before <= max(1, self.value // WAVE) and self.noise_fell < FALL
+        return self.is_sound and is_narrow and is_quiet and abs(self.drift) < DRIFT
+
+
+def forecast(
+    steps: Shaped[np.ndarray, " look"],
+    variances: Float[np.ndarray, "look latent"],
+    threshold: float | int,
+    n_features: int | None = None,
+    gammas: Float[np.ndarray, " look"] | None = None,
+) -> Forecast:
+    r"""Predict the answer from the curves of a wide model.
+
+    A narrower model keeps the latents that say most, so of W latents, with variances sorted from the smallest,
+
+    .. math:: \hat g(n) = r_n \sum_{j \le n} \mathbb{E}[\sigma_{(j)}^2], \qquad
+        r_n = \frac{m - W + \sum_{n < j \le W} 1 / \mathbb{E}[\sigma_{(j)}^2]}{m - n}
+
+    and the answer is the end of the first stretch of n with :math:`\hat g(n) \le t`. r is 1 where the decoder's
+    variance γ is fixed. Where it is learned, from m values, a narrower model has a larger one: in the linear theory
+    γ is the mean of the eigenvalues that are discarded, and a latent's variance is :math:`\gamma/\lambda_j`, so both
+    follow from the wide model. For a linear VAE this is exact.
+
+    What may change it makes its range: a latent that rises or falls by a line in log₂(step) over the last half or
+    quarter of the training may go on for another doubling, and so may the fall of γ; latents that have not woken yet
+    may still do so, as many as woke in either of the last two doublings of the steps; and the threshold is taken a
+    tenth lower and higher, for the noise of training.
+
+    >>> steps = np.arange(100, 3201, 100)
+    >>> forecast(steps, np.tile([1.0, 0.1, 0.2, 0.9], (32, 1)), threshold=1.0).value
+    2
+
+    :param steps: at which the model was looked at
+    :param variances: mean posterior variance of each latent, in units of the prior's
+    :param threshold: most Σ E[σ²] that counts as no surplus
+    :param n_features: (default None) values of an observation, where the decoder's variance is learned
+    :param gammas: (default None) the decoder's variance at each look, where it is one number
+    """
+    values, lows, highs, drifts = [], [], [], []
+    half = steps <= steps[-1] / 2
+    noise_fell = 0.0 if gammas is None else max(0.0, float(1 - gammas[-1] / gammas[half][-1]))
+    for share in WINDOWS:
+        level, slope, _ = lines(steps, variances, share)
+        least, most = bounds(level, slope, AHEAD)
+        values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
+        drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
+        lows.append(first_stretch(trace_by_width(most, n_features), (1 - MARGIN) * threshold))
+        least = least * (1 - noise_fell)  # a latent's variance is in proportion to γ
+        highs.append(first_stretch(trace_by_width(least, n_features), (1 + MARGIN) * threshold))
+    traces = trace_by_width(np.maximum(level, 0), n_features)
+    n_woken = awakenings(steps, variances)
+    n_asleep = int((variances[last_part(steps, 0.25)].mean(axis=0) >= BEGUN).sum())
+    n_waking = min(max(n_woken), n_asleep)
+    value = values[-1]
+    return Forecast(
+        value=value,
+        low=min(*lows, *values),
+        high=max(*highs, *values) + n_waking,
+        n_awake=variances.shape[1] - n_asleep,
+        n_waking=n_waking,
+        n_woken=n_woken,
+        drift=float(max(drifts, key=abs)),
+        is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
+        traces=tuple(float(each) for each in traces),
+        noise_fell=noise_fell,
+    )
+
+
+def trace_by_width(
+    variances: Float[np.ndarray, " latent"], n_features: int | None = None
+) -> Float[np.ndarray, " width"]:
+    """Σ E[σ²] that models of 1, 2 … latents would have, by a model that has them all.
+
+    >>> trace_by_width(np.array([0.5, 0.1, 0.25])).round(2)
+    array([0.1 , 0.35, 0.85])
+
+    With learned γ, eigenvalues 8, 4, 1, 1, 1 and three latents γ is 1: variances 1/8, 1/4 and 1. With one latent it
+    is the mean of 4, 1, 1 and 1, and the variance 1.75 / 8:
+
+    >>> trace_by_width(np.array([0.125, 0.25, 1.0]), n_features=5).round(3)
+    array([0.219, 0.375, 1.375])
+    """
+    ordered = np.sort(variances)
+    sums = np.cumsum(ordered)
+    if n_features is None or n_features <= len(ordered):
+        return sums
+    inverse = 1 / np.maximum(ordered, 1e-12)
+    widths = np.arange(1, len(ordered) + 1)
+    beyond = inverse.sum() - np.cumsum(inverse)
+    return sums * (n_features - len(ordered) + beyond) / (n_features - widths)
+
+
+def awakenings(
+    steps: Int[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]
+) -> tuple[int, int]:
+    """How many latents woke in the last doubling of the steps, and in the one before: first seen below one half then,
+    and still so.
+
+    >>> steps = np.array([100, 200, 400, 800, 1600])
+    >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 1], [0.1, 0.1, 0.2], [0.1, 0.1, 0.1]])
+    >>> awakenings(steps, woken)
+    (0, 2)
+    """
+    awake = variances < BEGUN
+    first = steps[awake.argmax(axis=0)][awake[-1]]
+    end = steps[-1]
+    return int((first > end / 2).sum()), int(((first > end / 4) & (first <= end / 2)).sum())

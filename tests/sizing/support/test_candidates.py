@@ -1,0 +1,56 @@
+"""Candidates that begin with the latents of wider ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import polariscope as ps
+from polariscope.sizing.support.candidates import TrainedCandidates, begin_from_candidate
+from polariscope.training.plan import plan
+
+EIGENVALUES = (9.0, 4.0, 0.01, 0.01, 0.01, 0.01)
+RECIPE = {"net": "linear", "batch_size": 64, "log_every": 25, "variance": 0.1}
+
+
+def candidates_in(folder: Path) -> TrainedCandidates:
+    data = ps.load_dataset("gaussian", eigenvalues=EIGENVALUES, n_samples=500)
+    return TrainedCandidates(data, folder, 0, RECIPE)
+
+
+def test_a_pruned_model_begins_with_the_latents_that_say_most(tmp_path: Path) -> None:
+    candidates = candidates_in(tmp_path)
+    wide = candidates.watch(4, 400, learning_rate=1e-2).variances[-1]
+    curves = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=4)
+    np.testing.assert_allclose(np.sort(curves.variances[0]), np.sort(wide)[:2], atol=0.1)  # 25 steps later
+    fresh = candidates.watch(2, 50, learning_rate=1e-2)
+    assert fresh.variances[0].min() > 2 * curves.variances[0].max()
+    assert candidates.n_watched(2, learning_rate=1e-2, pruned_from=4) == 50
+    assert candidates.n_watched(4, learning_rate=1e-2) == 400
+    assert candidates.n_watched(3) == 0
+    assert candidates.n_steps == 400 + 50 + 50
+
+
+def test_one_that_was_interrupted_goes_on_to_the_same_curves(tmp_path: Path) -> None:
+    whole, parts = candidates_in(tmp_path / "whole"), candidates_in(tmp_path / "parts")
+    for candidates in (whole, parts):
+        candidates.watch(4, 200, learning_rate=1e-2)
+    parts.watch(2, 50, learning_rate=1e-2, pruned_from=4)
+    again = candidates_in(tmp_path / "parts")  # as after a kill: the search asks for the same again
+    again.watch(4, 200, learning_rate=1e-2)
+    expected = whole.watch(2, 100, learning_rate=1e-2, pruned_from=4)
+    found = again.watch(2, 100, learning_rate=1e-2, pruned_from=4)
+    np.testing.assert_array_equal(found.variances, expected.variances)
+
+
+def test_it_is_never_taken_for_a_model_that_was_trained_afresh(tmp_path: Path) -> None:
+    candidates = candidates_in(tmp_path / "search" / "seed-0")
+    candidates.watch(4, 100, learning_rate=1e-2)
+    candidates.watch(2, 100, learning_rate=1e-2, pruned_from=4)
+    job = plan(
+        candidates.data, n_latents=2, steps=200, learning_rate=1e-2, seed=0, probe_samples=512, **RECIPE
+    )
+    assert begin_from_candidate(tmp_path / "search", tmp_path / "run", job) == 0
+    candidates.watch(2, 50, learning_rate=1e-2)
+    assert begin_from_candidate(tmp_path / "search", tmp_path / "run", job) == 50
