@@ -26,7 +26,7 @@ def test_each_factor_is_averaged_over_seeds_for_each_dataset() -> None:
 
 
 def test_a_metric_without_factors_is_refused() -> None:
-    with pytest.raises(InputError, match="no sap by factor is in the table, but mig of mig, sap; choose one"):
+    with pytest.raises(InputError, match="no sap by factor is in the table, but mig; choose one of these"):
         MetricByFactor(metric="sap").numbers(by_data(cells))
     with pytest.raises(InputError, match=r"add mig to the metrics of \[each.score\], then run"):
         MetricByFactor().numbers(by_data(lambda data, seed: {"loss": 1.0}))

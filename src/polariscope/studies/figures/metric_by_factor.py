@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError
-from polariscope.studies.columns import column_of, metric_columns, remedy_for
+from polariscope.studies.columns import column_of, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
     PAGE,
@@ -49,19 +49,23 @@ class MetricByFactor(AbstractFigure):
     """Setting whose values are shown side by side; by default the data, where they vary."""
 
     def numbers(self, table: Table) -> Rows:
+        runs = finished(table)
         by_factor = [name for name in table.measured if MARK in name]
+        if not by_factor:
+            raise InputError(
+                problem="no metric by factor is in the table", remedy=remedy_for(self.metric or "mig")
+            )
         metric = self.metric or next((name.partition(MARK)[0] for name in by_factor), "")
         columns = [name for name in by_factor if name.startswith(f"{metric}{MARK}")]
         if not columns:
             known = sorted({name.partition(MARK)[0] for name in by_factor})
-            there = f"{', '.join(known) or 'none'} of {', '.join(metric_columns(table)) or 'no metric'}"
             raise InputError(
-                problem=f"no {self.metric or 'metric'} by factor is in the table, but {there}",
-                remedy="choose one of these" if known else remedy_for(self.metric or "mig"),
+                problem=f"no {metric} by factor is in the table, but {', '.join(known)}",
+                remedy="choose one of these",
             )
         across = across_of(table, self.across)
         series = series_of(table, (across,))
-        key = grouped(finished(table), lambda row: (panel_of(row, across), series(row)))
+        key = grouped(runs, lambda row: (panel_of(row, across), series(row)))
         found: list[Row] = []
         for (panel, name), members in key.items():
             for column in columns:
