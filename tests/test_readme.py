@@ -141,10 +141,10 @@ def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_fol
     script = (
         "import polariscope as ps\n"
         "d = ps.load_dataset('gaussian', n_samples=200)\n"
-        "a = ps.train(d, 'free-bits', 'mlp', 2, floor=0.0, steps=3)\n"
+        "a = ps.train(d, 'free-bits', 'mlp', 2, allowance=0.0, steps=3)\n"
         "b = ps.train(d, 'vae', 'mlp', 2, steps=3)\n"
-        "assert a.digest == b.digest, 'a floor of 0 is the VAE'\n"
-        "assert a.digest != ps.train(d, 'free-bits', 'mlp', 2, floor=9.0, steps=3).digest\n"
+        "assert a.digest == b.digest, 'an allowance of 0 is the VAE'\n"
+        "assert a.digest != ps.train(d, 'free-bits', 'mlp', 2, allowance=9.0, steps=3).digest\n"
     )
     # A copy of the package, so that the real folder is never touched.
     package = Path(ps.__file__).parent
@@ -160,7 +160,7 @@ def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_fol
         capture_output=True, text=True, env=environment, timeout=120,
     )  # fmt: skip
     assert "free-bits" in listed.stdout
-    assert "floor" in listed.stdout
+    assert "allowance" in listed.stdout
 
 
 def test_report_is_a_function_whatever_was_imported_before(tmp_path):

@@ -141,7 +141,7 @@ def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
     assert {row["beta"] for row in rows} == {"1.0", "4.0"}
     assert call("table", *runs, "--csv seeds.csv --over-seeds --columns loss").code == 0
     means = list(csv.DictReader((study.parent / "seeds.csv").read_text().splitlines()))
-    assert [(row["beta"], row["column"], row["n"]) for row in means] == [
+    assert sorted((row["beta"], row["column"], row["n"]) for row in means) == [
         ("1.0", "loss", "2"),
         ("4.0", "loss", "2"),
     ]

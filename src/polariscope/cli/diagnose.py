@@ -44,7 +44,6 @@ def diagnose(
     from polariscope.cli.console import say
     from polariscope.cli.latents import print_regime
     from polariscope.core import files
-    from polariscope.core.records import to_plain
 
     if json is not None:
         files.check_target(json, "json")
@@ -61,7 +60,6 @@ def diagnose(
         if decomposition is not None:
             say(f"\n{decomposition}\n")
             parts["decomposition"] = decomposition.to_dict()
-        parts |= {} if noise is None else {"noise": to_plain(noise)}
         records[str(target)] = {**regime.to_dict(), **parts}
         if run is not None:
             say_kept(run)
