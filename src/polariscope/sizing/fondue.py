@@ -129,12 +129,16 @@ def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forec
 
 
 def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) -> Found:
-    """The best answer when the time is over: what narrow models bound, the wide one fills."""
+    """The best answer when the time is over: what narrow models bound, the wide one fills, if it stands.
+
+    Otherwise more training may bring out any of its latents.
+    """
     narrow = [trial for trial in trials if trial.note != WIDE]
     fitting = max((t.n_latents for t in narrow if passes(t, goal.threshold)), default=0)
     surplus = min((t.n_latents for t in narrow if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
-    low, high = min(wide.low, answer), max(min(wide.high, goal.cap), answer)
+    most = wide.high if wide.has_settled else len(wide.traces)
+    low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
     return Found(answer, (low, high), tuple(trials), (why,))
 
 

@@ -19,6 +19,8 @@ from polariscope.sizing.support.judge import (
 )
 from polariscope.sizing.support.search import first_stretch
 
+LEAST_STEPS = 1800
+"""Steps before a wide model can stand: what looks quiet earlier may only be slow."""
 DRIFT = 1.0
 """Change of the statistic per doubling, in thresholds, below which a wide model stands: one latent or so."""
 FALL = 0.2
@@ -50,6 +52,8 @@ class Forecast:
     """Whether any latent says something, and no posterior is wider than the prior: otherwise it bounds nothing."""
     traces: tuple[float, ...]
     """Σ E[σ²] of a model of 1, 2 … latents."""
+    steps: int = LEAST_STEPS
+    """After which it was made."""
     noise_fell: float = 0.0
     """Part of the decoder's variance γ that was lost in the last doubling: structure that was noise before."""
 
@@ -64,7 +68,8 @@ class Forecast:
         is_narrow = self.high - self.n_waking - self.low <= little
         latest, before = self.n_woken
         is_quiet = latest < little and before <= max(1, self.value // WAVE) and self.noise_fell < FALL
-        return self.is_sound and is_narrow and is_quiet and abs(self.drift) < DRIFT
+        is_late = self.steps >= LEAST_STEPS
+        return self.is_sound and is_late and is_narrow and is_quiet and abs(self.drift) < DRIFT
 
 
 def forecast(
@@ -127,6 +132,7 @@ def forecast(
         drift=float(max(drifts, key=abs)),
         is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
         traces=tuple(float(each) for each in traces),
+        steps=int(steps[-1]),
         noise_fell=noise_fell,
     )
 
