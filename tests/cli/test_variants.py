@@ -85,7 +85,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_trained(call, flags, 
 
 
 def test_size_tells_to_standardise_and_passes_the_variants_on(call, rows):
-    refused = call("size arrays:rows.npz")
+    refused = call("size arrays:rows.npz --keep-units")
     assert refused.code == 2
     assert "--standardise" in refused.err
     done = call("size arrays:rows.npz --standardise --method id")

@@ -196,6 +196,7 @@ def test_a_discriminator_without_hidden_layers_is_affine_and_one_unit_is_enough(
 def test_training_brings_the_codes_towards_the_prior() -> None:
     data = GaussianDataset(eigenvalues=(9.0, 4.0), width=4, n_samples=400)
     common = {"net": "linear", "n_latents": 2, "steps": 400, "learning_rate": 1e-2, "batch_size": 128}
+    common |= {"keep_units": True}
     game = {"lambda_adversary": 30.0, "width": 64, "adversary_learning_rate": 1e-2}
     plain = ps.encode(ps.train(data, objective="ae", **common), data).mean
     played = ps.encode(ps.train(data, objective="aae", **common, **game), data).mean

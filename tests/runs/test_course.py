@@ -317,6 +317,7 @@ def test_delta_of_a_linear_model_falls_to_its_closed_form(tmp_path: Path) -> Non
     Along the way both latents are in use, so Δ = ½ Σ E[σ²] / KL at every step, and E[σ²] falls towards γ/λ.
     """
     more: dict[str, Any] = {"n_latents": 2, "likelihood_variance": 0.2, "steps": 1500, "schedule": "cosine"}
+    more |= {"keep_units": True}
     with unchecked():
         run = make(tmp_path / "long", learning_rate=0.05, checkpoint_every=100, log_every=300, **more)
     course: Course = ps.open_run(run).course(n_samples=None)

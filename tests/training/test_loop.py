@@ -35,7 +35,7 @@ def test_a_linear_vae_ends_in_the_polarised_regime_known_in_closed_form(beta, ga
     """
     data = gaussian_data()
     model = train(
-        data, "beta", "linear", 6, beta=beta, likelihood="gaussian", variance=gamma,
+        data, "beta", "linear", 6, beta=beta, likelihood="gaussian", variance=gamma, keep_units=True,
         steps=2500, batch_size=256, learning_rate=2e-2, schedule="cosine", train_fraction=0.98, seed=1,
     )  # fmt: skip
     representation = ps.encode(model, data, n_samples=None)

@@ -32,6 +32,7 @@ class KnownPosteriors:
         self.seed = 0
         self.data = SimpleNamespace(n_features=1)
         self.model: Any = SimpleNamespace(
+            gamma=None,
             device="cpu",
             encode=lambda x, u: DiagonalGaussian(self.mean[x], self.log_variance[x]),
             prior=SimpleNamespace(

@@ -165,7 +165,7 @@ def linear_size(
 
     >>> found = linear_size(np.array([8.0, 4.0, 2.0, 0.5, 0.25, 0.25]))
     >>> found.n_latents, round(found.gamma, 3), found.traces.round(2)
-    (3, 0.333, array([0.18, 0.28, 0.29, 0.72, 0.97]))
+    (4, 0.25, array([0.18, 0.28, 0.29, 0.72, 1.72]))
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
     _check(1, values, 1.0, gamma)

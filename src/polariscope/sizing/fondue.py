@@ -27,6 +27,8 @@ FIRST_LOOK = 400
 """Steps before the first prediction."""
 SPARE = 0.75
 """A model that would keep more of its latents than this says little of wider ones, and is widened."""
+FRESH = 1
+"""Latents that models trained afresh may keep more, or fewer, than those that began with a wide one's."""
 TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
@@ -45,7 +47,7 @@ ALL_FIT = (
     finds_beta=True,
     is_careful=True,
     threshold="goal",
-    interval="how the answer could change with more training",
+    interval="how the answer could change with more training or a fresh start",
     uses=("n_init", "cap", "steps", "minutes"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
@@ -100,6 +102,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
             goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),)
         )
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
+    if candidates.can_prune:
+        low, high = max(min(1, low), low - FRESH), min(goal.cap, high + FRESH)
     faint = _n_faint(candidates, trials, answer, goal, wide)
     return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
 
