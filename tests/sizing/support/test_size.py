@@ -57,7 +57,7 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
     assert told[0][0] == 0
     assert told[-1][3] > 0
     text = str(found)
-    assert text.startswith("2 latents (2")
+    assert text.startswith("2 latents (1–3)")
     assert "too many" in text
 
 
