@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +18,7 @@ from polariscope.analysis.regime.regime import (
 )
 from polariscope.analysis.regime.types import ALPHA, TYPES, VariableType
 from polariscope.analysis.representation import Representation
+from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 
@@ -258,11 +257,7 @@ class Course:
     def to_csv(self) -> str:
         """:meth:`to_rows` as a text of comma-separated values; what is not defined is an empty cell."""
         rows = self.to_rows()
-        file = io.StringIO()
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return file.getvalue()
+        return files.csv_text(list(rows[0]), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from polariscope.analysis.metrics.support.models import Models
 from polariscope.analysis.regime.posterior import gaussian_kl, relative_posterior
 from polariscope.analysis.representation import Representation
+from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
@@ -131,13 +130,8 @@ class Stability:
 
     def to_csv(self) -> str:
         """:meth:`to_rows` as a text of comma-separated values."""
-        file = io.StringIO()
         rows = self.to_rows()
-        names = list(rows[0]) if rows else ["model", "latent", "returns"]
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return file.getvalue()
+        return files.csv_text(list(rows[0]) if rows else ["model", "latent", "returns"], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -58,19 +58,20 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     1. one *wide* model predicts :math:`\hat g(n)` for every n
        (:func:`~polariscope.sizing.support.forecast.forecast`; exact for linear VAEs, with a learned variance of the
        decoder too). It is trained until more training is not expected to change the answer by more than one (or a
-       tenth): no variance drifts across, and no latent woke for long. It is doubled in width if it has no surplus, and
-       not believed if it is far too wide;
-    2. *narrow* models on both sides of the predicted n, trained afresh, prove it: each until the level and the trend
-       of its latents say on which side of the threshold it stays
+       tenth): no variance drifts across, and no latent woke for long. It is doubled in width if it has little surplus,
+       and not believed if it is far too wide;
+    2. *narrow* models on both sides of the predicted n begin with the wide one's most informative latents
+       (:func:`~polariscope.models.narrowing.take_latents`) where its posterior has independent ones, and else afresh.
+       Each is trained until the level and the trend of its latents say on which side of the threshold it stays
        (:func:`~polariscope.sizing.support.judge.judge`). If they disagree with the prediction, what they measured
        corrects it (:func:`~polariscope.sizing.support.search.search_guided`).
 
-    The answer is therefore that of the definition, whatever the wide model said and whatever ``n_init`` was: a model
-    with n latents that fits, and one with n + 1 that does not; of several such n, the smallest, since with a learned
-    variance of the decoder the statistic may fall again when n nears the number of features. The interval takes in all
-    that the wide model may still come to, and every narrow model that may still turn out otherwise. Data of which a
-    model learns nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there
-    is, and the interval as wide as it has to be.
+    So there is a model with n latents that fits, and one with n + 1 that does not; of several such n the answer is the
+    smallest, since with a learned variance of the decoder the statistic may fall again when n nears the number of
+    features. Models trained afresh may keep a latent more or fewer. The interval takes that in, all that the wide
+    model may still come to, and every narrow model that may still turn out otherwise. Data of which a model learns
+    nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there is, and the
+    interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
@@ -115,9 +116,8 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
         n_awake = wide.n_awake if wide.has_settled else None
         how = _training_of(candidates, n, goal, wide)
         trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, **how)
-        if wide.n_awake and trial.note.startswith(
-            SILENCE
-        ):  # the data can be learned, as the wide model shows
+        # The data can be learned, as the wide model shows.
+        if wide.n_awake and trial.note.startswith(SILENCE):
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
 import decimal
 import importlib
-import io
 import math
 import operator
 import re
@@ -294,11 +292,7 @@ class Table:
 
     def to_csv(self) -> str:
         """As comma-separated values; an empty cell is one that a row does not have."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.records())
-        return text.getvalue()
+        return files.csv_text(self.columns, self.records())
 
     def to_markdown(self) -> str:
         """As a table of Markdown, numbers with four digits."""

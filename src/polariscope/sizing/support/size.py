@@ -76,7 +76,7 @@ def size(
     :param scale: (default False) bring every feature of a table to [0, 1] first
     :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
-    :param n_init: (default: chosen by the method) first guess; the answer does not depend on it
+    :param n_init: (default: chosen by the method) first guess; it changes the time, and the answer hardly
     :param cap: (default 512) most latents that are tried
     :param steps: (default 2,000; fondue: ten passes over the data, 8,000 to 16,000) gradient steps of each model, for
         fondue at most

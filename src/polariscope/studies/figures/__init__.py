@@ -8,7 +8,6 @@ everything that is in the picture.
 from __future__ import annotations
 
 import abc
-import csv
 import dataclasses
 import io
 from collections.abc import Sequence
@@ -100,11 +99,7 @@ class Drawing:
     def to_csv(self) -> str:
         """The numbers as comma-separated values; an empty cell is one that a row does not have."""
         columns = list(dict.fromkeys(name for row in self.rows for name in row))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return files.csv_text(columns, self.rows)
 
     def save(self, file: str | Path) -> Path:
         """Write the picture, whole or not at all; the same picture has the same bytes.
