@@ -230,7 +230,12 @@ def test_a_table_with_factors_can_be_manipulated(tmp_path: Path) -> None:
         trained(tmp_path / f"run-{seed}", data, objective="vae", net="mlp", seed=seed) for seed in range(2)
     ]
     found = ps.manipulate(
-        [], tmp_path / "m", entangled=made[:1], disentangled=made[1:], epsilon=3.0, **SMALL  # type: ignore[arg-type]
+        [],
+        tmp_path / "m",
+        entangled=made[:1],
+        disentangled=made[1:],
+        epsilon=3.0,
+        **SMALL,  # type: ignore[arg-type]
     )
     base = ps.open_run(made[0]).data()  # in the units of the training
     changed = ps.apply_variants(base, found.variant)
