@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from polariscope.manipulation.bounds import moved
 from polariscope.manipulation.settings import AttackSettings
 from polariscope.models.inference import auxiliary_of, evaluating
 from polariscope.models.model import Model
+from polariscope.storage.checkpoints import Trained
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener, stop_requests
 from polariscope.training.order import DataOrder
@@ -40,7 +41,9 @@ class Side(nn.Module):
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
         self.models = tuple(models)  # a tuple, so encoders are no part of what is trained or saved
-        self.decoders = nn.ModuleList(copy.deepcopy(model.decoder) for model in models)
+        self.decoders = nn.ModuleList(
+            copy.deepcopy(model.decoder) for model in models if model.decoder is not None
+        )
 
     @torch.no_grad()
     def codes(
@@ -203,7 +206,8 @@ def fit_manipulation(
                 listener(state.step, line)
             due = state.step % settings.checkpoint_every == 0 or state.step == settings.steps
             if run is not None and (due or stop.is_set()):
-                run.save_checkpoint(state.step, manipulation, state.tensors(), state.words(), keep_all=False)
+                saved = cast(Trained, manipulation)  # with a folder it is one that can be kept
+                run.save_checkpoint(state.step, saved, state.tensors(), state.words(), keep_all=False)
             if stop.is_set() and state.step < settings.steps:
                 raise KeyboardInterrupt
     return state

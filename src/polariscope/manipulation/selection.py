@@ -95,6 +95,7 @@ def choose_runs(
     every = [*runs, *entangled, *disentangled]
     data = _check(every)
     n_samples = min(n_samples, len(data))
+    sides: list[list[tuple[Run, float | None]]]
     if entangled:
         sides = [[(run, None) for run in side] for side in (entangled, disentangled)]
         chosen_by = None
