@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,14 +104,27 @@ def manipulate(
     for sentence in made.in_words():
         say(sentence)
     say(f"The manipulation is in {out}")
-    name = RunFolder(out).settings["data"]["name"]
+    data = RunFolder(out).settings["data"]
     say_next(
-        (f"polariscope train {name} --variant manipulated:{quoted(out)}", "a model of the manipulated data"),
+        (f"polariscope train {_typed(data)} --variant manipulated:{quoted(out)}", "a model of manipulated data"),
         (
-            f"polariscope train {name} --variant pixel-noise:epsilon={epsilon:g}",
+            f"polariscope train {_typed(data)} --variant pixel-noise:epsilon={epsilon:g}",
             "the control: as much noise",
         ),
     )
+
+
+def _typed(record: dict[str, Any]) -> str:
+    """A dataset as the command line has it, with the options that are not the defaults; variants come after."""
+    from polariscope.core.options import options_of
+    from polariscope.data.dataset import family
+
+    known = options_of(family[record["name"]])
+    words = [f"{record['name']}:{record['path']}" if record.get("path") else record["name"]]
+    for name, value in record.items():
+        if name != "path" and name in known and value != known[name].default and isinstance(value, str | int | float):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(words)
 
 
 class _News:

@@ -187,6 +187,8 @@ def rows_of(data: AbstractDataset) -> Sequence[Int[np.ndarray, " sample"]]:
     return np.array_split(np.arange(len(data)), -(-len(data) // AT_ONCE))
 
 
+TABULATED = ("table", "ends")
+"""What a file has beside the weights of the network."""
 FEWEST, MOST = 65, 1025
 """Knots of a table, at first and at most."""
 CLOSE = 0.005
@@ -277,7 +279,7 @@ class Tabulated:
     def network(self) -> ManipulationNet:
         """The network that the table was made of."""
         made = self.architecture.build(seed=0)
-        made.load_state_dict({n: t for n, t in self.tensors.items() if n not in ("table", "ends")})
+        made.load_state_dict({n: t for n, t in self.tensors.items() if n not in TABULATED})
         return made.eval()
 
     def bottleneck(self, factors: Shaped[np.ndarray, "sample factor"]) -> Float[np.ndarray, " sample"]:
