@@ -106,7 +106,10 @@ def manipulate(
     say(f"The manipulation is in {out}")
     data = RunFolder(out).settings["data"]
     say_next(
-        (f"polariscope train {_typed(data)} --variant manipulated:{quoted(out)}", "a model of manipulated data"),
+        (
+            f"polariscope train {_typed(data)} --variant manipulated:{quoted(out)}",
+            "a model of manipulated data",
+        ),
         (
             f"polariscope train {_typed(data)} --variant pixel-noise:epsilon={epsilon:g}",
             "the control: as much noise",
@@ -122,7 +125,12 @@ def _typed(record: dict[str, Any]) -> str:
     known = options_of(family[record["name"]])
     words = [f"{record['name']}:{record['path']}" if record.get("path") else record["name"]]
     for name, value in record.items():
-        if name != "path" and name in known and value != known[name].default and isinstance(value, str | int | float):
+        if (
+            name != "path"
+            and name in known
+            and value != known[name].default
+            and isinstance(value, str | int | float)
+        ):
             words += [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join(words)
 
