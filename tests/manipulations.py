@@ -42,7 +42,11 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
         "training_identity": {"seed": seed},
     }
     record["hash"] = settings_hash(record)
+    side = [{"run": "seed-0", "score": 0.1}]
+    record["choice"] = {"metric": "mig", "entangled": side, "disentangled": [{"run": "seed-1", "score": 0.4}]}
     with RunFolder(folder) as run:
         run.begin(record)
+        for step, gap in ((1, 0.5), (2, -1.25)):
+            run.log.append({"step": step, "entangled": 30.0 + gap, "disentangled": 30.0, "gap": gap})
         run.save_model(table, 1)
     return table

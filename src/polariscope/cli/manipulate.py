@@ -65,6 +65,7 @@ def manipulate(
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.manipulation.manipulate import manipulate as make
+    from polariscope.pages.manipulation import write_manipulation_page
     from polariscope.storage.folder import RunFolder
 
     for run in [*(runs or []), *(entangled or []), *(disentangled or [])]:
@@ -98,12 +99,13 @@ def manipulate(
             progress=_News(out, steps, shown, quiet),
             **settings,
         )
+    page = write_manipulation_page(out)
     if quiet:
         say(str(out))
         return
     for sentence in made.in_words():
         say(sentence)
-    say(f"The manipulation is in {out}")
+    say(f"The manipulation is in {out}; what it does is on the page {page}")
     data = RunFolder(out).settings["data"]
     say_next(
         (
