@@ -18,14 +18,12 @@ from polariscope.storage.folder import RunFolder
 
 
 def untrained(data: AbstractDataset, epsilon: float = 0.1, seed: int = 0) -> ManipulationNet:
-    """A network with random weights, large enough to change observations much."""
+    """A network with random weights, somewhat enlarged to reach ε."""
     net: AbstractNet = ConvNet() if takes(data.shape) else MlpNet(decoder_widths=(20,))
     made = Architecture.of(data, net, epsilon).build(seed)
     with torch.no_grad():
-        made.squeeze[-1].weight *= 5
         for name, parameter in made.draw.named_parameters():
-            parameter *= 4 if name.endswith("weight") else 1
-            parameter += 0.1 if name.endswith("bias") else 0
+            parameter *= 1.3 if name.endswith("weight") else 1
     return made
 
 
@@ -47,6 +45,8 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
     with RunFolder(folder) as run:
         run.begin(record)
         for step, gap in ((1, 0.5), (2, -1.25)):
-            run.log.append({"step": step, "entangled": 30.0 + gap, "disentangled": 30.0, "gap": gap})
+            run.log.append(
+                {"step": step, "entangled": 30.0 + gap, "disentangled": 30.0, "gap": gap, "change": 0.01}
+            )
         run.save_model(table, 1)
     return table

@@ -113,3 +113,13 @@ def test_a_factor_that_never_varies_changes_nothing() -> None:
     factors = factors_of(data)
     assert np.isfinite(table(factors)).all()
     assert np.ptp(table.bottleneck(factors)) > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fresh_network_draws_changes_that_differ_between_images(data: AbstractDataset, seed: int) -> None:
+    """With Glorot's weights a drawing begins at some 1e-4, and the attack never got away from it."""
+    network = Architecture.of(data, ConvNet(), 0.1).build(seed)
+    with torch.no_grad():
+        m = network(torch.from_numpy(factors_of(data)).float())
+    assert 0.2 < m.std() < 0.6
+    assert m.std(dim=0).mean() > 0.02

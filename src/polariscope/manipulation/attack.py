@@ -183,13 +183,16 @@ def fit_manipulation(
                     x = change(x, factors)
                 losses = [side.loss(x, z, trains=True) for side, z in zip(sides.both, codes, strict=True)]
                 _step(losses[0] + losses[1], trained["companion"], state.optimisers["companion"])
-            x, factors, codes = feed.batch(order.batch(at_once * state.step + at_once - 1), state.noise)
-            x = change(x, factors)
+            last = order.batch(at_once * state.step + at_once - 1)
+            original, factors, codes = feed.batch(last, state.noise)
+            x = change(original, factors)
             entangled, disentangled = (
                 side.loss(x, z, trains=False) for side, z in zip(sides.both, codes, strict=True)
             )
             gap = entangled - disentangled
-            numbers = dict(zip(NUMBERS, torch.stack([entangled, disentangled, gap]).tolist(), strict=True))
+            distance = (x - original).abs().mean()
+            values = torch.stack([each.detach() for each in (entangled, disentangled, gap, distance)])
+            numbers = dict(zip(NUMBERS, values.tolist(), strict=True))
             if not all(map(math.isfinite, numbers.values())):
                 raise DivergedError(_explain(numbers, state.step, settings, run))
             _step(gap, trained["model"], state.optimisers["model"])
@@ -213,8 +216,8 @@ def fit_manipulation(
     return state
 
 
-NUMBERS = ("entangled", "disentangled", "gap")
-"""What is logged: both losses, and the first minus the second."""
+NUMBERS = ("entangled", "disentangled", "gap", "change")
+"""What is logged: both losses, the first minus the second, and the mean change of a value."""
 
 
 def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings) -> TrainState:
@@ -255,10 +258,11 @@ def in_words(line: dict[str, Any]) -> str:
 
     :param line: what :func:`log_line` made.
 
-    >>> in_words({"step": 10, "entangled": 31.42, "disentangled": 30.0, "gap": 1.42})
-    'entangled 31.42 · disentangled 30.00 · gap +1.42'
+    >>> in_words({"step": 10, "entangled": 31.42, "disentangled": 30.0, "gap": 1.42, "change": 0.02})
+    'entangled 31.42 · disentangled 30.00 · gap +1.42 · mean change 0.020'
     """
-    return f"entangled {line['entangled']:.2f} · disentangled {line['disentangled']:.2f} · gap {line['gap']:+.2f}"
+    losses = f"entangled {line['entangled']:.2f} · disentangled {line['disentangled']:.2f}"
+    return f"{losses} · gap {line['gap']:+.2f} · mean change {line['change']:.3f}"
 
 
 def _step(loss: Tensor, parameters: list[nn.Parameter], optimiser: torch.optim.Optimizer) -> None:

@@ -24,6 +24,9 @@ from polariscope.models.nets.mlp import dense_layers
 
 logger = logging.getLogger("polariscope")
 
+SCALED_BY, SPREAD, KINKS = 64, 0.5, 2.0
+"""Draws of the factors by which fresh weights are scaled, the deviation that a drawing then has before its tanh, and
+between which numbers ± the layer that reads the number has its kinks."""
 AT_ONCE = 4096
 """Observations whose factors are looked at together."""
 
@@ -90,7 +93,9 @@ class Architecture:
         """
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
             made = ManipulationNet(self)
-        initialise(made, "glorot", torch.Generator().manual_seed(derive(seed, "weights")))
+        random = torch.Generator().manual_seed(derive(seed, "weights"))
+        initialise(made, "kaiming", random)
+        made.scale_up(random)
         return made
 
 
@@ -103,7 +108,8 @@ class ManipulationNet(nn.Module):
     latent. All that the change can depend on is in b: images with equal b get equal m.
 
     Reference: zietlow2022 §4.3.1, the decoder of ``conv`` whose input layers were extended by one with a single neuron.
-    Where that is put, the layer of 256 before it, that it has no activation, and the tanh are not in the source.
+    Where that is put, the layer of 256 before it, that it has no activation, the tanh, and how the weights begin are
+    not in the source.
 
     :param architecture: sizes and ranges.
     """
@@ -139,6 +145,35 @@ class ManipulationNet(nn.Module):
 
     def forward(self, factors: Float[Tensor, "sample factor"]) -> Float[Tensor, "sample *shape"]:
         return self.render(self.bottleneck(factors))
+
+    @torch.no_grad()
+    def scale_up(self, random: torch.Generator) -> None:
+        """Scale fresh weights: the number has mean 0 and deviation 1 over uniform factors, the drawing ½ before tanh.
+
+        The layer that reads the number gets its kinks all over the number's range.
+
+        Without it a drawing begins at some 1e-4, and its rectifiers die before they have learned anything: an attack
+        on sprites with Glorot's weights drew the same constant for all images after 200 steps.
+
+        :param random: where the factors are drawn from.
+        """
+        last = self.squeeze[-1]
+        assert isinstance(last, nn.Linear)
+        uniform = torch.rand(SCALED_BY, len(self.low), generator=random)
+        number = self.bottleneck(self.low + self.span * uniform)
+        last.bias.copy_((last.bias - number.mean()) / number.std())
+        last.weight /= number.std()
+        reads = next(layer for layer in self.draw.modules() if isinstance(layer, nn.Linear))
+        kinks = 2 * KINKS * torch.rand(len(reads.bias), generator=random) - KINKS
+        reads.bias.copy_(-reads.weight[:, 0] * kinks)
+        drawn = self.draw(self.bottleneck(self.low + self.span * uniform))
+        final = [layer for layer in self.draw.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][
+            -1
+        ]
+        centre = drawn.mean()
+        final.weight *= SPREAD / drawn.std()
+        if final.bias is not None:
+            final.bias.copy_((final.bias - centre) * SPREAD / drawn.std())
 
     @property
     def digest(self) -> str:
@@ -245,6 +280,11 @@ class Tabulated:
                 "from the network; the data are those of the table.",
                 n_knots,
                 error,
+            )
+        if float(np.ptp(drawn, axis=0).max()) < CLOSE:
+            logger.warning(
+                "The manipulation is the same for all observations: the attack found nothing to do, or its network "
+                "died. Try another seed or a lower learning rate."
             )
         table = torch.from_numpy(drawn[::2].astype(np.float32))
         ends = torch.tensor([low, high], dtype=torch.float64)
