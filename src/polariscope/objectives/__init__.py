@@ -125,6 +125,11 @@ class AbstractObjective(abc.ABC):
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
         """Refuse, before training, data or a model that the objective cannot be trained with.
+    @property
+    def normalises_decoder(self) -> bool:
+        """Whether batch norm follows every hidden layer of the decoder; mostly not."""
+        return False
+
 
         :param data: what the model is to be trained on.
         :param blueprint: the parts of the model, before it is built.

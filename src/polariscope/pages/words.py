@@ -227,8 +227,13 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     """Python that makes the same run again; training options at their defaults are left out."""
     source = source_call(settings["data"])
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
-    for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
-        del arguments[derived]
+    for derived in (
+        "shape",
+        "n_auxiliary",
+        "decodes",
+        "normalises",
+    ):  # from the data, the prior and the objective
+        arguments.pop(derived, None)
     likelihood = arguments["likelihood"]
     if (
         likelihood.get("learned") == "shared" and "floor" not in likelihood

@@ -18,6 +18,7 @@ from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
 from polariscope.models.model import Model
+from polariscope.models.normalisation import normalisations
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
@@ -56,6 +57,7 @@ def fit(
             logger.warning(message)
 
     model.train()
+    following = normalisations(model, companion)
     with stop_requests() as stop:
         while state.step < settings.steps:
             batch = feed.batch(order.batch(state.step), state.step)
@@ -74,6 +76,8 @@ def fit(
                 )
             for optimiser in state.optimisers.values():
                 optimiser.step()
+            for layer in following:
+                layer.advance()
             state.step += 1
 
             for name, value in zip((*means, *numbers, "steps"), (*values, 1), strict=True):

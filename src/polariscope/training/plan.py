@@ -174,6 +174,7 @@ def plan(
     parts = settings.deal(data)
     settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
+        normalises=concepts["objective"].normalises_decoder,
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     promises = {"is_unit_interval": data.is_unit_interval, "is_counts": is_counts}
     words = choices(given, blueprint, routed["likelihood"], **promises)
