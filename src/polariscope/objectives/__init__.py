@@ -111,6 +111,8 @@ class AbstractObjective(abc.ABC):
     """What a batch must hold beside observations."""
     defaults: dict[str, str] = {}
     """Posterior, prior or likelihood that the objective stands for, where the caller leaves it open."""
+    training: dict[str, str | float] = {}
+    """Optimiser and its options that the objective stands for, where the caller names no other optimiser."""
     needs_density: bool = True
     """Whether q(z|x) must have a density, as everything with a rate needs."""
     trains_decoder: bool = True
@@ -123,13 +125,13 @@ class AbstractObjective(abc.ABC):
         """What a reader of a report on such a model should know; mostly nothing."""
         return ""
 
-    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
-        """Refuse, before training, data or a model that the objective cannot be trained with.
     @property
     def normalises_decoder(self) -> bool:
         """Whether batch norm follows every hidden layer of the decoder; mostly not."""
         return False
 
+    def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
+        """Refuse, before training, data or a model that the objective cannot be trained with.
 
         :param data: what the model is to be trained on.
         :param blueprint: the parts of the model, before it is built.

@@ -24,7 +24,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
-from polariscope.training.settings import TrainSettings
+from polariscope.training.settings import ADAMS, TrainSettings
 from polariscope.training.state import TrainState
 
 logger = logging.getLogger("polariscope")
@@ -147,11 +147,11 @@ def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torc
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
     """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
     rate = settings.learning_rate
-    if settings.optimiser in ("adam", "amsgrad"):
+    if settings.optimiser in ADAMS:
         return torch.optim.Adam(
             parameters,
             lr=rate,
-            betas=(0.9, 0.999),
+            betas=(settings.adam_beta1, 0.999),
             eps=1e-8,
             amsgrad=settings.optimiser == "amsgrad",
             fused=True,
