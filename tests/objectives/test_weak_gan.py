@@ -28,7 +28,9 @@ from polariscope.objectives import Batch, Step, total
 from polariscope.objectives.weak_gan import PairDiscriminator, WeakGanObjective, shared_draws
 from polariscope.training.feed import Feed
 from polariscope.training.loop import make_optimisers, step_gradients
+from polariscope.training.monitor import Probe
 from polariscope.training.plan import plan
+from polariscope.training.threads import work_of_step
 from polariscope.training.train import train
 
 N_FACTORS = 2
@@ -334,3 +336,31 @@ def test_what_follows_the_training_is_kept_with_it(tmp_path):
     assert torch.equal(loaded.decode(z).mean, made.decode(z).mean)
     alone = torch.cat([loaded.decode(row[None]).mean for row in z])
     torch.testing.assert_close(loaded.decode(z).mean, alone)
+
+
+def test_neither_norm_changes_how_much_work_a_step_is_counted_as():
+    sprites = load_dataset("sprites", image_size=16)
+    work = set()
+    for options in ({}, {"batch_norm": False}, {"spectral_norm": False}):
+        job = plan(sprites, "weak-gan", "conv", 5, **options)
+        made = job.blueprint.build(seed=0)
+        before = made.digest
+        work.add(work_of_step(made, job.objective, sprites, np.arange(4)))
+        assert made.digest == before
+    assert len(work) == 1
+
+
+def test_validation_is_of_the_model_as_it_is_used():
+    sprites = load_dataset("sprites", image_size=16)
+    job = plan(sprites, "weak-gan", MlpNet((6,), (6,)), 5)
+    made = job.blueprint.build(seed=0).train()
+    companion = job.objective.companion(made, sprites, torch.Generator().manual_seed(0))
+    probe = Probe(Feed(sprites, job.objective, made, 100, seed=0), np.arange(0, 7000, 700), companion)
+    watched = probe.validation(job.objective, 0)
+    assert made.training
+    assert watched == Probe(probe.feed, probe.indices, companion).validation(job.objective, 0)
+    made.eval()
+    assert watched == probe.validation(job.objective, 0)
+    given = probe.feed.batch(probe.indices, 0, stream="probe")
+    terms = job.objective.terms(Step(made.train(), given, probe._generator("validation"), companion))
+    assert float(terms["generation"].per_batch) != watched["generation"]  # with the moments of the batch

@@ -43,7 +43,7 @@ class BatchNorm(AbstractNormalisation):
     evaluation mode they are running averages of those, so an output does not depend on the rest of its batch. Each step
     moves the averages a tenth of the way; their variances have n − 1 in the denominator.
 
-    Reference: Ioffe & Szegedy, Batch Normalization, 2015, https://arxiv.org/abs/1502.03167.
+    Reference: Ioffe & Szegedy, Batch Normalization (ioffe2015).
 
     :param n_units: units or channels, the second axis of the input
     """
@@ -84,9 +84,9 @@ class SpectralNorm(AbstractNormalisation):
     layer is made. Afterwards five steps of the power method for each step of training, v ∝ Wᵀu and u ∝ Wv, keep them
     close. σ is part of the gradient, u and v are constants: at the exact vectors that is the derivative of σ.
 
-    Reference: Miyato et al., Spectral Normalization for Generative Adversarial Networks, 2018,
-    https://arxiv.org/abs/1802.05957. Ours: the exact start, where they take random vectors, and five steps, where they
-    take one for each use of the layer: while large rates turn fresh weights, one lags behind by a third.
+    Reference: Miyato et al., Spectral Normalization for Generative Adversarial Networks (miyato2018). Ours: the exact
+    start, where they take random vectors, and five steps, where they take one for each use of the layer: while large
+    rates turn fresh weights, one lags behind by a third.
 
     :param layer: an affine map, whose weights are already drawn
     """

@@ -130,8 +130,8 @@ class WeakGanObjective(AbstractObjective):
         z, partner = shared_draws(model, batch.shared, step.generator)
         made, made_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
         fooled = step.ask_companion(made, made_pair, batch.shared)
-        true = step.ask_companion(batch.x, pair, batch.shared)
-        false = step.ask_companion(made.detach(), made_pair.detach(), batch.shared)
+        both = ((batch.x, made.detach()), (pair, made_pair.detach()), (batch.shared, batch.shared))
+        true, false = step.ask_companion(*map(torch.cat, both)).chunk(2)
         return {
             "generation": Term(functional.softplus(-fooled)),
             "inversion": Term(-model.encode(made.detach()).log_density(z), weight=self.inversion),
