@@ -46,8 +46,8 @@ def moved_values(
     :param epsilon: largest change ε of a value.
     :param reflects: whether values lie in [0, 1] and have to stay there.
 
-    >>> moved_values(np.array([0.0, 0.5, 1.0]), np.array([-1.0, 1.0, 0.5]), 0.2, reflects=True).tolist()
-    [0.2, 0.7, 0.9]
+    >>> moved_values(np.array([0.0, 0.5, 1.0]), np.array([-1.0, 1.0, 0.5]), 0.25, reflects=True).tolist()
+    [0.25, 0.75, 0.875]
     """
     y = x + epsilon * m
     return 1 - np.abs(1 - np.abs(y)) if reflects else y
