@@ -44,7 +44,7 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
     record["choice"] = {"metric": "mig", "entangled": side, "disentangled": [{"run": "seed-1", "score": 0.4}]}
     with RunFolder(folder) as run:
         run.begin(record)
-        for step, gap in ((1, 0.5), (2, -1.25)):
+        for step, gap in ((0, 0.5), (1, -1.25)):
             run.log.append(
                 {"step": step, "entangled": 30.0 + gap, "disentangled": 30.0, "gap": gap, "change": 0.01}
             )

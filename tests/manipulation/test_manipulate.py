@@ -75,10 +75,13 @@ def test_the_lowest_and_the_highest_score_are_set_against_each_other(
 
 
 def test_losses_and_their_gap_are_logged(whole: Manipulation) -> None:
-    assert [line["step"] for line in whole.log] == [2, 4, 6]
+    assert [line["step"] for line in whole.log] == [0, 2, 4, 6]
+    assert whole.log[0]["change"] == 0
+    assert all(0 < line["change"] < 0.1 for line in whole.log[1:])
     for line in whole.log:
         assert line["gap"] == pytest.approx(line["entangled"] - line["disentangled"], abs=1e-4)
-    np.testing.assert_array_equal(whole.gap[:, 0], [2, 4, 6])
+    np.testing.assert_array_equal(whole.gap[:, 0], [0, 2, 4, 6])
+    assert "nats on the original data" in str(whole)
     assert "The gap between their losses" in str(whole)
     assert {finding.state for finding in inspect_folder(whole.folder)} == {"whole"}
 

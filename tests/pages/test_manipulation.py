@@ -62,7 +62,7 @@ def test_the_page_shows_it_all_and_needs_nothing_from_outside(record: Manipulati
     for text in ("original", "manipulated", "difference × 10", "largest difference", "seed-0 (mig 0.100)"):
         assert text in page
     plain = html.unescape(re.sub(r"<[^>]+>", "", page))  # words of the glossary are marked
-    assert "The gap between their losses fell: +0.50 nats at first, -1.25 after" in plain
+    assert "The gap between their losses fell: +0.50 nats on the original data, -1.25 after" in plain
     assert record.shares is not None
     assert f"{100 * record.shares[0].local_share[3]:.1f} %" in page
     assert "http://" not in page.replace("http://www.w3.org", "")

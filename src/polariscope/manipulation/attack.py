@@ -30,6 +30,8 @@ from polariscope.training.state import TrainState
 logger = logging.getLogger("polariscope")
 
 ADAM_EPSILON = 1e-7
+BATCHES_BEFORE = 16
+"""Batches of original data on which the losses are measured first."""
 
 
 class Side(nn.Module):
@@ -176,6 +178,8 @@ def fit_manipulation(
         return moved(x, manipulation(factors), settings.epsilon, reflects=data.is_unit_interval)
 
     with stop_requests() as stop, _evaluating(sides):
+        if run is not None and state.step == 0:
+            run.log.append(before_line(feed, order, settings))
         while state.step < settings.steps:
             for number in range(settings.decoder_batches):
                 x, factors, codes = feed.batch(order.batch(at_once * state.step + number), state.noise)
@@ -240,6 +244,25 @@ def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings)
     return TrainState(
         manipulation, decoders, {"model": adam(manipulation), "companion": adam(decoders)}, noise
     )
+
+
+@torch.no_grad()
+def before_line(feed: AttackFeed, order: DataOrder, settings: AttackSettings) -> dict[str, Any]:
+    """The first line of the log: both losses of the original data, with the decoders as they were given.
+
+    :param feed: makes the batches; their noise is its own, so nothing else depends on it.
+    :param order: which observations.
+    :param settings: of the attack.
+    """
+    noise = torch.Generator(feed.model.device).manual_seed(derive(settings.seed, "before"))
+    found = []
+    for number in range(BATCHES_BEFORE):
+        x, _, codes = feed.batch(order.batch(number), noise)
+        losses = [side.loss(x, z, trains=False) for side, z in zip(feed.sides.both, codes, strict=True)]
+        found.append(torch.stack(losses))
+    entangled, disentangled = torch.stack(found).mean(0).tolist()
+    numbers = (entangled, disentangled, entangled - disentangled, 0.0)
+    return {"step": 0, **dict(zip(NUMBERS, numbers, strict=True))}
 
 
 def log_line(state: TrainState) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Manipulation:
     settings: dict[str, Any]
     """What it was asked for, and which runs were chosen."""
     log: tuple[dict[str, Any], ...]
-    """Losses of both sides and their gap, in nats per observation, averaged over the steps of each line."""
+    """Losses of both sides and their gap, in nats per observation, averaged over the steps of each line; the first line
+    is of the original data, with the decoders as they were given."""
 
     @property
     def key(self) -> str:
@@ -61,9 +62,10 @@ class Manipulation:
         first, last = self.gap[0, 1], self.gap[-1, 1]
         steps = self.settings["training"]["steps"]
         moved = "fell" if last < first else "did not fall"
+        begun = "on the original data" if self.gap[0, 0] == 0 else f"at step {self.gap[0, 0]:.0f}"
         return [
             *sides,
-            f"The gap between their losses {moved}: {first:+.2f} nats at first, {last:+.2f} after {steps:,} steps.",
+            f"The gap between their losses {moved}: {first:+.2f} nats {begun}, {last:+.2f} after {steps:,} steps.",
         ]
 
     def __str__(self) -> str:

@@ -140,7 +140,7 @@ def _cards(record: ManipulationRecord) -> list[dict[str, str]]:
     gap = manipulation.gap[:, 1]
     shown = [
         ("largest difference", f"{record.largest:.3g}", f"of a value; ε = {manipulation.epsilon:g}"),
-        ("gap at first", f"{gap[0]:+.2f}", "nats, entangled minus disentangled loss"),
+        ("gap before", f"{gap[0]:+.2f}", "nats, entangled minus disentangled loss"),
         ("gap at the end", f"{gap[-1]:+.2f}", f"nats, after {manipulation.gap[-1, 0]:,.0f} steps"),
     ]
     rows = share_rows(record.shares)
