@@ -81,7 +81,9 @@ def strengths_in(words: str | None) -> dict[str, list[object]] | None:
     try:
         numbers: list[object] = [float(value) for value in values.split(",")]
     except ValueError:
-        raise InputError("strengths", "be an option and numbers, as beta=0.5,2,4", got=f"{words!r}") from None
+        raise InputError(
+            "strengths", "be an option, an equals sign, and numbers joined by commas", got=f"{words!r}"
+        ) from None
     return {name.strip().removeprefix("--").replace("-", "_"): numbers}
 
 

@@ -74,7 +74,7 @@ class SearchFolder:
         if not self.has_curve:
             raise InputError(
                 problem=f"{self.path} has no {layout.CURVE}",
-                remedy=("make one with ", Call("size_curve", "data", out=str(self.path))),
+                remedy="make curves in it first",
             )
         document = documents.read_document(self.path / layout.CURVE, "curve")
         return document.content, document.about["settings"]

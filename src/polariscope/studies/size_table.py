@@ -21,7 +21,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.sizing import AbstractCandidates, Found, family
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
-    check_heeded,
+    check_bounds_used,
     check_seeds,
     check_units,
     check_varies,
@@ -302,7 +302,7 @@ def _plan(
         raise InputError(
             problem=(Argument("n_init"), " is one start"), remedy=("give ", Argument("starts"), " instead")
         )
-    check_heeded(options, methods)
+    check_bounds_used(options, methods)
     theirs = {key for method in methods for key in (*used_by(method), *own_options(method))}
     recipe = {key: value for key, value in options.items() if key not in theirs}
     dataset = trained_units(dataset, recipe, keep_units=recipe.get("keep_units", False))
@@ -366,7 +366,8 @@ def _searches(
             break
         if begin is not None:
             length = "" if is_fixed else f"{epochs} epoch{'s' if epochs > 1 else ''}"
-            begin(", ".join(filter(None, (job.folder, length))))
+            if words := ", ".join(filter(None, (job.folder, length))):
+                begin(words)
         for place in pending:
             question, start = job.questions[place]
             candidates = candidates_of(question)

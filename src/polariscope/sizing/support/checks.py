@@ -82,16 +82,18 @@ def check_used(method: str, target: Target, given: Mapping[str, object]) -> None
             raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
-def check_heeded(options: Mapping[str, object], methods: Sequence[str], also: Sequence[str] = ()) -> None:
+def check_bounds_used(
+    options: Mapping[str, object], methods: Sequence[str], also: Sequence[str] = ()
+) -> None:
     """Refuse a bound that none of several methods would look at.
 
     :param options: what was given for all methods
     :param methods: their names
     :param also: (default none) bounds that something else looks at
     """
-    heeded = {*also}.union(*map(used_by, methods))
+    used = {*also}.union(*map(used_by, methods))
     for name, default in BOUNDS.items():
-        if name not in heeded and options.get(name, default) != default:
+        if name not in used and options.get(name, default) != default:
             asked = f"the methods {', '.join(methods)}" if methods else "curves without a method"
             raise InputError(problem=(Argument(name), f" means nothing to {asked}"), remedy="leave it out")
 

@@ -28,7 +28,7 @@ from polariscope.sizing.probe_elbow import probe_score
 from polariscope.sizing.support.candidates import N_SAMPLES, TrainedCandidates, most_latents
 from polariscope.sizing.support.checks import (
     BOUNDS,
-    check_heeded,
+    check_bounds_used,
     check_models,
     check_seeds,
     check_units,
@@ -393,7 +393,7 @@ def plan_curve(
     bounds = {name: value for name, value in options.items() if name in BOUNDS}
     goal = make_goal(bounds, dataset, recipe)
     check_widths(n_latents, goal.cap)
-    check_heeded(options, methods, (*LENGTH, "cap", "learning_rate"))
+    check_bounds_used(options, methods, (*LENGTH, "cap", "learning_rate"))
     if goal.learning_rate is not None:
         recipe["learning_rate"] = goal.learning_rate
     job = plan(dataset, n_latents=1, **{"steps": goal.fixed_steps, **recipe})
