@@ -12,7 +12,6 @@ from polariscope.studies.figures import Drawing, Row
 from polariscope.studies.figures.support.drawing import draw_line, panels
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -92,19 +91,19 @@ def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:
         for place, size in enumerate(answers):
             _mark(axes, size, place)
         if len(lines) > 1:
-            box = {"frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
-            axes.legend(*_named(axes, lines), loc="best", fontsize=6.5, **box)
+            axes.legend(
+                loc="best",
+                fontsize=6.5,
+                frameon=True,
+                facecolor="white",
+                edgecolor="none",
+                framealpha=0.85,
+            )
     handles = [places[0].lines[-len(answers) + place] for place in range(len(answers))]
     if answers:
         words = [f"{size.method}: {size.answer}" for size in answers]
         figure.legend(handles, words, loc="outside lower center", ncols=min(3, len(words)), labelcolor=INK)
     return figure
-
-
-def _named(axes: Axes, names: list[str]) -> tuple[list[Artist], list[str]]:
-    """The lines of curves, without those of answers."""
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    return [handles[name] for name in names], names
 
 
 def _mark(axes: Axes, size: Size, place: int) -> None:
