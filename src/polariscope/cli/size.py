@@ -38,17 +38,7 @@ class SizeCommand(TrainCommand):
 
     common = {
         "": (
-            *(
-                "--method",
-                "--compare",
-                "--curve",
-                "--seed",
-                "--seeds",
-                "--target",
-                "--latents",
-                "--objective",
-                "--net",
-            ),
+            *("--method", "--compare", "--seed", "--seeds", "--target", "--latents", "--objective", "--net"),
             *("--likelihood", "--out", "--device", "--quiet"),
         ),
         "search": ("--threshold", "--cap", "--steps", "--learning-rate"),
@@ -176,7 +166,8 @@ def size(
 
     With --out nothing is trained twice: the same command resumes an interrupted search. --help shows the options
     people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
-    option of the same name, put the part in front: --data-seed.
+    option of the same name, put the part in front: --data-seed. --curve 3,6,8 shows what models of each number of
+    latents are like instead of an answer, and --table what published searches answer over seeds.
     """
     from polariscope.sizing.support.checks import check_recipe, trained_units
     from polariscope.training.choices import announcement
