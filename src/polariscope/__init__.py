@@ -30,6 +30,7 @@ _HOMES = {
     "size": "polariscope.sizing.support.size",
     "compare_sizes": "polariscope.sizing.support.compare",
     "size_curve": "polariscope.sizing.support.curve",
+    "manipulate": "polariscope.manipulation.manipulate",
     "VAE": "polariscope.estimators",
     "score": "polariscope.runs.analyses",
     "compare": "polariscope.runs.compare",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from polariscope.data.sources import load_dataset
     from polariscope.data.variants import family as variants
     from polariscope.estimators import VAE
+    from polariscope.manipulation.manipulate import manipulate
     from polariscope.models.adapters.wrapped import wrap
     from polariscope.models.likelihoods import family as likelihoods
     from polariscope.models.nets import family as nets

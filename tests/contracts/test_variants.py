@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manipulations import keep_untrained
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 from polariscope.core.seeds import generator
@@ -31,6 +32,10 @@ PAIRS = [
 ]
 
 
+FOLDERS: dict[tuple[int, ...], Path] = {}
+"""Manipulations by the shape of the observations that they are for."""
+
+
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AbstractDataset]:
     """Two hundred observations of each kind, in files, some of them twice."""
@@ -50,11 +55,19 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AbstractDataset
     }
     for name, array in arrays.items():
         np.savez(folder / f"{name}.npz", X=array, **about)
-    return {name: parse_source(f"arrays:{folder / name}.npz") for name in arrays}
+    found = {name: parse_source(f"arrays:{folder / name}.npz") for name in arrays}
+    for name, base in found.items():
+        FOLDERS[tuple(base.shape)] = folder / f"manipulated-{name}"
+        keep_untrained(folder / f"manipulated-{name}", base)
+    return found
 
 
 def make(base: AbstractDataset, name: str) -> AbstractVariant:
-    made = apply_variants(base, family.traits(name).get("example", name))
+    traits = family.traits(name)
+    given = traits.get("example", name)
+    if traits.get("bare") == "folder":  # its example names a folder that is made for the data
+        given = f"{name}:{FOLDERS[tuple(base.shape)]}"
+    made = apply_variants(base, given)
     assert isinstance(made, AbstractVariant)
     return made
 
@@ -196,7 +209,7 @@ def test_what_others_add_to_datasets_is_delegated_too():
 
 
 def test_inverse_goes_back_to_the_units_of_the_data(data, indices):
-    if len(data.shape) == 1 and not isinstance(data, AbstractSelection):
+    if type(data).is_change_of_units:
         back, before = data.inverse(data.values(indices)), data.base.values(indices)
         np.testing.assert_allclose(back, before, rtol=1e-5, atol=1e-5)
     else:

@@ -17,6 +17,7 @@ from polariscope.models.inference import draw_prior
 from polariscope.objectives.support.kernels import mmd
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import family
+from polariscope.studies.analyses.coordinates import CoordinatesAnalysis
 from polariscope.studies.analyses.decoder_use import DecoderUseAnalysis
 from polariscope.studies.analyses.prior_fit import PriorFitAnalysis
 from polariscope.studies.analyses.probes import ProbesAnalysis
@@ -142,3 +143,35 @@ def test_probes_are_those_of_the_metric_for_both_codes_and_are_no_scores_of_the_
 
 def test_only_codes_are_not_shown_in_a_table() -> None:
     assert [name for name in EACH if family[name].record is None] == ["encode"]
+
+
+@pytest.mark.parametrize("kind", ["polar", "cartesian"])
+def test_coordinates_of_an_encoder_that_copies_the_data_are_those_of_the_data(
+    kind: str, tmp_path: Path
+) -> None:
+    """Factors radius and angle, and one that nothing tells of; the data are (r cos φ, r sin φ) or (r, φ)."""
+    radius, angle = np.divmod(np.arange(400), 20)
+    other = generator(0, "other").integers(7, size=400)
+    r, phi = 1 + radius / 10, 2 * np.pi * angle / 20
+    plane = [r * np.cos(phi), r * np.sin(phi)] if kind == "polar" else [r, phi]
+    rows = np.stack([generator(0, "noise").normal(size=400), *plane], axis=1)
+    factors = np.stack([other, radius, angle], axis=1)
+    kinds = ("ordinal", "ordinal", "cyclic")
+    np.savez(tmp_path / "x.npz", X=rows, factors=factors, factor_names=("o", "r", "phi"), factor_kinds=kinds)
+    data = ps.load_dataset(tmp_path / "x.npz")
+    settings = {"net": "linear", "n_latents": 3, "steps": 1, "keep_units": True, "out": tmp_path / "run"}
+    ps.train(data, **settings)  # type: ignore[arg-type]
+    run = Run(tmp_path / "run")
+    model = run.model()
+    with torch.no_grad():
+        model.encoder.head.mean.weight.copy_(torch.eye(3))
+        model.encoder.head.mean.bias.zero_()
+    model.save(run.folder.model_file, step=1, log=run.folder.model_header()["log"])
+    analysis = CoordinatesAnalysis(n_samples=400)
+    found = analysis.measure(Run(tmp_path / "run"))
+    assert (found.verdict, found.latents, found.factors) == (kind, (1, 2), ("r", "phi"))
+    assert analysis.columns(found)["coordinates.factors"] == "r+phi"
+    named = CoordinatesAnalysis(n_samples=400, factors="phi, o").measure(Run(tmp_path / "run"))
+    assert named.factors == ("phi", "o")
+    with pytest.raises(ps.InputError, match="no factor named 'psi'"):
+        CoordinatesAnalysis(n_samples=400, factors="r,psi").measure(Run(tmp_path / "run"))

@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "compare.compare",
     "course": "course.course",
     "report": "report.report",
+    "manipulate": "manipulate.manipulate",
     "table": "table.table",
     "study": "study",
     "show": "show.show",

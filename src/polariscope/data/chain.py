@@ -93,12 +93,16 @@ def shorthands(*, standardise: object, scale: object, keep_units: object = False
 def parse_variant(text: str) -> dict[str, Any]:
     """A variant as the command line writes it.
 
-    >>> parse_variant("subset:n=50000,seed=1")
-    {'name': 'subset', 'n': '50000', 'seed': '1'}
+    >>> parse_variant("subset:n=50000,seed=1"), parse_variant("manipulated:attack")
+    ({'name': 'subset', 'n': '50000', 'seed': '1'}, {'name': 'manipulated', 'folder': 'attack'})
     """
     name, _, rest = text.partition(":")
     record: dict[str, Any] = {"name": name.strip()}
-    for part in rest.split(",") if rest.strip() else ():
+    parts = rest.split(",") if rest.strip() else []
+    bare = family.traits(name.strip()).get("bare") if parts else None
+    if bare is not None and not _is_option(name, parts[0].partition("=")[0].strip()):
+        record[bare] = parts.pop(0).strip()
+    for part in parts:
         option, equals, value = part.partition("=")
         option = option.strip()
         if not equals or not option or option == "name":

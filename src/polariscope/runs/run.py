@@ -27,7 +27,7 @@ from polariscope.data.splits import Split
 from polariscope.models.inference import represent
 from polariscope.models.model import Model, read_model
 from polariscope.models.protocol import AbstractModel
-from polariscope.storage import is_run, model_file
+from polariscope.storage import MANIPULATION, is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
@@ -77,6 +77,11 @@ class Run:
         """Whether what is not kept is computed; else :class:`NotKeptError` is raised."""
         self.settings: dict[str, Any] = self.folder.settings
         """What the run was asked for, all resolved."""
+        if self.folder.kind == MANIPULATION:
+            raise InputError(
+                problem=f"{path} holds a manipulation of data, and no model",
+                remedy=f"train one on the variant manipulated:{path}",
+            )
         self._given: AbstractDataset | None = None
         if data is not None:
             from polariscope.data.chain import restore

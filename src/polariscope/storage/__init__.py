@@ -7,6 +7,9 @@ from pathlib import Path
 FORMAT = 2
 """Of the files in a folder; a change that old readers cannot read raises it."""
 
+RUN, MANIPULATION = "run", "manipulation"
+"""Kinds of folders that something is trained in, as their settings have them; those that say nothing are runs."""
+
 SETTINGS = "settings.json"
 LOG = "log.jsonl"
 MODEL = "model.safetensors"

@@ -6,15 +6,34 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from polariscope.core import files
-from polariscope.models.model import Model
 from polariscope.storage import MODEL, STATE
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.log import Mark
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """What is trained in a folder: a model, or a manipulation of data."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of the architecture, which the header of its file has as ``blueprint``, and of the weights."""
+
+    def save(
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+    ) -> None:
+        """Write a safetensors file.
+
+        :param path: the file.
+        :param step: (default None) how long it was trained.
+        :param guard: (default None) called right before the file gets its name.
+        :param about: further words for the file's header, values of JSON.
+        """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +73,7 @@ class Checkpoints:
         return self.path(step) / MODEL
 
     def write(
-        self, step: int, model: Model, state: Mapping[str, Tensor], words: Mapping[str, object], mark: Mark
+        self, step: int, model: Trained, state: Mapping[str, Tensor], words: Mapping[str, object], mark: Mark
     ) -> None:
         """Write a checkpoint whole or not at all."""
         with files.atomic_folder(self.path(step), self.guard) as part:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.models.model import Model
 from polariscope.storage import (
     ASIDE,
     CHECKPOINTS,
@@ -23,12 +22,13 @@ from polariscope.storage import (
     LOCK,
     LOG,
     MODEL,
+    RUN,
     SETTINGS,
     TENSORBOARD,
     TIMING,
 )
 from polariscope.storage.artefacts import Artefacts
-from polariscope.storage.checkpoints import Checkpoint, Checkpoints
+from polariscope.storage.checkpoints import Checkpoint, Checkpoints, Trained
 from polariscope.storage.documents import (
     DamagedError,
     differences,
@@ -120,6 +120,11 @@ class RunFolder:
     def is_begun(self) -> bool:
         """Whether a run was begun here."""
         return (self.path / SETTINGS).exists()
+
+    @property
+    def kind(self) -> str:
+        """What is trained here: a model of data, ``"run"``, or a ``"manipulation"`` of them."""
+        return self.settings.get("kind", RUN)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -249,7 +254,7 @@ class RunFolder:
     def save_checkpoint(
         self,
         step: int,
-        model: Model,
+        model: Trained,
         state: Mapping[str, Tensor],
         words: Mapping[str, object],
         keep_all: bool,
@@ -258,7 +263,7 @@ class RunFolder:
         self.checkpoints.write(step, model, state, words, self.log.flush())
         self.checkpoints.prune(keep=None if keep_all else 2)
 
-    def save_model(self, model: Model, step: int) -> None:
+    def save_model(self, model: Trained, step: int) -> None:
         """Write the finished model."""
         model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict())
 

@@ -84,7 +84,13 @@ def _run(run: RunFolder) -> Iterator[Finding]:
     if log.exists() or run.model_file.exists():
         yield _verify(log, lambda _: run.read_log(), REPEAT)
     if run.model_file.exists():
-        yield _verify(run.model_file, read_model, RESUME)
+        is_manipulation = False
+        with contextlib.suppress(PolariscopeError):
+            is_manipulation = run.kind == layout.MANIPULATION
+        read = files.read_tensors if is_manipulation else read_model
+        yield _verify(
+            run.model_file, read, RESUME.replace("train", "manipulate") if is_manipulation else RESUME
+        )
     if (run.path / layout.FAILURE).exists():
         seen.add(layout.FAILURE)
         yield _verify(run.path / layout.FAILURE, lambda _: run.failure(), "delete it")

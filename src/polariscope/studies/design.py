@@ -111,7 +111,7 @@ class Study:
     """A number of seeds, from 0, or a list of them."""
     each: Options = dataclasses.field(default_factory=dict)
     """What is measured of each run, with options: encode, diagnose, decompose, score, geometry, dimension, prior-fit,
-    sparsity, decoder-use."""
+    sparsity, decoder-use, coordinates."""
     once: Options = dataclasses.field(default_factory=dict)
     """What is done once for each data and objective, with options: size."""
     over: Options = dataclasses.field(default_factory=dict)

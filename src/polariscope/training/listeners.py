@@ -18,11 +18,21 @@ class ProgressLine:
     """Shows steps and time, and below them the loss terms and the counts of active, mixed and passive latents.
 
     On a terminal two live lines; elsewhere (a log file, CI) a plain line now and then.
+
+    :param steps: how many there will be.
+    :param every_seconds: (default 20) seconds between two plain lines.
+    :param words: (default: those of a training) a line of the log in words.
     """
 
-    def __init__(self, steps: int, every_seconds: float = 20.0) -> None:
+    def __init__(
+        self,
+        steps: int,
+        every_seconds: float = 20.0,
+        words: Callable[[dict[str, Any]], str] | None = None,
+    ) -> None:
         self.steps = steps
         self.every_seconds = every_seconds
+        self.in_words = words or in_words
         self.console = Console(file=sys.stderr)
         self.bar = Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.task = self.bar.add_task("training", total=steps)
@@ -45,12 +55,12 @@ class ProgressLine:
         self.bar.update(self.task, completed=step)
         if line is None:
             return
-        self.words.plain = in_words(line)
+        self.words.plain = self.in_words(line)
         due = time.monotonic() - self.spoke >= self.every_seconds or step == self.steps
         if not self.console.is_terminal and due:
             self.spoke = time.monotonic()
             self.console.print(
-                f"step {step} of {self.steps}: {in_words(line)}", highlight=False, soft_wrap=True
+                f"step {step} of {self.steps}: {self.in_words(line)}", highlight=False, soft_wrap=True
             )
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.models.model import Model
 from polariscope.storage.checkpoints import Checkpoint
 
 
@@ -18,7 +17,7 @@ from polariscope.storage.checkpoints import Checkpoint
 class TrainState:
     """Model, companion, optimisers and noise. The order of the data is a function of ``step``."""
 
-    model: Model
+    model: nn.Module
     companion: nn.Module | None
     """What the objective trains beside the model, if anything."""
     optimisers: dict[str, torch.optim.Optimizer]

@@ -28,7 +28,8 @@ class AbstractVariant(AbstractDataset):
     """A dataset made of another. A member overrides what it changes; all else is asked of the ``base``.
 
     The decorator says of what it can be made: ``@variant("colour", of="images")``; the others are ``rows`` and
-    ``anything``. One with options that must be given also has an ``example``, as the command line writes it.
+    ``anything``. One with options that must be given also has an ``example``, as the command line writes it. One
+    that is mostly given a single option may name it, ``bare="folder"``: the command line then takes its value alone.
     """
 
     base: AbstractDataset = dataclasses.field(metadata={"is_option": False})
@@ -114,4 +115,9 @@ for _name in vars(AbstractDataset):
     if not _name.startswith("_") and _name not in OWN and _name not in vars(AbstractVariant):
         setattr(AbstractVariant, _name, ask_base(_name))
 
-variant = family = open_family(__name__, "variant", traits=("of",))
+variant = family = open_family(
+    __name__,
+    "variant",
+    traits=("of",),
+    folders=(__name__, "polariscope.manipulation.variants"),  # one needs what a network has learned
+)

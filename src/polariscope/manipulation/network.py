@@ -1,0 +1,356 @@
+"""The manipulation m_ψ: from an observation's factors, through one number, to a change of each of its values."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.options import build, describe_concept
+from polariscope.core.seeds import derive
+from polariscope.data.dataset import AbstractDataset
+from polariscope.models.nets import AbstractNet, initialise, net
+from polariscope.models.nets.mlp import dense_layers
+
+logger = logging.getLogger("polariscope")
+
+SCALED_BY, SPREAD, KINKS = 64, 0.5, 2.0
+"""Draws of the factors by which fresh weights are scaled, the deviation that a drawing then has before its tanh, and
+between which numbers ± the layer that reads the number has its kinks."""
+AT_ONCE = 4096
+"""Observations whose factors are looked at together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """Everything needed to build a manipulation; its weights are separate."""
+
+    net: AbstractNet
+    """Whose decoder draws the change."""
+    shape: tuple[int, ...]
+    """Of one observation."""
+    factor_names: tuple[str, ...]
+    low: tuple[float, ...]
+    """Least value of each factor, which the network sees as −1."""
+    high: tuple[float, ...]
+    """Largest value of each factor, which the network sees as 1."""
+    epsilon: float
+    """Largest change of a value."""
+    reflects: bool
+    """Whether values lie in [0, 1] and are reflected into it."""
+    widths: tuple[int, ...] = (256,)
+    """Of the hidden layers between the factors and the one number."""
+
+    @classmethod
+    def of(cls, data: AbstractDataset, drawn_by: AbstractNet, epsilon: float) -> Architecture:
+        """The one for a dataset.
+
+        :param data: what is manipulated.
+        :param drawn_by: the network whose decoder draws the change.
+        :param epsilon: largest change of a value.
+        """
+        parts = [data.factors(rows).astype(np.float64) for rows in rows_of(data)]
+        low, high = (reduce([reduce(part, 0) for part in parts], 0) for reduce in (np.min, np.max))
+        return cls(
+            net=drawn_by,
+            shape=tuple(data.shape),
+            factor_names=tuple(data.factor_names),
+            low=tuple(low.tolist()),
+            high=tuple(high.tolist()),
+            epsilon=epsilon,
+            reflects=data.is_unit_interval,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """JSON record; :meth:`from_record` is its inverse."""
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        lists = {name: list(value) for name, value in record.items() if isinstance(value, tuple)}
+        return {**record, **lists, "net": describe_concept(net, self.net)}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Architecture:
+        """What :meth:`describe` made.
+
+        :param record: the JSON record.
+        """
+        tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
+        return cls(**{**record, **tuples, "net": build(net, record["net"])})
+
+    def build(self, seed: int) -> ManipulationNet:
+        """A network with fresh weights.
+
+        :param seed: where they are drawn from.
+        """
+        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
+            made = ManipulationNet(self)
+        random = torch.Generator().manual_seed(derive(seed, "weights"))
+        initialise(made, "kaiming", random)
+        made.scale_up(random)
+        return made
+
+
+class ManipulationNet(nn.Module):
+    r"""m_ψ: factors w to a change in [−1, 1] of each value.
+
+    .. math:: b(w) = A_2\, \mathrm{ReLU}(A_1 \tilde w), \qquad m(w) = \tanh(\mathrm{dec}(b(w)))
+
+    with the factors w̃ brought to [−1, 1], one number b for each observation, and the decoder of a model with one
+    latent. All that the change can depend on is in b: images with equal b get equal m.
+
+    Reference: zietlow2022 §4.3.1, the decoder of ``conv`` whose input layers were extended by one with a single neuron.
+    Where that is put, the layer of 256 before it, that it has no activation, the tanh, and how the weights begin are
+    not in the source.
+
+    :param architecture: sizes and ranges.
+    """
+
+    low: Tensor
+    span: Tensor
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+        low, high = (torch.tensor(ends) for ends in (architecture.low, architecture.high))
+        self.register_buffer("low", low, persistent=False)
+        # A factor that never varies is seen as −1.
+        self.register_buffer("span", torch.where(high > low, high - low, 1.0), persistent=False)
+        n_factors, widths = len(architecture.factor_names), architecture.widths
+        layers = dense_layers(n_factors, widths, "relu")
+        self.squeeze = nn.Sequential(*layers, nn.Linear(widths[-1] if widths else n_factors, 1))
+        self.draw = architecture.net.decoder(1, architecture.shape, 1)
+
+    def bottleneck(self, factors: Float[Tensor, "sample factor"]) -> Float[Tensor, "sample 1"]:
+        """The one number b(w) of each observation.
+
+        :param factors: factor values.
+        """
+        return self.squeeze(2 * (factors - self.low) / self.span - 1)
+
+    def render(self, number: Float[Tensor, "sample 1"]) -> Float[Tensor, "sample *shape"]:
+        """The change that belongs to a number.
+
+        :param number: b of each observation.
+        """
+        return torch.tanh(self.draw(number))
+
+    def forward(self, factors: Float[Tensor, "sample factor"]) -> Float[Tensor, "sample *shape"]:
+        return self.render(self.bottleneck(factors))
+
+    @torch.no_grad()
+    def scale_up(self, random: torch.Generator) -> None:
+        """Scale fresh weights: the number has mean 0 and deviation 1 over uniform factors, the drawing ½ before tanh.
+
+        The layer that reads the number gets its kinks all over the number's range.
+
+        Without it a drawing begins at some 1e-4, and its rectifiers die before they have learned anything: an attack
+        on sprites with Glorot's weights drew the same constant for all images after 200 steps.
+
+        :param random: where the factors are drawn from.
+        """
+        last = self.squeeze[-1]
+        assert isinstance(last, nn.Linear)
+        uniform = torch.rand(SCALED_BY, len(self.low), generator=random)
+        number = self.bottleneck(self.low + self.span * uniform)
+        last.bias.copy_((last.bias - number.mean()) / number.std())
+        last.weight /= number.std()
+        reads = next(layer for layer in self.draw.modules() if isinstance(layer, nn.Linear))
+        kinks = 2 * KINKS * torch.rand(len(reads.bias), generator=random) - KINKS
+        reads.bias.copy_(-reads.weight[:, 0] * kinks)
+        drawn = self.draw(self.bottleneck(self.low + self.span * uniform))
+        final = [layer for layer in self.draw.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][
+            -1
+        ]
+        centre = drawn.mean()
+        final.weight *= SPREAD / drawn.std()
+        if final.bias is not None:
+            final.bias.copy_((final.bias - centre) * SPREAD / drawn.std())
+
+    @property
+    def digest(self) -> str:
+        """Hash of the architecture and the weights."""
+        return files.digest([self.architecture.describe(), files.digest_tensors(self.state_dict())])
+
+    def save(
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+    ) -> None:
+        """Write a safetensors file.
+
+        :param path: the file.
+        :param step: (default None) how long it was trained.
+        :param guard: (default None) called right before the file gets its name.
+        :param about: further words for the file's header, values of JSON.
+        """
+        write(Path(path), self.architecture, self.state_dict(), step, guard, about)
+
+
+def write(
+    path: Path,
+    architecture: Architecture,
+    tensors: dict[str, Tensor],
+    step: int | None,
+    guard: files.Guard | None,
+    about: dict[str, object],
+) -> None:
+    """Write a manipulation's file.
+
+    :param path: where it goes.
+    :param architecture: sizes and ranges, for its header.
+    :param tensors: weights by name, and what was made of them.
+    :param step: how long it was trained.
+    :param guard: called right before the file gets its name.
+    :param about: further words for its header.
+    """
+    header = {"blueprint": architecture.describe(), "step": step, "polariscope": __version__, **about}
+    files.write_tensors(path, tensors, header, guard)
+
+
+def rows_of(data: AbstractDataset) -> Sequence[Int[np.ndarray, " sample"]]:
+    """All indices of a dataset, in parts.
+
+    :param data: the dataset.
+    """
+    return np.array_split(np.arange(len(data)), -(-len(data) // AT_ONCE))
+
+
+TABULATED = ("table", "ends")
+"""What a file has beside the weights of the network."""
+FEWEST, MOST = 65, 1025
+"""Knots of a table, at first and at most."""
+CLOSE = 0.005
+"""How far a table may be from the network, in units of ε: an eighth of a byte at ε = 0.1."""
+
+
+class Tabulated:
+    """A finished manipulation as a function of its one number, in a table.
+
+    Between the knots it is linear. A table is fast, and an observation is the same in any batch and on any machine,
+    which convolutions do not promise.
+
+    :param architecture: sizes and ranges.
+    :param tensors: weights of the network by name, the ``table`` and the ``ends`` of the number's range.
+    """
+
+    def __init__(self, architecture: Architecture, tensors: dict[str, Tensor]) -> None:
+        self.architecture = architecture
+        self.tensors = tensors
+        self.table = tensors["table"].numpy()
+        self.low, self.high = tensors["ends"].double().tolist()
+        weights = [name for name in tensors if name.startswith("squeeze.") and name.endswith(".weight")]
+        ordered = sorted(weights, key=lambda name: int(name.split(".")[1]))
+        self.layers = [
+            (tensors[name].double().numpy(), tensors[name.replace(".weight", ".bias")].double().numpy())
+            for name in ordered
+        ]
+
+    @classmethod
+    def of(cls, manipulation: ManipulationNet, data: AbstractDataset) -> Tabulated:
+        """The table of a network, as fine as it takes to be within 0.005 ε of it, with at most 1,025 knots.
+
+        :param manipulation: the network.
+        :param data: whose factors say which numbers there are.
+        """
+        exact = copy.deepcopy(manipulation).cpu().double()
+        empty = {"table": torch.zeros(2, 1), "ends": torch.tensor([0.0, 1.0])}
+        weights = {name: tensor.detach().cpu().clone() for name, tensor in manipulation.state_dict().items()}
+        front = cls(manipulation.architecture, {**weights, **empty})
+        numbers = [front.bottleneck(data.factors(rows)) for rows in rows_of(data)]
+        low, high = min(map(np.min, numbers)), max(map(np.max, numbers))
+        high = high if high > low else low + 1.0
+        n_knots = FEWEST
+        while True:
+            knots = np.linspace(low, high, 2 * n_knots - 1)  # every other one is a midpoint
+            drawn = _drawn(exact, knots)
+            error = float(np.abs((drawn[:-2:2] + drawn[2::2]) / 2 - drawn[1::2]).max())
+            if error <= CLOSE or n_knots >= MOST:
+                break
+            n_knots = 2 * n_knots - 1
+        if error > CLOSE:
+            logger.warning(
+                "The manipulation changes so fast with its one number that a table of %d knots is up to %.3g ε away "
+                "from the network; the data are those of the table.",
+                n_knots,
+                error,
+            )
+        if float(np.ptp(drawn, axis=0).max()) < CLOSE:
+            logger.warning(
+                "The manipulation is the same for all observations: the attack found nothing to do, or its network "
+                "died. Try another seed or a lower learning rate."
+            )
+        table = torch.from_numpy(drawn[::2].astype(np.float32))
+        ends = torch.tensor([low, high], dtype=torch.float64)
+        return cls(manipulation.architecture, {**weights, "table": table, "ends": ends})
+
+    @classmethod
+    def read(cls, file: Path) -> Tabulated:
+        """What :meth:`save` wrote; loading never runs code from the file.
+
+        :param file: the file.
+        """
+        tensors, header = files.read_tensors(file)
+        return cls(Architecture.from_record(header["blueprint"]), tensors)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the architecture, the weights and the table."""
+        return files.digest([self.architecture.describe(), files.digest_tensors(self.tensors)])
+
+    def save(
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+    ) -> None:
+        """Write a safetensors file.
+
+        :param path: the file.
+        :param step: (default None) how long it was trained.
+        :param guard: (default None) called right before the file gets its name.
+        :param about: further words for the file's header, values of JSON.
+        """
+        write(Path(path), self.architecture, self.tensors, step, guard, about)
+
+    def network(self) -> ManipulationNet:
+        """The network that the table was made of."""
+        made = self.architecture.build(seed=0)
+        made.load_state_dict({n: t for n, t in self.tensors.items() if n not in TABULATED})
+        return made.eval()
+
+    def bottleneck(self, factors: Shaped[np.ndarray, "sample factor"]) -> Float[np.ndarray, " sample"]:
+        """The one number of each observation, whatever batch it is in: sums are taken in a fixed order.
+
+        :param factors: factor values.
+        """
+        low, high = np.array(self.architecture.low), np.array(self.architecture.high)
+        features = 2 * (factors - low) / np.where(high > low, high - low, 1.0) - 1
+        for number, (weight, bias) in enumerate(self.layers):
+            features = np.maximum(features, 0) if number else features
+            features = (features[:, None, :] * weight).sum(axis=-1) + bias
+        return features[:, 0]
+
+    def __call__(self, factors: Shaped[np.ndarray, "sample factor"]) -> Float[np.ndarray, "sample *shape"]:
+        """The manipulation m of observations, in [−1, 1]; a number beyond the table's ends is taken for the end.
+
+        :param factors: factor values.
+        """
+        place = (self.bottleneck(factors) - self.low) / (self.high - self.low) * (len(self.table) - 1)
+        place = np.clip(place, 0, len(self.table) - 1)
+        knot = np.minimum(place.astype(np.int64), len(self.table) - 2)
+        share = (place - knot).astype(np.float32).reshape(-1, *(1,) * len(self.architecture.shape))
+        below = self.table[knot]
+        return below + share * (self.table[knot + 1] - below)
+
+
+@torch.no_grad()
+def _drawn(
+    manipulation: ManipulationNet, numbers: Float[np.ndarray, " knot"]
+) -> Float[np.ndarray, "knot *shape"]:
+    """What the network draws of these numbers."""
+    parts = torch.from_numpy(numbers)[:, None].split(64)
+    return torch.cat([manipulation.render(part) for part in parts]).numpy()

@@ -1,0 +1,103 @@
+"""A finished manipulation, opened: what it was made with, how the gap went, and what it does to data."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.errors import Call, InputError
+from polariscope.manipulation.network import Tabulated
+from polariscope.storage import MANIPULATION, is_run
+from polariscope.storage.folder import RunFolder
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Manipulation:
+    """A manipulation of data in a folder."""
+
+    folder: Path
+    table: Tabulated
+    """What it does to observations."""
+    settings: dict[str, Any]
+    """What it was asked for, and which runs were chosen."""
+    log: tuple[dict[str, Any], ...]
+    """Losses of both sides and their gap, in nats per observation, averaged over the steps of each line; the first line
+    is of the original data, with the decoders as they were given."""
+
+    @property
+    def key(self) -> str:
+        """Hash of the manipulation."""
+        return self.table.digest
+
+    @property
+    def epsilon(self) -> float:
+        """Largest change of a value."""
+        return self.table.architecture.epsilon
+
+    @property
+    def variant(self) -> dict[str, str]:
+        """The variant of data that it stands for."""
+        return {"name": "manipulated", "folder": str(self.folder)}
+
+    @property
+    def gap(self) -> Float[np.ndarray, "line 2"]:
+        """Steps, and loss of the entangled minus that of the disentangled side: the attack makes it smaller."""
+        return np.array([[line["step"], line["gap"]] for line in self.log], dtype=np.float64)
+
+    def in_words(self) -> list[str]:
+        """What was done, in a few sentences."""
+        choice = self.settings["choice"]
+        sides = [
+            f"{side.capitalize()}: "
+            + ", ".join(
+                one["run"] + ("" if one["score"] is None else f" ({choice['metric']} {one['score']:.3f})")
+                for one in choice[side]
+            )
+            for side in ("entangled", "disentangled")
+        ]
+        first, last = self.gap[0, 1], self.gap[-1, 1]
+        steps = self.settings["training"]["steps"]
+        moved = "fell" if last < first else "did not fall"
+        begun = "on the original data" if self.gap[0, 0] == 0 else f"at step {self.gap[0, 0]:.0f}"
+        return [
+            *sides,
+            f"The gap between their losses {moved}: {first:+.2f} nats {begun}, {last:+.2f} after {steps:,} steps.",
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([f"Manipulation in {self.folder}, ε = {self.epsilon:g}", *self.in_words()])
+
+
+def open_manipulation(folder: str | Path) -> Manipulation:
+    """The finished manipulation in a folder, checked.
+
+    :param folder: where it is.
+    """
+    opened, table = read_manipulation(folder)
+    return Manipulation(Path(folder), table, opened.settings, tuple(opened.read_log()))
+
+
+def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:
+    """The same without its log, which is not needed to manipulate data.
+
+    :param folder: where it is.
+    """
+    opened = RunFolder(folder)
+    if not is_run(folder) or opened.kind != MANIPULATION:
+        raise InputError(
+            "folder",
+            "hold a manipulation",
+            got=str(folder),
+            remedy=("make one with ", Call("manipulate", "runs", out=str(folder))),
+        )
+    if opened.finished_steps != opened.settings["training"]["steps"]:
+        opened.model_header()  # names a file that is there and damaged
+        raise InputError(
+            problem=f"the manipulation in {folder} is not finished",
+            remedy="give the same command again to resume it",
+        )
+    return opened, Tabulated.read(opened.model_file)

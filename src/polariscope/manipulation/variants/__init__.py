@@ -1,0 +1,1 @@
+"""Variants that need what a manipulation has learned."""

@@ -1,0 +1,191 @@
+"""A manipulation as a page: what it does to images, how the gap went, and which variance it moved."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from markupsafe import Markup
+
+from polariscope import __version__
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.data.chain import apply_variants
+from polariscope.data.sources import load_recorded
+from polariscope.data.variance import VarianceShares, variance_shares
+from polariscope.manipulation.result import Manipulation, open_manipulation
+from polariscope.pages import words
+from polariscope.pages.figures import COLOURS, PANEL, STYLE, TRAIN, VALIDATION, data_uri, panel, sheet, to_svg
+from polariscope.storage import report_file
+
+TIMES = 10
+"""How many times larger than it is the difference is drawn."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ManipulationRecord:
+    """What the page shows."""
+
+    manipulation: Manipulation
+    before: Float[np.ndarray, "image *shape"]
+    """Some original observations."""
+    after: Float[np.ndarray, "image *shape"]
+    """The same, manipulated."""
+    largest: float
+    """Largest difference of a value, over the observations looked at."""
+    n_samples: int
+    """How many these are."""
+    shares: tuple[VarianceShares, VarianceShares] | None
+    """Variance by factor, before and after; None where factors are no grid."""
+
+
+def measure_manipulation(
+    manipulation: Manipulation, n_images: int = 8, n_samples: int = 1000, seed: int = 0
+) -> ManipulationRecord:
+    """Look at original and manipulated data side by side.
+
+    :param manipulation: a finished one, whose data can be loaded again.
+    :param n_images: (default 8) observations to show.
+    :param n_samples: (default 1,000) observations behind the numbers.
+    :param seed: (default 0) seed of their choice.
+    """
+    original = load_recorded(manipulation.settings["data"])
+    changed = apply_variants(original, manipulation.variant)
+    n_samples = min(n_samples, len(original))
+    indices = generator(seed, "page").choice(len(original), size=n_samples, replace=False)
+    largest = 0.0
+    for part in np.array_split(indices, -(-n_samples // 256)):
+        difference = changed.values(part).astype(np.float64) - original.values(part)
+        largest = max(largest, float(np.abs(difference).max()))
+    try:
+        shares = (variance_shares(original, n_samples, seed), variance_shares(changed, n_samples, seed))
+    except InputError:  # factors that are no grid: the page says so
+        shares = None
+    shown = indices[:n_images]
+    return ManipulationRecord(
+        manipulation, original.values(shown), changed.values(shown), largest, n_samples, shares
+    )
+
+
+def write_manipulation_page(folder: str | Path) -> Path:
+    """Write one self-contained page into the folder of a finished manipulation.
+
+    :param folder: where it is.
+    """
+    record = measure_manipulation(open_manipulation(folder))
+    page = report_file(folder)
+    files.write_text(page, render_manipulation(record))
+    return page
+
+
+def render_manipulation(record: ManipulationRecord) -> str:
+    """The page of a record; the same record gives the same bytes.
+
+    :param record: what :func:`measure_manipulation` found.
+    """
+    manipulation = record.manipulation
+    template = words.environment().get_template("manipulation.html.j2")
+    page = template.render(
+        name=manipulation.folder.resolve().name,
+        epsilon=manipulation.epsilon,
+        data=manipulation.settings["data"]["name"],
+        sentences=manipulation.in_words(),
+        colours=COLOURS,
+        version=__version__,
+        cards=_cards(record),
+        pictures=_pictures(record),
+        gap=_draw_gap(manipulation),
+        shares=share_rows(record.shares),
+        settings=[
+            (key.replace("_", " "), words.value_of(value))
+            for key, value in manipulation.settings["training"].items()
+        ],
+        times=TIMES,
+    )
+    return words.add_glossary(page)
+
+
+def share_rows(shares: tuple[VarianceShares, VarianceShares] | None) -> list[dict[str, Any]] | None:
+    """Each factor's shares of local and global variance before and after, and how far they moved.
+
+    :param shares: before and after; None where there are none.
+    """
+    if shares is None:
+        return None
+    before, after = shares
+    columns = zip(
+        before.factor_names,
+        before.local_share.tolist(),
+        after.local_share.tolist(),
+        before.global_share.tolist(),
+        after.global_share.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "factor": factor,
+            "local": (local, local_after, local_after - local),
+            "global": (overall, overall_after, overall_after - overall),
+        }
+        for factor, local, local_after, overall, overall_after in columns
+    ]
+
+
+def _cards(record: ManipulationRecord) -> list[dict[str, str]]:
+    manipulation = record.manipulation
+    gap = manipulation.gap[:, 1]
+    shown = [
+        ("largest difference", f"{record.largest:.3g}", f"of a value; ε = {manipulation.epsilon:g}"),
+        ("gap before", f"{gap[0]:+.2f}", "nats, entangled minus disentangled loss"),
+        ("gap at the end", f"{gap[-1]:+.2f}", f"nats, after {manipulation.gap[-1, 0]:,.0f} steps"),
+    ]
+    rows = share_rows(record.shares)
+    if rows is not None:
+        moved = max(rows, key=lambda row: abs(row["local"][2]))
+        shown.append(
+            (
+                "local share that moved most",
+                f"{100 * moved['local'][2]:+.1f} %",
+                f"{moved['factor']}; its global share {100 * moved['global'][2]:+.1f} %",
+            )
+        )
+    return [dict(zip(("name", "value", "about"), card, strict=True)) for card in shown]
+
+
+def _pictures(record: ManipulationRecord) -> list[tuple[str, str]] | None:
+    """Originals, manipulated images and their differences as rows of pictures; None for flat data."""
+    if record.before.ndim != 4:
+        return None
+    difference = np.clip(0.5 + TIMES * (record.after - record.before) / 2, 0, 1)
+    rows = {
+        "original": record.before,
+        "manipulated": record.after,
+        f"difference × {TIMES} (grey: none)": difference,
+    }
+    return [(title, data_uri(sheet(images[None], (0.0, 1.0)))) for title, images in rows.items()]
+
+
+def _draw_gap(manipulation: Manipulation) -> Markup:
+    from matplotlib import rc_context
+
+    steps = manipulation.gap[:, 0]
+    with rc_context(STYLE):
+        figure, axes = panel((2 * PANEL[0], PANEL[1]), "Losses and their gap")
+        for side, colour in (("entangled", VALIDATION), ("disentangled", TRAIN)):
+            axes.plot(steps, [line[side] for line in manipulation.log], color=colour, label=side)
+        axes.set_xlabel("step")
+        axes.set_ylabel("nats")
+        axes.legend()
+        beside = axes.twinx()
+        beside.plot(steps, manipulation.gap[:, 1], color="black", lw=0.8, ls=":", label="gap")
+        beside.set_ylabel("gap (dotted)")
+        return to_svg(
+            figure,
+            "gap",
+            f"Losses of both sides by step; the gap goes from {manipulation.gap[0, 1]:.2f} to "
+            f"{manipulation.gap[-1, 1]:.2f} nats",
+        )
