@@ -183,7 +183,22 @@ def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> Non
     found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
     assert found.value == 9
     assert found.interval[1] == 9
-    assert any("Even 9 latents" in note for note in found.notes)
+    assert found.notes[0].startswith(
+        "Even 9 latents have no surplus. With a learned γ no more can be asked for"
+    )
+    (note,) = fondue(NoNoise(np.array([1.0, 0.1])), Goal()).notes
+    assert note.startswith("Even 1 latent has no surplus.")
+
+
+class Pruned(NoNoise):
+    can_prune = True
+
+
+def test_an_interval_that_a_fresh_start_brings_to_its_end_is_not_called_open() -> None:
+    # γ = 0.2 is learned: Σ E[σ²] = 0.4 of two latents, 1.4 of three, and no model may have more than three.
+    found = fondue(Pruned(np.array([1.0, 1.0, 0.2, 0.2])), Goal())
+    assert (found.value, found.interval) == (2, (1, 3))
+    assert not any("no model is sure" in note.lower() for note in found.notes)
 
 
 class OutOfTime(LinearCandidates):
@@ -205,6 +220,9 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     found = fondue(candidates, Goal())
     assert found.interval[0] <= exact_answer(EIGENVALUES, 1.0) <= found.interval[1]
     assert "The time was over." in found.notes
+    wide, *narrow = found.trials  # how far the models came by then
+    assert (wide.n_latents, wide.note) == (16, WIDE)
+    assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most
     with pytest.raises(OutOfTimeError):  # before anything is known
         fondue(OutOfTime(EIGENVALUES), Goal())
 
@@ -301,7 +319,7 @@ def test_a_model_that_is_far_too_wide_is_not_believed() -> None:
 @pytest.mark.parametrize("note", ["", "undecided after 3,000 steps"])
 def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, note: str) -> None:
     trials = [Trial(5, 0, 0.9, "fits", 900, note=note), Trial(6, 0, 1.4, "too many", 900)]
-    notes = notes_of(trials, 5, high, n_faint, Goal(cap=20))
+    notes = notes_of(trials, 5, "the cap, 20" if high == 20 else "", n_faint, 1.0)
     about = [words for words in notes if "cap" in words or "Choose" in words]
     assert len(about) == (n_faint > 0 or high == 20)
     assert ("Choose" in " ".join(notes)) == (n_faint > 0)
