@@ -30,10 +30,8 @@ def print_size(size: Size) -> None:
         for line in bars:
             say(line)
     models = len({(trial.seed, trial.n_latents, trial.beta) for trial in size.trials})
-    spent = (
-        f"{plural(size.n_steps, 'gradient step')}, {plural(models, 'model')}." if models else "No training."
-    )
-    say(f"By {size.method}: {spent}")
+    spent = f"{plural(size.n_steps, 'gradient step')}, {plural(models, 'model')}"
+    say(f"By {size.method}: {spent if size.trains else 'no training'}.")
     if size.meaning_of_interval:
         say(f"Interval: {size.meaning_of_interval}.")
     for note in size.notes:

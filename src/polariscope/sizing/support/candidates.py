@@ -75,6 +75,11 @@ class TrainedCandidates(AbstractCandidates):
         return self.data.n_features if likelihood.learns_one_variance else None
 
     @property
+    def fixed_variance(self) -> float | None:
+        blueprint = plan(self.data, n_latents=1, **self.recipe).blueprint
+        return blueprint.likelihood.fixed_variance if blueprint.posterior.has_density else None
+
+    @property
     def most_latents(self) -> int | None:
         features = self.n_learned_from
         return None if features is None else max(1, min(features, len(self.data)) - 1)
