@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import jaxtyping
@@ -61,3 +62,25 @@ def errors_in_both_spellings() -> Iterator[None]:
     InputError.__init__ = checked  # type: ignore[method-assign, assignment]
     yield
     InputError.__init__ = init  # type: ignore[method-assign]
+
+
+def part_of(report: pytest.TestReport) -> str:
+    """The part of the suite that has a time of its own to keep: browser, studies, or all the others."""
+    if "browser" in report.keywords:
+        return "browser"
+    return "studies and Ray" if report.nodeid.startswith("tests/studies/") else "tests"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long each part took, and the files that took longest: seconds of all workers together."""
+    parts: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                parts[part_of(report)] += report.duration  # type: ignore[assignment]
+                files[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
+    if parts.total() > 60:
+        terminalreporter.section("seconds, all workers together")
+        for name, seconds in parts.most_common() + files.most_common(20):
+            terminalreporter.write_line(f"{seconds:7.1f} {name}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import importlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.judge import SILENT
 from polariscope.sizing.support.search import CapError
 from sizing.linear_candidates import LinearCandidates, exact_answer
+
+fondue_module = importlib.import_module("polariscope.sizing.fondue")
 
 EIGENVALUES = np.array([90.0, 60.0, 40.0, 30.0, 20.0, 12.0, 0.6, 0.3, 0.1, 0.05])
 
@@ -62,6 +66,24 @@ def test_the_definition_is_proved_by_two_narrow_models() -> None:
     assert len(found.trials) == 3
     # The published search from 10 latents would train 10, 5, 7, 6 for an epoch (1,000 steps here) at least.
     assert candidates.n_steps < 4000
+
+
+def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exact = fondue(LinearCandidates(EIGENVALUES), Goal())
+    assert exact.interval == (6, 6)
+    told = fondue_module.forecast
+    monkeypatch.setattr(
+        fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), low=5, high=7)
+    )
+    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (5, 7)  # it does not stand
+    monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), low=5))
+    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 6)
+    monkeypatch.setattr(
+        fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), high=8, n_waking=2)
+    )
+    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 8)
 
 
 def test_data_that_need_more_than_the_first_width_widen_it() -> None:

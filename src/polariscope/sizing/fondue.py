@@ -69,10 +69,10 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     So there is a model with n latents that fits, and one with n + 1 that does not; of several such n the answer is the
     smallest, since with a learned variance of the decoder the statistic may fall again when n nears the number of
-    features. Models trained afresh may keep a latent more or fewer. The interval takes that in, all that the wide
-    model may still come to, and every narrow model that may still turn out otherwise. Data of which a model learns
-    nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there is, and the
-    interval as wide as it has to be.
+    features. Models trained afresh may keep a latent more or fewer. The interval takes that in, the latents that
+    may still wake, and, unless both sides are sure, all that the wide model may come to and every narrow model that may
+    still turn out otherwise. Data of which a model learns nothing need 0 latents, and a note says so. When ``minutes``
+    are over, the answer is the best there is, and the interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
@@ -187,8 +187,10 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
     model may come to.
 
-    A model in doubt that may have too many says itself how many it keeps at worst, and so does the wide model; one that
-    may fit after all says nothing of wider ones, which the wide model does, if it is sound, and otherwise only the cap.
+    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added:
+    what the wide model foretells of the others has been measured. Else, a model in doubt that may have too many says
+    itself how many it keeps at worst, and so does the wide model; one that may fit after all says nothing of wider
+    ones, which the wide model does, if it is sound, and otherwise only the cap.
     """
     doubtful = [
         trial
@@ -198,6 +200,8 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     sure = [trial for trial in narrow if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
+    if wide.has_settled and answer in fitting and answer + 1 in surplus:
+        return answer, min(answer + wide.n_waking, goal.cap)
     at_least = wide.low if wide.is_sound else 0
     kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))
