@@ -245,8 +245,16 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     wide, *narrow = found.trials  # how far the models came by then
     assert (wide.n_latents, wide.note) == (16, WIDE)
     assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most
-    with pytest.raises(OutOfTimeError):  # before anything is known
+    with pytest.raises(
+        OutOfTimeError, match=r"no answer yet: the first comes after 400 steps .* time was over"
+    ):
         fondue(OutOfTime(EIGENVALUES), Goal())
+
+
+def test_a_wide_model_that_was_stopped_while_it_changed_is_told() -> None:
+    found = fondue(LinearCandidates(EIGENVALUES), Goal(steps=1000))  # none stands before 1,800 steps
+    assert "of 16 latents, was still changing after 1,000 steps" in found.notes[-1]
+    assert not any("still changing" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes)
 
 
 class SlowlyGivenUp(LinearCandidates):

@@ -295,7 +295,10 @@ class Size:
         has_more = not self.trials or any(trial.n_latents > n for trial in self.trials)
         beyond = f"of {n + 1} about one would be left over" if has_more else "more were not tried"
         noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
-        words = f"A model puts {n} latent{'s' if n > 1 else ''} to use; {beyond}. This depends on {noise}"
+        puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
+        if self.trials and not any(trial.n_latents == n for trial in self.trials):
+            puts = f"{puts}, by what wider ones show (none of this size was trained)"
+        words = f"A model {puts}; {beyond}. This depends on {noise}"
         if not self.trains:
             return f"{words} and the threshold ({self.threshold:g})."
         longest = max((trial.steps for trial in self.trials), default=0)

@@ -95,7 +95,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         answer = _prove(candidates, goal, most, wide, trials)
     except OutOfTimeError as error:
         if wide is None:
-            raise
+            early = f"There is no answer yet: the first comes after {FIRST_LOOK} steps of one model."
+            raise OutOfTimeError(f"{early} {error}") from None
         return _cut_short(trials, wide, goal, str(error))
     except CapError:
         if not is_limit_of_data or wide is None:
@@ -109,6 +110,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     faint = _n_faint(candidates, trials, answer, goal, wide)
     end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
     notes = notes_of(trials, answer, end, faint, goal.threshold)
+    notes += [] if wide.has_settled else [_unsettled(wide)]
     return Found(answer, (low, high), tuple(trials), tuple(notes))
 
 
@@ -147,6 +149,14 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     most = wide.high if wide.has_settled else len(wide.traces)
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
     return Found(answer, (low, high), tuple(trials), (why,))
+
+
+def _unsettled(wide: Forecast) -> str:
+    """What is said where the wide model was stopped before it stood."""
+    return (
+        f"The wide model, of {len(wide.traces)} latents, was still changing after {wide.steps:,} steps, the most it "
+        "was given. More steps may change the answer; the interval takes in what its trends show."
+    )
 
 
 def notes_of(

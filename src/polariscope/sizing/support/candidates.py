@@ -182,8 +182,8 @@ class TrainedCandidates(AbstractCandidates):
         piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY)
         if begin >= self.deadline or piece <= 0:
             raise OutOfTimeError(
-                f"The time was over at {n_latents} latent{'s' if n_latents > 1 else ''} after {done:,} steps; more "
-                "minutes make the answer surer."
+                f"The time was over at {n_latents} latent{'s' if n_latents > 1 else ''} after {done:,} steps. Give it "
+                "more minutes for a surer answer."
             )
         self.model(n_latents, done + piece, **changes)
         self._pace = (time.monotonic() - begin) / piece
