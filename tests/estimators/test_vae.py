@@ -349,6 +349,7 @@ def test_three_samples_are_enough_to_fit() -> None:
     assert VAE(**QUICK).fit(small()[:3]).transform(small()).shape == (60, 2)
 
 
+@unchecked()
 def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

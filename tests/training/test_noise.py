@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from long_training import unchecked
 from polariscope.analysis.theory import linear_vae
 from polariscope.core.errors import InputError
 from polariscope.data.chain import in_usual_units
@@ -131,6 +132,7 @@ def test_a_learned_variance_without_a_floor_still_loads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.001])
+@unchecked()
 def test_with_linear_nets_gamma_and_the_posterior_variances_arrive_at_the_closed_form(noise: float) -> None:
     # Log-variances of linear nets move by a learning rate a step, so it has to be high. What is left is the noise of
     # batches of 250 in the last steps, and of the rotation towards the principal directions, the slowest part: it
@@ -147,6 +149,7 @@ def test_with_linear_nets_gamma_and_the_posterior_variances_arrive_at_the_closed
     assert np.log(found).mean() == pytest.approx(np.log(exact.variances).mean(), abs=0.1)
 
 
+@unchecked()
 def test_nets_of_the_usual_kind_bring_gamma_to_their_own_square_error_in_two_thousand_steps() -> None:
     data = GaussianDataset(eigenvalues=(4.0, 2.0, 0.02, 0.02, 0.02, 0.02), n_samples=1000)
     model = ps.train(data, n_latents=2, steps=2000, learning_rate=1e-3, train_fraction=1.0)

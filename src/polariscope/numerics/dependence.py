@@ -53,7 +53,11 @@ def ranked(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample l
 
 
 def standardised(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
-    """Columns of mean 0 and variance 1; each must vary."""
+    """Columns of mean 0 and variance 1; each must vary.
+
+    >>> standardised(np.array([[1.0], [5.0], [1.0], [5.0]])).ravel()
+    array([-1.,  1., -1.,  1.])
+    """
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
@@ -96,7 +100,11 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
 
 def total_correlation_of(covariance: Float[np.ndarray, "latent latent"]) -> float:
-    """Total correlation of a Gaussian with this covariance; see :func:`total_correlation`."""
+    """Total correlation of a Gaussian with this covariance; see :func:`total_correlation`. That of no latents is 0.
+
+    >>> total_correlation_of(np.zeros((0, 0)))
+    0.0
+    """
     if not len(covariance):
         return 0.0
     eigenvalues = np.linalg.eigvalsh(correlation(covariance))
