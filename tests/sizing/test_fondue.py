@@ -116,6 +116,19 @@ def test_the_largest_beta_is_that_of_the_theory(n_latents: int, threshold: float
     assert exact <= found.interval[1] * 1.001
 
 
+def test_an_open_interval_of_beta_is_said_to_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def undecided(candidates: Any, n: int, threshold: float, most: int, *, beta: float, **_: Any) -> Trial:
+        return Trial(n, 0, 0.8 * beta, "undecided", most, beta=beta)
+
+    assert not largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6).notes
+    monkeypatch.setattr("polariscope.sizing.support.beta.decide", undecided)
+    found = largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6)
+    assert found.interval == (2.0**-12, 2.0**12)
+    assert found.notes[-1].startswith(
+        "No β is sure to be small enough or too large, so the interval is open there"
+    )
+
+
 def test_a_beta_that_does_not_exist_is_not_invented() -> None:
     with pytest.raises(CapError, match="stays on one side of the threshold 1e-06 for every β"):
         largest_beta(LinearCandidates(EIGENVALUES), Goal(threshold=1e-6), 2)
@@ -242,6 +255,7 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     found = fondue(candidates, Goal())
     assert found.interval[0] <= exact_answer(EIGENVALUES, 1.0) <= found.interval[1]
     assert "The time was over." in found.notes
+    assert any("the data may need more" in note for note in found.notes) == (found.interval[1] == 16)
     wide, *narrow = found.trials  # how far the models came by then
     assert (wide.n_latents, wide.note) == (16, WIDE)
     assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most

@@ -148,7 +148,12 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     answer = min(max(wide.value, fitting), surplus - 1)
     most = wide.high if wide.has_settled else len(wide.traces)
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
-    return Found(answer, (low, high), tuple(trials), (why,))
+    notes = [why]
+    if high == len(wide.traces) < goal.cap and not wide.has_settled:
+        notes.append(
+            f"The interval ends at {high} because no model had more latents yet: the data may need more."
+        )
+    return Found(answer, (low, high), tuple(trials), tuple(notes))
 
 
 def _unsettled(wide: Forecast) -> str:

@@ -203,7 +203,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         for each in found
         for note in each.notes
     ]
-    if len(values) < len(found):
+    if len(values) < len(found) and len(found) > 1:
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
     value = median_answer(values) if values else None
     return Size(
