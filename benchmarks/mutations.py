@@ -27,7 +27,7 @@ Survivors that no test can tell apart, or that have no consequence, and that are
   ``analysis/regime/diagnose.py``);
 - the size of such a tolerance (``max`` against ``min`` of a column that is constant to rounding, 1e-13 of a loss, a
   bound of float32 errors that real errors are far below), and what only keeps a matrix regular
-  (``numerics/newton.py``);
+  or sets the length of a step on the way to the same optimum (``numerics/newton.py``);
 - speed, memory or messages only: the cut-off between two ways to the same number (``gram_product``,
   ``logistic_predictions``, the numbering of classes in ``table``), answers kept under a longer name (``table``), the
   threads, words, own metric and seed of LightGBM, whose trees draw nothing, rows, batches and threads at a time, the
@@ -42,6 +42,8 @@ Survivors that no test can tell apart, or that have no consequence, and that are
 - both answers are right: the sign of a 0 in a permutation, the origin of a cluster, a knee at a point between whose
   neighbours it was found, too, the direction of a random cycle (``pcl``), which of several random orders is taken
   (``permutations[0]`` of the metrics), the seed of a forest;
+- what cannot come to pass: fewer points than were let in (``at_most`` of ``neighbours``), a last pass over no pairs
+  (``overlap``), a system that does not tell its processors (``parallel``);
 - what is left out anyway: the diagonal of a matrix of distances (``median_square`` in
   ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``), the default
   variant where no default is one of posteriors (``arguments``).

@@ -29,12 +29,14 @@ _HOMES = {
     "decompose": "polariscope.runs.analyses",
     "size": "polariscope.sizing.support.size",
     "compare_sizes": "polariscope.sizing.support.compare",
+    "size_curve": "polariscope.sizing.support.curve",
     "VAE": "polariscope.estimators",
     "score": "polariscope.runs.analyses",
     "compare": "polariscope.runs.compare",
     "stability": "polariscope.runs.stability",
     "report": "polariscope.pages.report",
     "Study": "polariscope.studies.design",
+    "size_table": "polariscope.studies.size_table",
     "InputError": "polariscope.core.errors",
     "PolariscopeError": "polariscope.core.errors",
 }
@@ -110,7 +112,9 @@ if TYPE_CHECKING:
     from polariscope.runs.stability import stability
     from polariscope.sizing import family as sizing
     from polariscope.sizing.support.compare import compare_sizes, size
+    from polariscope.sizing.support.curve import size_curve
     from polariscope.studies.analyses import family as analyses
     from polariscope.studies.design import Study
     from polariscope.studies.figures import family as figures
+    from polariscope.studies.size_table import size_table
     from polariscope.training.train import train

@@ -389,3 +389,121 @@ def test_options_of_another_estimator_are_refused(call, words, message):
     refused = call(f"size gaussian --method id {words}")
     assert refused.code == 2
     assert message in refused.err
+
+
+@unchecked()
+def test_curves_are_printed_drawn_and_kept(call, elsewhere):
+    """λ = 9 and twice 0.01 with γ = 0.1: one latent is in use, so a second has a posterior variance of about 1."""
+    words = f"size gaussian {LINEAR} --curve 1,2 --seeds 1 --steps 400 --method id --out curves"
+    done = call(words)
+    assert done.code == 0
+    assert "Each of the 2 models is trained for 400 gradient steps (50 passes over" in " ".join(
+        done.err.split()
+    )
+    heading = next(line for line in done.out.splitlines() if line.split()[:1] == ["latents"])
+    assert re.split(r"\s{2,}", heading.strip())[:4] == ["latents", "loss", "reconstruction", "KL"]
+    assert re.search(r"^id: \d latents? ", done.out, flags=re.M)
+    kept = {file.name for file in (elsewhere / "curves").iterdir()}
+    assert kept == {"curve.json", "curve.csv", "curve-models.csv", "curve.svg", "seed-0"}
+    again = call(words)
+    assert again.out == done.out
+    assert again.err == ""
+    assert call("check curves").code == 0
+    shown = call("show curves")
+    assert "curves over 1, 2 latents" in shown.out
+
+
+def test_the_flags_of_curves_reach_them(call, monkeypatch):
+    given = {}
+
+    def size_curve(data, numbers, **options):
+        given.update(options, numbers=numbers)
+        raise PolariscopeError("far enough.")
+
+    monkeypatch.setattr("polariscope.sizing.support.curve.size_curve", size_curve)
+    words = "--curve 2,4 --method fondue,id --threshold 2 --epochs 3 --part test --objective beta --beta 2"
+    assert call(f"size gaussian {words}").code == 1
+    expected = {"numbers": [2, 4], "methods": ["fondue", "id"], "threshold": 2.0, "epochs": 3, "part": "test"}
+    expected |= {"objective": "beta", "objective_beta": "2", "seeds": 5, "seed": 0}
+    assert {key: given[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--curve 2,x", "--curve must be whole numbers joined by commas, got '2,x'"),
+        ("--curve 4,2", "--curve must ascend, each number once"),
+        ("--curve 0,2", "--curve must be integers from 1"),
+        ("--curve 2,40 --cap 20", "--curve must be at most --cap, got 40 and 20"),
+        ("--curve 2 --seeds 0", "--seeds must be an integer from 1, got 0"),
+        ("--curve 2 --compare", "--compare and --curve ask for different things"),
+        ("--curve 2 --target beta --latents 3", "--curve is for --target latents, got beta"),
+        ("--curve 2 --latents 3", "--latents must be left out with --curve"),
+        ("--part test", "--part is for --curve"),
+        ("--curve 2 --steps 500 --epochs 2", "--steps and --epochs both say how long"),
+        ("--curve 2 --method id --n-init 3", "--n-init means nothing to the methods id"),
+    ],
+)
+def test_wrong_curves_are_refused_in_words_and_write_nothing(call, elsewhere, words, message):
+    refused = call(f"size gaussian {words} --out curves")
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert not list(elsewhere.iterdir())
+
+
+@unchecked()
+def test_a_table_of_searches_is_printed_and_kept(call, elsewhere):
+    words = f"size gaussian {LINEAR} --table --method fondue-published,fondue-binary --starts 2,4 --seeds 1 --steps 400"
+    done = call(words, "--out tables")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "| method | start | n | time (s) | models |"
+    assert [line.split("|")[1:3] for line in lines[2:5]] == [
+        [" fondue-published ", " 2 "],
+        [" fondue-published ", " 4 "],
+        [" fondue-binary ", "  "],
+    ]
+    kept = {file.name for file in (elsewhere / "tables").iterdir()}
+    assert kept == {"size-table.md", "size-table.tex", "size-table.csv", "epochs"}
+    again = call(words, "--out tables")
+    assert again.out == done.out
+    assert again.err == ""
+
+
+def test_the_flags_of_tables_reach_them(call, monkeypatch):
+    given = {}
+
+    def size_table(data, methods, **options):
+        given.update(options, methods=tuple(methods))
+        raise PolariscopeError("far enough.")
+
+    monkeypatch.setattr("polariscope.studies.size_table.size_table", size_table)
+    call(
+        "size gaussian --table --starts dimension,5 --strengths lambda-od=0.5,2 --objective dip-ii --epochs 2"
+    )
+    expected = {"starts": ["dimension", 5], "strengths": {"lambda_od": [0.5, 2.0]}, "seeds": 10, "epochs": 2}
+    expected |= {"methods": ("fondue-binary", "fondue-ib", "fondue-ide", "fondue-published", "ib")}
+    assert {key: given[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--table --curve 2", "--curve and --table ask for different things"),
+        (
+            "--table --strengths beta",
+            "--strengths must be an option, an equals sign, and numbers joined by commas",
+        ),
+        ("--table --strengths beta=2", "no option"),
+        ("--table --starts ide", "--starts must be 'dimension' or integers from 1"),
+        ("--table --n-init 3", "--n-init is one start; give --starts instead"),
+        ("--table --latents 3", "--latents must be left out with --table"),
+        ("--starts 3", "--starts is for --table"),
+        ("--strengths beta=2 --curve 2", "--strengths is for --table"),
+    ],
+)
+def test_wrong_tables_are_refused_in_words_and_write_nothing(call, elsewhere, words, message):
+    refused = call(f"size gaussian {words} --out tables")
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert not list(elsewhere.iterdir())

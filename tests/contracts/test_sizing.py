@@ -83,7 +83,7 @@ def test_the_information_bottleneck_stops_where_its_statistic_crosses(
     monkeypatch.setattr(
         "polariscope.numerics.renyi.information_gap", lambda z, x, y, **_: (z.shape[1] - 8) / 100
     )
-    found = family[name](LinearCandidates(EIGENVALUES, n_samples=20), Goal(cap=64))
+    found = family[name](LinearCandidates(EIGENVALUES, n_samples=40), Goal(cap=64))
     assert found.value == 7
 
 

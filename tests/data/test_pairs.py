@@ -111,6 +111,16 @@ def test_uniform_changes_some_factors_and_never_to_what_they_were():
         assert_share((partners[moved, 2] - factors[moved, 2]) % 6 == shift, 1 / 5)
 
 
+def test_share_one_keeps_each_factor_equally_often_alone_and_draws_the_rest_anew():
+    factors, partners, shared = drawn("share-one")
+    assert (shared.sum(axis=1) == 1).all()
+    assert (factors == partners)[shared].all()
+    for column, size in enumerate(GRID.factor_sizes):
+        assert_share(shared[:, column], 1 / 3)
+        free = ~shared[:, column]
+        assert_share(partners[free, column] == factors[free, column], 1 / size)  # by chance
+
+
 def test_share_keeps_a_random_set_and_draws_the_rest_anew():
     factors, partners, shared = drawn("share")
     assert (factors == partners)[shared].all()
@@ -124,7 +134,7 @@ def test_share_keeps_a_random_set_and_draws_the_rest_anew():
         )  # by chance, and not called shared
 
 
-@pytest.mark.parametrize("kind", ["laplace", "uniform", "share"])
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "share", "share-one"])
 def test_the_generator_alone_decides_the_pairs(kind):
     indices = np.arange(len(GRID))
     first, again, other = (
@@ -134,7 +144,7 @@ def test_the_generator_alone_decides_the_pairs(kind):
     assert (first != other).any()
 
 
-@pytest.mark.parametrize("kind", ["laplace", "uniform", "share"])
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "share", "share-one"])
 def test_a_factor_of_one_value_stays_as_it_is(kind):
     data = Grid((1, 4, 3), ("ordinal", "ordinal", "cyclic"))
     factors, partners, _ = drawn(kind, data)
@@ -161,7 +171,7 @@ def test_a_transition_that_could_change_nothing_is_refused():
         InputError, match=r"laplace transition moves ordinal and cyclic factors.*factor_kinds, or use"
     ):
         Transition("laplace").check_moves(Grid((3, 1), ("categorical", "ordinal")))
-    for kind in ("uniform", "share"):
+    for kind in ("uniform", "share", "share-one"):
         with pytest.raises(
             InputError, match=f"{kind} transition needs at least two factors that vary.* has 1"
         ):
@@ -184,7 +194,7 @@ def arrays_of(factors: np.ndarray, kinds: tuple[str, ...] = KINDS) -> ArraysData
     return from_arrays(factors.astype(float), factors, factor_kinds=kinds)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "uniform", "share"])
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "share", "share-one"])
 def test_arrays_that_hold_a_full_grid_in_any_order_have_the_pairs_of_the_grid(kind):
     shuffled = np.random.default_rng(3).permutation(len(SMALL))
     data = arrays_of(SMALL.factors(shuffled) * [5, 1, 1] + [7, 0, 0])  # other values, in the same order
@@ -246,15 +256,18 @@ def test_on_part_of_a_grid_partners_have_the_probabilities_of_the_grid_given_tha
         np.testing.assert_array_equal(shared, data.factors(partners) == data.factors([start]))
 
 
-def test_on_part_of_a_grid_a_shared_set_is_drawn_as_ever_and_the_partner_from_the_data_given_it():
+@pytest.mark.parametrize(("kind", "largest"), [("share", 2), ("share-one", 1)])
+def test_on_part_of_a_grid_a_shared_set_is_drawn_as_ever_and_the_partner_from_the_data_given_it(
+    kind, largest
+):
     data, _ = part_of_a_grid()
     factors = data.factors(np.arange(len(data)))
     start, draws = 3, 20_000
-    partners, shared = Transition("share").draw(data, np.full(draws, start), np.random.default_rng(0))
-    sets = [np.array(kept, bool) for kept in itertools.product([0, 1], repeat=3) if 0 < sum(kept) < 3]
+    partners, shared = Transition(kind).draw(data, np.full(draws, start), np.random.default_rng(0))
+    sets = [np.array(kept, bool) for kept in itertools.product([0, 1], repeat=3) if 0 < sum(kept) <= largest]
     for kept in sets:
         drawn = (shared == kept).all(axis=1)
-        assert_share(drawn, 1 / 2 / 3)  # one or two factors, and of these sets of three
+        assert_share(drawn, 1 / len(sets))  # each size has the same chance, and three sets
         agree = (factors[:, kept] == factors[start, kept]).all(axis=1)
         assert_draws(np.bincount(partners[drawn], minlength=len(data)), agree / agree.sum())
 
@@ -274,10 +287,13 @@ def test_observations_without_a_partner_are_counted_and_refused():
         Transition("laplace").check_moves(alone)
     with pytest.raises(InputError, match=r"uniform.*agrees in one factor.*got 2 of 4 without"):
         Transition("uniform").check_moves(alone)
-    Transition("share").check_moves(part_of_a_grid()[0])
     unique = arrays_of(np.stack([np.arange(50)] * 3, axis=1))
-    with pytest.raises(InputError, match=r"for 100% of the draws there is none but the observation itself"):
-        Transition("share").check_moves(unique)
+    for kind in ("share", "share-one"):
+        Transition(kind).check_moves(part_of_a_grid()[0])
+        with pytest.raises(
+            InputError, match=f"a {kind} transition .* for 100% of the draws there is none but"
+        ):
+            Transition(kind).check_moves(unique)
 
 
 @pytest.mark.parametrize("objective", ["slow", "pcl", "weak-gan"])

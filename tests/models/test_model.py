@@ -41,6 +41,7 @@ BLUEPRINTS = {
     "flat": FLAT,
     "images": IMAGES,
     "fc": dataclasses.replace(FLAT, net=FcNet(width=4), shape=(1, 3, 2)),
+    "generator": dataclasses.replace(IMAGES, normalises=True),
     "linear": dataclasses.replace(FLAT, net=LinearNet(), likelihood=GaussianLikelihood(learned="per-value")),
 }
 

@@ -28,6 +28,7 @@ def test_what_never_varies_has_no_correlation_and_few_pairs_no_interval() -> Non
     assert spearman(np.ones(5), np.arange(5.0)) == type(spearman(np.ones(5), np.arange(5.0)))(None, None, 5)
     assert spearman(np.arange(3.0), np.arange(3.0)).interval is None
     assert spearman(np.arange(3.0), np.arange(3.0)).value == 1
+    assert spearman(np.arange(4.0), np.arange(4.0)).interval is not None  # of four it is the widest there is
 
 
 def test_a_perfect_order_of_few_pairs_has_an_interval_that_is_no_point() -> None:

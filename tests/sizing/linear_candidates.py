@@ -9,7 +9,7 @@ import numpy as np
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.theory import LinearSolution, linear_vae
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Curves
+from polariscope.sizing import AbstractCandidates, Curves, Losses
 
 
 class LinearCandidates(AbstractCandidates):
@@ -35,6 +35,10 @@ class LinearCandidates(AbstractCandidates):
     @property
     def n_steps(self) -> int:
         return sum(self.asked.values())
+
+    @property
+    def n_models(self) -> int:
+        return len(self.asked)
 
     def solution(self, n_latents: int, **changes: Any) -> LinearSolution:
         return linear_vae(self.eigenvalues, n_latents, beta=changes.get("beta", self.beta), gamma=self.gamma)
@@ -68,9 +72,10 @@ class LinearCandidates(AbstractCandidates):
         width = max(count, len(self.eigenvalues))
         return generator(self.seed, "rows").standard_normal((width, self.n_samples)).T[:, :count]
 
-    def reconstruction_loss(self, n_latents: int, steps: int, **changes: Any) -> float:
+    def losses(self, n_latents: int, steps: int, **changes: Any) -> Losses:
         self._train(n_latents, steps, changes)
-        return self.solution(n_latents, **changes).distortion
+        found = self.solution(n_latents, **changes)
+        return Losses(found.loss, found.distortion, found.rate)
 
     def reconstructions(self, n_latents: int, steps: int, **changes: Any) -> tuple[np.ndarray, np.ndarray]:
         found = self.solution(n_latents, **changes)

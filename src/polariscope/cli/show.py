@@ -43,7 +43,11 @@ def _show_search(folder: Path) -> None:
     search = SearchFolder(folder)
     for place in search.methods or [folder]:
         found = SearchFolder(place)
-        say(f"{place}: {_answer(found)}")
+        if found.has_curve:
+            numbers = ", ".join(map(str, found.read_curve()[1]["n_latents"]))
+            say(f"{place}: curves over {numbers} latents")
+        if found.has_answer or not found.has_curve:
+            say(f"{place}: {_answer(found)}")
         models = table("seed", "model", "steps", numbers=("steps",))
         for seed in found.seeds():
             for model in seed.models():

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 OURS = ("schedule", "seed", "log_every", "probe_samples")
 """Options of the training that are the search's to choose, beside those that the search has itself."""
 TARGETS = ("latents", "beta")
+MODES = ("compare", "curve", "table")
+"""What can be asked for beside an answer."""
 MOST_LINES = 12
+SEEDS = {"curve": 5, "table": 10}
+"""Seeds behind curves and tables, unless another number is given; as published."""
 UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
 
 
@@ -73,13 +77,48 @@ def size(
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
     method: Annotated[
         str | None,
-        typer.Option(help="Method; with --compare several, joined by commas. [fondue]", metavar="NAME"),
+        typer.Option(
+            help="Method; with --compare, --curve or --table several, joined by commas. [fondue]",
+            metavar="NAME",
+        ),
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Ask several methods, and say where they disagree.")
     ] = False,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            help="Curves over these numbers of latents, joined by commas: loss, probes, variances, dimensions, types. "
+            "Each model has --steps [2,000] or --epochs.",
+            metavar="NUMBERS",
+        ),
+    ] = None,
+    table: Annotated[
+        bool,
+        typer.Option(
+            "--table",
+            help="Table of the published searches, or those of --method: latents as mean ± deviation over seeds, time, "
+            "models, epochs.",
+        ),
+    ] = False,
+    starts: Annotated[
+        str | None,
+        typer.Option(
+            help="With --table: first numbers of latents, joined by commas. [dimension, that of the data]",
+            metavar="NUMBERS",
+        ),
+    ] = None,
+    strengths: Annotated[
+        str | None,
+        typer.Option(
+            help="With --table: values of one option of the models, as beta=0.5,2,4.", metavar="OPTION=VALUES"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first models.")] = 0,
-    seeds: Annotated[int, typer.Option(help="How many seeds; the answer is their median.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="How many seeds; the answer is their median. [1; with --curve 5, with --table 10]"),
+    ] = None,
     target: Annotated[str, typer.Option(help="What to find: latents, or the largest beta.")] = "latents",
     n_latents: Annotated[
         int | None, typer.Option("--latents", help="Number of latents, with --target beta.")
@@ -96,6 +135,12 @@ def size(
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the models, the answer, its page and its picture.", metavar="FOLDER"),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="With --curve: encode all, train, validation or test samples. [all]", metavar="PART"
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     settings: Annotated[
@@ -120,14 +165,23 @@ def size(
 
     With --out nothing is trained twice: the same command resumes an interrupted search. --help shows the options
     people use most; --help-all shows all, also those of the models that are trained. Where two parts have an
-    option of the same name, put the part in front: --data-seed.
+    option of the same name, put the part in front: --data-seed. --curve 3,6,8 shows what models of each number of
+    latents are like instead of an answer, and --table what published searches answer over seeds.
     """
     from polariscope.sizing.support.checks import check_recipe, trained_units
     from polariscope.training.choices import announcement
 
     if out is not None:
         check_target(out, "out", folder=True)
-    methods = check_methods(method, compare, target)
+    mode = check_mode(compare=compare, curve=curve is not None, table=table, target=target)
+    for name, value, home in (
+        ("part", part, "curve"),
+        ("starts", starts, "table"),
+        ("strengths", strengths, "table"),
+    ):
+        if value is not None and mode != home:
+            raise InputError(problem=(Argument(name), " is for ", Argument(home)), remedy="leave it out")
+    methods = check_methods(method, several=bool(mode))
     chosen = objective or ("beta" if target == "beta" else "vae")
     concepts = {
         "objective": chosen,
@@ -139,15 +193,27 @@ def size(
     every = context.command.groups()  # type: ignore[attr-defined]
     own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
     try:
-        search, rest = take_search_flags(context.meta[KEY], every, methods, compare)
+        asked = methods or usual_methods(mode)
+        search, rest = take_search_flags(context.meta[KEY], every, asked)
         search |= estimator_with_options(search.get("dimension"), settings or [], config)
         wrapping = Wrapping(variants, standardise, scale, keep_units)
         data, options = take_flags(source, concepts, rest, every, [*own, *every[0].flags], wrapping)
         recipe = {**{part: name for part, name in concepts.items() if name != "auto"}, **options}
-        goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": seeds}
+        number = SEEDS.get(mode, 1) if seeds is None else seeds
+        goal: dict[str, Any] = {"target": target, "n_latents": n_latents, "seed": seed, "seeds": number}
         data = trained_units(data, recipe, keep_units=keep_units)
         kept: dict[str, Any] = {"keep_units": True} if keep_units else {}
         goal |= {"out": out, "device": device, "threads": threads, **kept, **search, **recipe}
+        if curve is not None:
+            from polariscope.cli.curves import curve_and_tell
+
+            curve_and_tell(data, curve, {**goal, "methods": asked, "part": part or "all"}, quiet=quiet)
+            return
+        if table:
+            from polariscope.cli.curves import table_and_tell
+
+            table_and_tell(data, asked, starts, strengths, goal, quiet=quiet)
+            return
         again = as_words(source, {"net": net, "likelihood": likelihood}, rest, wrapping.words())
         words = announcement(check_recipe(data, methods[0] if methods else "fondue", {**kept, **recipe}))
         size_and_tell(data, again, methods, goal, compare=compare, quiet=quiet, chosen=words)
@@ -158,18 +224,29 @@ def size(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def check_methods(method: str | None, compare: bool, target: str) -> list[str] | None:
-    """The methods asked for by name, None for the usual ones."""
+def check_mode(*, compare: bool, curve: bool, table: bool, target: str) -> str:
+    """What is asked for beside an answer: compare, curve or table; "" for nothing."""
     if target not in TARGETS:
         raise InputError("target", f"be {' or '.join(TARGETS)}", got=f"{target!r}")
-    if compare and target != "latents":
+    modes = [name for name, is_asked in zip(MODES, (compare, curve, table), strict=True) if is_asked]
+    if modes and target != "latents":
         raise InputError(
-            problem=(Argument("compare"), " is for ", Argument("target", "latents")),
+            problem=(Argument(modes[0]), " is for ", Argument("target", "latents")),
             got=target,
             remedy="leave one of them out",
         )
+    if len(modes) > 1:
+        raise InputError(
+            problem=(Argument(modes[0]), " and ", Argument(modes[1]), " ask for different things"),
+            remedy="leave one of them out",
+        )
+    return modes[0] if modes else ""
+
+
+def check_methods(method: str | None, *, several: bool) -> list[str] | None:
+    """The methods asked for by name, None for the usual ones."""
     names = None if method is None else [name.strip() for name in method.split(",")]
-    if names is not None and len(names) > 1 and not compare:
+    if names is not None and len(names) > 1 and not several:
         raise InputError(
             "method",
             "be one name",
@@ -179,15 +256,24 @@ def check_methods(method: str | None, compare: bool, target: str) -> list[str] |
     return names
 
 
+def usual_methods(mode: str) -> Sequence[str]:
+    """The methods that are asked where none is named."""
+    if mode == MODES[2]:
+        from polariscope.studies.size_table import published_methods
+
+        return published_methods()
+    from polariscope.sizing.support.compare import COMPARED
+
+    return COMPARED if mode == MODES[0] else ("fondue",)
+
+
 def take_search_flags(
-    given: dict[str, object], every: list[Group], methods: list[str] | None, compare: bool
+    given: dict[str, object], every: list[Group], asked: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flags of the search and of the methods that are asked, checked; and the flags that are left."""
     from polariscope.core.options import check_options
     from polariscope.sizing import Goal, family
-    from polariscope.sizing.support.compare import COMPARED
 
-    asked = methods or (COMPARED if compare else ("fondue",))
     search: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for flag, value in given.items():

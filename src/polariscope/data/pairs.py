@@ -16,7 +16,7 @@ from polariscope.core.options import Advice, checked
 from polariscope.data.dataset import AbstractDataset, AbstractGridDataset, FactorKind
 from polariscope.data.grid import TRIES, FactorGrid
 
-TransitionKind = Literal["laplace", "uniform", "share"]
+TransitionKind = Literal["laplace", "uniform", "share", "share-one"]
 ROUNDS = 8
 """How often partners that do not exist are drawn again, so many at once, before all that exist are looked at."""
 MOST_ITSELF = 0.5
@@ -39,6 +39,7 @@ class Transition:
     * ``uniform``: 1 to K − 1 of the K factors, chosen at random, get another value at random; the others stay.
     * ``share``: 1 to K − 1 of the factors, chosen at random, are kept; every other is drawn anew, and may by chance
       come out as it was.
+    * ``share-one``: as ``share`` with exactly one factor, each of the K with the same chance.
 
     Partners are drawn from all of the data: an observation held out from training can be the partner of one that is
     not.
@@ -47,15 +48,15 @@ class Transition:
 
     * ``laplace`` and ``uniform``: the probabilities above, restricted to combinations that occur and differ from the
       observation's, and divided by their sum. Every observation must have such a partner.
-    * ``share``: after the choice of the factors that are kept, one of the observations that agree in these, each with
-      the same chance, itself included: a draw from the data given those factors.
+    * ``share`` and ``share-one``: after the choice of the factors that are kept, one of the observations that agree in
+      these, each with the same chance, itself included: a draw from the data given those factors.
 
     Of a combination that occurs several times, each observation has the same chance. On a full grid all this is as
     above.
 
     References: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding
     (klindt2021; laplace and uniform, as in the authors' code); Shu et al., Weakly Supervised
-    Disentanglement with Guarantees (shu2020; share); zietlow2022 only names the
+    Disentanglement with Guarantees (shu2020; share, and share-one as in the authors' code); zietlow2022 only names the
     methods. Ours: cyclic factors take the shorter way around, and how many factors are shared is
     uniform.
     """
@@ -109,7 +110,7 @@ class Transition:
     ) -> tuple[Int[np.ndarray, " sample"], Bool[np.ndarray, "sample factor"]]:
         """Index of a partner for each index, and which factors the two share.
 
-        For ``share`` these are the factors that were kept, whatever the others came out as; otherwise all that agree.
+        Where some are kept these are the shared ones, whatever the others came out as; otherwise all that agree.
         """
         return self.on(data).draw(indices, generator)
 
@@ -117,6 +118,11 @@ class Transition:
         """The same for one dataset, whose grid of factors is looked at once."""
         grid = None if isinstance(data, AbstractGridDataset) else FactorGrid.of(data)
         return Pairing(self, data, grid)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether some factors are kept and all others drawn anew."""
+        return self.kind in ("share", "share-one")
 
     def propose(
         self,
@@ -129,7 +135,7 @@ class Transition:
         if self.kind == "laplace":
             moved = self._laplace(codes, sizes, kinds, generator)
             return moved, moved == codes
-        chosen = _random_sets(len(codes), len(sizes), generator)
+        chosen = self.choose(len(codes), len(sizes), generator)
         if self.kind == "uniform":
             # A shift by 1 … n − 1 gives every other value the same chance; a factor of one value stays.
             shift = generator.integers(1, np.maximum(sizes, 2), size=codes.shape)
@@ -137,6 +143,14 @@ class Transition:
             return moved, moved == codes
         fresh = generator.integers(0, sizes, size=codes.shape)
         return np.where(chosen, codes, fresh), chosen
+
+    def choose(
+        self, n_samples: int, n_factors: int, generator: np.random.Generator
+    ) -> Bool[np.ndarray, "sample factor"]:
+        """Which factors of each sample are kept, or in a ``uniform`` transition get another value."""
+        if self.kind == "share-one":
+            return np.eye(n_factors, dtype=bool)[generator.integers(n_factors, size=n_samples)]
+        return _random_sets(n_samples, n_factors, generator)
 
     def log_probability(
         self,
@@ -220,8 +234,8 @@ class Pairing:
         if self.grid.is_full:
             moved, shared = self._propose(codes, generator)
             return self.grid.order[self.grid.cells(moved)], shared
-        if self.transition.kind == "share":
-            kept = _random_sets(len(codes), codes.shape[1], generator)
+        if self.transition.keeps:
+            kept = self.transition.choose(len(codes), codes.shape[1], generator)
             return self.grid.one_agreeing(codes, kept, generator), kept
         cells = self._existing(codes, generator)
         return self.grid.one_of(cells, generator), self.grid.cell_codes[cells] == codes
@@ -260,7 +274,7 @@ class Pairing:
         """Every observation needs a partner that exists."""
         if self.grid is None or self.grid.is_full:
             return
-        n_alone = self._n_alone() if self.transition.kind != "share" else 0
+        n_alone = 0 if self.transition.keeps else self._n_alone()
         if n_alone:
             what = {
                 "laplace": "that agrees in the categorical factors and differs in another",
@@ -274,11 +288,11 @@ class Pairing:
                 got=f"{n_alone} of {len(self.grid.order)} without",
                 remedy=("leave them out, or use ", Argument("transition_kind", "share")),
             )
-        if self.transition.kind == "share" and (share := self._share_of_itself()) > MOST_ITSELF:
+        if self.transition.keeps and (share := self._share_of_itself()) > MOST_ITSELF:
             raise InputError(
                 problem=(
-                    f"a share transition needs observations of {self.data.name} that agree in some factors; for "
-                    f"{share:.0%} of the draws there is none but the observation itself"
+                    f"a {self.transition.kind} transition needs observations of {self.data.name} that agree in some "
+                    f"factors; for {share:.0%} of the draws there is none but the observation itself"
                 ),
                 remedy="give factors of fewer values, or more data",
             )

@@ -41,6 +41,8 @@ class Blueprint:
     """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
     decodes: bool = True
     """Whether there is a decoder; contrastive models and classifiers have none."""
+    normalises: bool = False
+    """Whether batch norm follows every hidden layer of the decoder, as in a generator."""
 
     def __post_init__(self) -> None:
         if self.n_latents < 1:
@@ -49,7 +51,7 @@ class Blueprint:
         self.prior.check(self.n_latents)
 
     def describe(self) -> dict[str, Any]:
-        """JSON record; :meth:`from_record` is its inverse."""
+        """JSON record; :meth:`from_record` is its inverse. ``normalises`` is newer than some and left out if off."""
         return {
             "net": describe_concept(net, self.net),
             "posterior": describe_concept(posterior, self.posterior),
@@ -60,6 +62,7 @@ class Blueprint:
             "initialisation": self.initialisation,
             "n_auxiliary": self.n_auxiliary,
             "decodes": self.decodes,
+            **({"normalises": True} if self.normalises else {}),
         }
 
     @staticmethod
@@ -74,6 +77,7 @@ class Blueprint:
             initialisation=record["initialisation"],
             n_auxiliary=record["n_auxiliary"],
             decodes=record["decodes"],
+            normalises=record.get("normalises", False),
         )
 
     def build(self, seed: int, data: AbstractDataset | None = None) -> Model:
@@ -135,6 +139,10 @@ class Model(AbstractModel):
             if b.decodes
             else None
         )
+        if b.normalises and self.decoder is not None:
+            from polariscope.models.normalisation import add_batch_norm
+
+            add_batch_norm(self.decoder.trunk)
         self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
         # Moves with the weights: to ask these for device and type walks through all modules, several times a step.
         self.anchor: Tensor

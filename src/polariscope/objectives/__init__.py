@@ -111,6 +111,8 @@ class AbstractObjective(abc.ABC):
     """What a batch must hold beside observations."""
     defaults: dict[str, str] = {}
     """Posterior, prior or likelihood that the objective stands for, where the caller leaves it open."""
+    training: dict[str, str | float] = {}
+    """Optimiser and its options that the objective stands for, where the caller names no other optimiser."""
     needs_density: bool = True
     """Whether q(z|x) must have a density, as everything with a rate needs."""
     trains_decoder: bool = True
@@ -122,6 +124,11 @@ class AbstractObjective(abc.ABC):
     def caution(self) -> str:
         """What a reader of a report on such a model should know; mostly nothing."""
         return ""
+
+    @property
+    def normalises_decoder(self) -> bool:
+        """Whether batch norm follows every hidden layer of the decoder; mostly not."""
+        return False
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
         """Refuse, before training, data or a model that the objective cannot be trained with.

@@ -49,7 +49,7 @@ class PclObjective(AbstractObjective):
     width: Annotated[int, Ge(1), Advice("32 is the default")] = 32
     """Hidden units of each latent's network, where the score is one."""
     transition_kind: TransitionKind = "laplace"
-    """How the factors of a pair differ: all by small steps, some at random, or all but a random set."""
+    """How the factors of a pair differ: all by small steps, some at random, all but a random set, or all but one."""
     transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
 

@@ -51,7 +51,7 @@ class SlowObjective(AbstractObjective):
     rate: Annotated[float, Gt(0), Advice("6 is the published rate")] = 6.0
     """Rate λ of the Laplace density between frames; larger asks for slower latents."""
     transition_kind: TransitionKind = "laplace"
-    """How the factors of a pair differ: all by small steps, some at random, or all but a random set."""
+    """How the factors of a pair differ: all by small steps, some at random, all but a random set, or all but one."""
     transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
 

@@ -1,12 +1,13 @@
-"""The weakly supervised GAN: pairs that share a known set of factors."""
+"""The weakly supervised GAN: pairs that share a known factor."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,6 +17,7 @@ from polariscope.core.options import Advice
 from polariscope.data.pairs import Transition
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
+from polariscope.models.normalisation import add_spectral_norm
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.support.pairs import check_pairs, pair_of
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 SLOPE = 0.2
+BETAS = (0.5, 0.999)
+"""Of Adam, for all three networks."""
 
 
 @objective("weak-gan")
 @dataclasses.dataclass(frozen=True)
 class WeakGanObjective(AbstractObjective):
-    r"""A GAN on pairs: the decoder generates two observations that share the latents of a given set of factors.
+    r"""A GAN on pairs: the decoder generates two observations that share the latent of a given factor.
 
     For a pair of observations that share the factors S, the decoder G makes a pair from the prior, with
     :math:`z'_j = z_j` for j in S and fresh draws elsewhere. A discriminator d, which sees a pair and S, is trained on
@@ -42,21 +46,54 @@ class WeakGanObjective(AbstractObjective):
     Neither term of the model reaches the other's network: the decoder never sees the encoder, nor the encoder the
     data.
 
-    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees (shu2020),
-    share pairing. zietlow2022 §4.3 names it in its "full sharing" setting, as a non-variational contrast that the
-    manipulated data do not affect; the paper adds that the discriminator sees (x, x', S) and that the encoder is
-    trained afterwards on generated samples. Ours, beyond that: the non-saturating loss, encoder
-    and decoder trained at the same time, the sets S (1 to K − 1 factors, uniform), and the discriminator: the net's
-    own encoder on each observation, then a layer on both and S.
+    With ``sharing="each"`` S is a single factor, each with the same chance, and the others are drawn anew: the "full
+    sharing" of zietlow2022 §4.3, a non-variational contrast that the manipulated data do not affect. With
+    ``sharing="sets"`` S is a random set of 1 to K − 1 factors, which teaches sooner: pairs that share most factors are
+    almost equal. After 2,000 steps on sprites of 32 × 32 pixels with 5 latents, one seed each, the mutual information
+    gap was 0.28 with ``sets`` and still 0.00 with ``each``.
+
+    The discriminator is :math:`d = h^\top (a + \sum_{j \in S} c_j)`. h comes from both observations: the net's own
+    encoder on each, then two layers of ``width`` on both together. Every :math:`c_j` has length 1, and every layer is
+    divided by its largest singular value (:class:`~polariscope.models.normalisation.SpectralNorm`). In the decoder,
+    batch norm follows each non-linearity (:class:`~polariscope.models.normalisation.BatchNorm`): while it is trained
+    the samples of a batch see each other, afterwards they do not.
+
+    Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees (shu2020).
+
+    * From the paper: pairs that share factors, and an encoder trained on generated samples.
+    * From the authors' code: S a single factor, the losses, the form of d, both normalisations, an encoder trained in
+      the same step as the others, and for all three Adam with rate 0.001, β₁ = 0.5 and β₂ = 0.999. Training takes that
+      Adam unless another optimiser is named. The authors train for 500,000 steps of 64 samples.
+    * Ours: the nets (the authors' discriminator has twice the channels, their first decoder layer 128 units, and both
+      have leaky rectifiers); no spectral norm in the encoder; further latents are encoded too; all gradients are taken
+      from one batch before any step, where the authors' decoder answers the discriminator's step with fresh draws; both
+      halves of the generated pairs have their batch norm together; and ``sets``.
     """
 
+    sharing: Literal["each", "sets"] = "each"
+    """What a pair shares: a single factor, each with the same chance, or a random set of 1 to K − 1 factors."""
     inversion: Annotated[float, Ge(0), Advice("0 leaves the encoder untrained")] = 1.0
     """Weight of the encoder's term; no other term trains the encoder, and this one trains nothing else."""
     width: Annotated[int, Ge(1), Advice("256 is the default")] = 256
-    """Units of the discriminator's last hidden layer, where the pair meets the set of shared factors."""
+    """Units of the discriminator's last two hidden layers, where the observations of a pair meet."""
+    batch_norm: bool = True
+    """Whether batch norm follows the hidden layers of the decoder."""
+    spectral_norm: bool = True
+    """Whether the layers of the discriminator are divided by their largest singular value."""
+    adversary_learning_rate: Annotated[float, Gt(0), Advice("0.001 is the published rate")] = 1e-3
+    """Step size of the discriminator's optimiser."""
 
     needs = frozenset({"pairs"})
-    transition = Transition("share")
+    training = {"optimiser": "adam", "learning_rate": 1e-3, "adam_beta1": BETAS[0]}
+
+    @property
+    def transition(self) -> Transition:
+        """How pairs are drawn."""
+        return Transition("share-one" if self.sharing == "each" else "share")
+
+    @property
+    def normalises_decoder(self) -> bool:
+        return self.batch_norm
 
     @property
     def caution(self) -> str:
@@ -80,17 +117,23 @@ class WeakGanObjective(AbstractObjective):
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> PairDiscriminator:
         made = PairDiscriminator(model.blueprint, len(data.factor_names), self.width, generator)
-        return made.to(model.device, model.dtype)
+        made = made.to(model.device, model.dtype)
+        if self.spectral_norm:
+            add_spectral_norm(made)
+        return made
+
+    def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, lr=self.adversary_learning_rate, betas=BETAS, fused=True)
 
     def terms(self, step: Step) -> Terms:
         model, batch = step.model, step.batch
         pair = pair_of(batch)
         assert batch.shared is not None  # it comes with the pair
         z, partner = shared_draws(model, batch.shared, step.generator)
-        made, made_pair = (model.decode(code).mean for code in (z, partner))
+        made, made_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
         fooled = step.ask_companion(made, made_pair, batch.shared)
-        true = step.ask_companion(batch.x, pair, batch.shared)
-        false = step.ask_companion(made.detach(), made_pair.detach(), batch.shared)
+        both = ((batch.x, made.detach()), (pair, made_pair.detach()), (batch.shared, batch.shared))
+        true, false = step.ask_companion(*map(torch.cat, both)).chunk(2)
         return {
             "generation": Term(functional.softplus(-fooled)),
             "inversion": Term(-model.encode(made.detach()).log_density(z), weight=self.inversion),
@@ -110,15 +153,19 @@ def shared_draws(
 
 
 class PairDiscriminator(nn.Module):
-    """One logit for a pair and the set of factors it shares, larger where they look like data."""
+    """One logit for a pair and the factors it shares, larger where they look like data."""
 
     def __init__(self, blueprint: Blueprint, n_factors: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
             self.trunk = blueprint.net.encoder(blueprint.shape)
+            self.always = nn.Linear(width, 1, bias=False)
+        self.neck = Discriminator(
+            2 * self.trunk.out_features, width, width, depth=1, slope=SLOPE, generator=generator
+        )
+        self.of_factor = nn.Parameter(torch.randn(n_factors, width, generator=generator))
         initialise(self.trunk, blueprint.initialisation, generator)
-        n_in = 2 * self.trunk.out_features + n_factors
-        self.judge = Discriminator(n_in, 1, width, depth=1, slope=SLOPE, generator=generator)
+        initialise(self.always, "glorot", generator)
 
     def forward(
         self,
@@ -126,5 +173,6 @@ class PairDiscriminator(nn.Module):
         partner: Float[Tensor, "sample *shape"],
         shared: Float[Tensor, "sample factor"],
     ) -> Float[Tensor, " sample"]:
-        seen = torch.cat([self.trunk(x), self.trunk(partner), shared], dim=1)
-        return self.judge(seen)[:, 0]
+        both = torch.cat(self.trunk(torch.cat([x, partner])).chunk(2), dim=1)
+        seen = functional.leaky_relu(self.neck(both), SLOPE)
+        return self.always(seen)[:, 0] + (seen * (shared @ functional.normalize(self.of_factor))).sum(1)

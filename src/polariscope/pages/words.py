@@ -227,8 +227,13 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     """Python that makes the same run again; training options at their defaults are left out."""
     source = source_call(settings["data"])
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
-    for derived in ("shape", "n_auxiliary", "decodes"):  # from the data, the prior and the objective
-        del arguments[derived]
+    for derived in (
+        "shape",
+        "n_auxiliary",
+        "decodes",
+        "normalises",
+    ):  # from the data, the prior and the objective
+        arguments.pop(derived, None)
     likelihood = arguments["likelihood"]
     if (
         likelihood.get("learned") == "shared" and "floor" not in likelihood
@@ -237,10 +242,10 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     if len(settings["model"]["shape"]) == 1 and not _has_other_units(settings["data"]):
         arguments["keep_units"] = True
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
+    always = {"steps", "seed", *settings.get("defaults_of_objective", ())}
+    training = {**{key: defaults[key] for key in defaults if key in always}, **settings["training"]}
     arguments |= {
-        key: value
-        for key, value in settings["training"].items()
-        if value != defaults.get(key) or key in ("steps", "seed")
+        key: value for key, value in training.items() if value != defaults.get(key) or key in always
     }
     arguments["out"] = run
     lines = [f"    {key}={_code(value)}," for key, value in arguments.items()]

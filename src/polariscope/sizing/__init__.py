@@ -55,6 +55,18 @@ class Curves:
         return tuple((int(step), float(value)) for step, value in zip(self.steps, sums, strict=True))
 
 
+@dataclasses.dataclass(frozen=True)
+class Losses:
+    """What a model costs on held-out samples, nats per sample."""
+
+    total: float
+    """All terms of the objective with their weights: what is minimised."""
+    reconstruction: float
+    """−log p(x|z)."""
+    rate: float | None
+    """KL(q(z|x) ‖ p(z)), without a weight; None where the encoder is deterministic."""
+
+
 class AbstractCandidates(abc.ABC):
     """Models of one recipe and one seed that differ in their number of latents, trained as far as asked.
 
@@ -96,6 +108,16 @@ class AbstractCandidates(abc.ABC):
     def n_steps(self) -> int:
         """Gradient steps spent so far, on all models."""
 
+    @property
+    @abc.abstractmethod
+    def n_models(self) -> int:
+        """Models that were asked for so far."""
+
+    @property
+    def n_seconds(self) -> float | None:
+        """How long these models took to train up to there, and to measure; None: nobody counted."""
+        return None
+
     def n_watched(self, n_latents: int, **changes: object) -> int:
         """Steps up to which a model was watched so far, in this search."""
         return 0
@@ -122,8 +144,12 @@ class AbstractCandidates(abc.ABC):
         """Representation of 10,000 samples by a model of so many steps."""
 
     @abc.abstractmethod
+    def losses(self, n_latents: int, steps: int, **changes: object) -> Losses:
+        """What a model of so many steps costs on held-out samples."""
+
     def reconstruction_loss(self, n_latents: int, steps: int, **changes: object) -> float:
         """Held-out reconstruction loss in nats per sample."""
+        return self.losses(n_latents, steps, **changes).reconstruction
 
     @abc.abstractmethod
     def reconstructions(

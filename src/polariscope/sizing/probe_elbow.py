@@ -6,6 +6,7 @@ import numpy as np
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.seeds import generator
 from polariscope.sizing import AbstractCandidates, Found, Goal, method
 from polariscope.sizing.support.elbow import elbow_of
 
@@ -49,7 +50,9 @@ def probe_score(representation: Representation, seed: int) -> float:
             problem="probe-elbow needs data with known factors",
             remedy=("use ", Argument("method", "elbow"), ", which needs none"),
         )
-    codes, factors = representation.mean[:MOST_SAMPLES], representation.factors[:MOST_SAMPLES]
+    # In any order: samples that come sorted by a factor would be judged on values that were never fitted.
+    rows = generator(seed, "probe").permutation(representation.n_samples)[:MOST_SAMPLES]
+    codes, factors = representation.mean[rows], representation.factors[rows]
     border = len(codes) * 3 // 4
     scores = []
     for column in factors.T:

@@ -36,6 +36,13 @@ SIZE = "size.json"
 SIZES = "sizes.json"
 SIZE_PAGE = "size.html"
 SIZE_PICTURE = "size.png"
+POINTS = "points.json"
+CURVE = "curve.json"
+CURVE_BANDS = "curve.csv"
+CURVE_MODELS = "curve-models.csv"
+CURVE_PICTURE = "curve.svg"
+SIZE_TABLE = "size-table"
+"""Begins the names of tables of many searches."""
 
 SIMILARITY = "similarity.json"
 SIMILARITY_PICTURE = "similarity.png"
@@ -43,6 +50,7 @@ ESTIMATOR = "estimator.safetensors"
 
 NAMES = (
     *(SETTINGS, LOG, MODEL, STATE, REPORT, RECIPE, SIZE, SIZES, SIZE_PAGE, SIZE_PICTURE),
+    *(POINTS, CURVE, CURVE_BANDS, CURVE_MODELS, CURVE_PICTURE),
     *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK, FAILURE, TIMING),
 )
 """What ``tests/test_shelf.py`` looks for in the other rooms."""

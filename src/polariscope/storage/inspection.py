@@ -35,6 +35,10 @@ COMMANDS = {
 }
 
 
+ANSWERS = ((layout.SIZE, "size"), (layout.SIZES, "sizes"), (layout.CURVE, "curve"))
+"""Files in the folder of a search that hold what it found, and what kind of document each is."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """What is to be said of one file."""
@@ -55,7 +59,7 @@ def inspect_folder(path: str | Path) -> list[Finding]:
             _ = RunFolder(path).settings
         return list(_run(RunFolder(path)))
     if layout.is_search(path):
-        for file, kind in ((layout.SIZE, "size"), (layout.SIZES, "sizes")):
+        for file, kind in ANSWERS:
             if (path / file).exists():
                 with contextlib.suppress(DamagedError):
                     documents.read_document(path / file, kind)
@@ -120,7 +124,7 @@ def _checkpoint(run: RunFolder, step: int, path: Path) -> object:
 
 def _search(search: SearchFolder) -> Iterator[Finding]:
     again = "size again with the same command: models that were trained are not trained again"
-    for name, kind in ((layout.SIZE, "size"), (layout.SIZES, "sizes")):
+    for name, kind in ANSWERS:
         if (search.path / name).exists():
             yield _verify(search.path / name, functools.partial(documents.read_document, kind=kind), again)
     for seed in search.seeds():
@@ -132,7 +136,8 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
         for memo in sorted(seed.path.glob("*.json")):
             if memo.name != layout.RECIPE:
                 remedy = "delete it, and size again: the values are measured again"
-                yield _verify(memo, functools.partial(documents.read_document, kind="memo"), remedy)
+                kind = "points" if memo.name == layout.POINTS else "memo"
+                yield _verify(memo, functools.partial(documents.read_document, kind=kind), remedy)
         for model in seed.models():
             yield from _run(model)
         for entry in sorted(seed.path.glob(f".*{files.PART}")):

@@ -22,11 +22,19 @@ class SearchFolder:
         self.path = Path(path)
         self.page = self.path / layout.SIZE_PAGE
         self.picture = self.path / layout.SIZE_PICTURE
+        self.curve_bands = self.path / layout.CURVE_BANDS
+        self.curve_models = self.path / layout.CURVE_MODELS
+        self.curve_picture = self.path / layout.CURVE_PICTURE
 
     @property
     def has_answer(self) -> bool:
         """Whether a method has answered here."""
         return (self.path / layout.SIZE).is_file()
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether curves over the number of latents were made here."""
+        return (self.path / layout.CURVE).is_file()
 
     @property
     def methods(self) -> list[Path]:
@@ -56,6 +64,27 @@ class SearchFolder:
     def read_answers(self) -> list[Any]:
         """The answers of several methods, checked."""
         return documents.read_document(self.path / layout.SIZES, "sizes").content
+
+    def write_curve(self, curve: object, settings: object) -> None:
+        """Keep curves over the number of latents beside their settings."""
+        documents.write_document(self.path / layout.CURVE, "curve", curve, {"settings": to_plain(settings)})
+
+    def read_curve(self) -> tuple[Any, dict[str, Any]]:
+        """The curves and their settings, checked."""
+        if not self.has_curve:
+            raise InputError(
+                problem=f"{self.path} has no {layout.CURVE}",
+                remedy="make curves in it first",
+            )
+        document = documents.read_document(self.path / layout.CURVE, "curve")
+        return document.content, document.about["settings"]
+
+    def table(self, ending: str) -> Path:
+        """Where a table of many searches is written.
+
+        :param ending: of the file's name: md, tex or csv.
+        """
+        return self.path / f"{layout.SIZE_TABLE}.{ending}"
 
     def seeds(self) -> list[SeedFolder]:
         """The folders of the seeds that were begun."""
@@ -91,6 +120,19 @@ class SeedFolder:
     def models(self) -> list[RunFolder]:
         """The runs that were begun, by name."""
         return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
+
+    def points(self) -> dict[str, Any]:
+        """What was measured of models for curves, by what it was measured of."""
+        file = self.path / layout.POINTS
+        return documents.read_document(file, "points").content if file.exists() else {}
+
+    def keep_point(self, key: str, point: object) -> None:
+        """Keep what was measured of a model.
+
+        :param key: what it was measured of.
+        :param point: as JSON has it.
+        """
+        documents.write_document(self.path / layout.POINTS, "points", {**self.points(), key: point})
 
     def memo(self, statistic: str) -> Path:
         """Where measured values of a statistic are kept."""

@@ -20,7 +20,9 @@ WARM_UP = 4
 """Steps of a trial that are not counted: the first ones are slower."""
 FLOAT = 4
 """Bytes of a number."""
-ONLY_LENGTH = ("seed", "steps", "epochs", "learning_rate", "schedule", "warmup_steps", "clip_gradient")
+ONLY_LENGTH = (
+    *("seed", "steps", "epochs", "learning_rate", "adam_beta1", "schedule", "warmup_steps", "clip_gradient"),
+)
 """Settings that a step takes as long with, whatever they are."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polariscope.core.options import describe_concept
+from polariscope.core.options import describe_concept, show
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
 from polariscope.models.nets import conv
@@ -64,6 +64,20 @@ def choices(
     ):
         found.append(scale)
     return tuple(found)
+
+
+def training_choices(brought: Mapping[str, object]) -> tuple[str, ...]:
+    """Options of the training that the objective brought along.
+
+    :param brought: these options by name, without those that the user gave
+
+    >>> training_choices({"optimiser": "adam", "learning_rate": 1e-3})
+    ('optimiser adam, learning rate 0.001 (the objective's)',)
+    """
+    if not brought:
+        return ()
+    listed = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in brought.items())
+    return (f"{listed} (the objective's)",)
 
 
 def split_choices(split: Mapping[str, str | int], *, by_column: bool) -> tuple[str, ...]:

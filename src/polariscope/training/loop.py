@@ -18,12 +18,13 @@ from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
 from polariscope.models.model import Model
+from polariscope.models.normalisation import normalisations
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
-from polariscope.training.settings import TrainSettings
+from polariscope.training.settings import ADAMS, TrainSettings
 from polariscope.training.state import TrainState
 
 logger = logging.getLogger("polariscope")
@@ -56,6 +57,7 @@ def fit(
             logger.warning(message)
 
     model.train()
+    following = normalisations(model, companion)
     with stop_requests() as stop:
         while state.step < settings.steps:
             batch = feed.batch(order.batch(state.step), state.step)
@@ -74,6 +76,8 @@ def fit(
                 )
             for optimiser in state.optimisers.values():
                 optimiser.step()
+            for layer in following:
+                layer.advance()
             state.step += 1
 
             for name, value in zip((*means, *numbers, "steps"), (*values, 1), strict=True):
@@ -143,11 +147,11 @@ def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torc
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
     """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
     rate = settings.learning_rate
-    if settings.optimiser in ("adam", "amsgrad"):
+    if settings.optimiser in ADAMS:
         return torch.optim.Adam(
             parameters,
             lr=rate,
-            betas=(0.9, 0.999),
+            betas=(settings.adam_beta1, 0.999),
             eps=1e-8,
             amsgrad=settings.optimiser == "amsgrad",
             fused=True,

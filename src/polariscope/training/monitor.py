@@ -17,7 +17,7 @@ from polariscope.analysis.regime.posterior import in_units_of_prior
 from polariscope.analysis.regime.types import ALPHA, TYPES, types_of
 from polariscope.analysis.regime.types import moments as moments_of
 from polariscope.core.seeds import derive
-from polariscope.models.inference import batch_size, chunks
+from polariscope.models.inference import batch_size, chunks, evaluating
 from polariscope.models.model import Model
 from polariscope.models.posteriors import kl
 from polariscope.models.priors import AbstractPriorDistribution
@@ -88,13 +88,14 @@ class Probe:
 
     @torch.no_grad()
     def validation(self, objective: AbstractObjective, step: int) -> dict[str, float]:
-        """Mean of each term of the loss over all samples of the probe."""
+        """Mean of each term of the loss over all samples of the probe, with the model as it is when it is used."""
         noise = self._generator("validation")
         sums: dict[str, float] = {}
         for rows in self._chunks(len(self.indices)):
             start, stop = rows.start, rows.stop
             batch = self._batch(start, stop, step)
-            terms = objective.terms(Step(self.feed.model, batch, noise, self.companion))
+            with evaluating(self.feed.model):
+                terms = objective.terms(Step(self.feed.model, batch, noise, self.companion))
             for name, term in terms.items():
                 sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
         return sums

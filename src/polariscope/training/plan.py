@@ -38,7 +38,7 @@ from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
 from polariscope.storage import FORMAT
 from polariscope.storage.documents import settings_hash
-from polariscope.training.choices import choices, split_choices
+from polariscope.training.choices import choices, split_choices, training_choices
 from polariscope.training.feed import class_labels
 from polariscope.training.settings import TrainSettings
 
@@ -94,6 +94,8 @@ class RunPlan:
         if (feature_variance := self.feature_variance) is not None:
             record["feature_variance"] = significant(feature_variance)
         record["caution"] = self.objective.caution  # what a report must say of models trained so
+        if self.objective.training:
+            record["defaults_of_objective"] = sorted(self.objective.training)  # options with other defaults
         used: Mapping[str, object] = {"threads": torch.get_num_threads()} if threads is None else threads
         count = used["threads"]
         record["chosen"] = [*self.chosen, f"{count} thread{'s' if count != 1 else ''}"]
@@ -146,7 +148,10 @@ def plan(
             else:
                 concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
     with _as_given("training", options):
-        settings = TrainSettings(**check_options("training", TrainSettings, routed["training"]))
+        brought = brought_training(concepts["objective"], routed["training"])
+        settings = TrainSettings(
+            **check_options("training", TrainSettings, {**brought, **routed["training"]})
+        )
     if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
         raise InputError(
             problem=(
@@ -169,6 +174,7 @@ def plan(
         initialisation=initialisation,
         n_auxiliary=n_auxiliary(concepts["prior"], data),
         decodes=concepts["objective"].trains_decoder,
+        normalises=concepts["objective"].normalises_decoder,
     )
     settings = settings.for_data(data)
     parts = settings.deal(data)
@@ -176,7 +182,7 @@ def plan(
     check_objective(concepts["objective"], data, blueprint, settings)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     promises = {"is_unit_interval": data.is_unit_interval, "is_counts": is_counts}
-    words = choices(given, blueprint, routed["likelihood"], **promises)
+    words = choices(given, blueprint, routed["likelihood"], **promises) + training_choices(brought)
     words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
@@ -236,6 +242,20 @@ def likelihood_for(
     given = check_options(f"likelihood {name!r}", concept, {**own, **options})
     has_rate = objective.needs_density and objective.trains_decoder
     return {"name": name, **(concept.options_for(data, given) if has_rate else given)}
+
+
+def brought_training(objective: AbstractObjective, given: Mapping[str, object]) -> dict[str, str | float]:
+    """The options of the training that are the objective's own, where nobody gave them.
+
+    They belong to its optimiser: who names another one gets none of them.
+
+    :param objective: what is minimised.
+    :param given: options of the training that were given.
+    """
+    own = objective.training
+    if "optimiser" in given and given["optimiser"] != own.get("optimiser"):
+        return {}
+    return {name: value for name, value in own.items() if name not in given}
 
 
 def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:

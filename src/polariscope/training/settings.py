@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice, checked
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 VALIDATE_EVERY = 1000
-SPLITTING = {"split": "auto", "split_column": None, "group_column": None}
-"""Options of the split where nothing is said."""
+NEWER = {"split": "auto", "split_column": None, "group_column": None, "adam_beta1": 0.9}
+"""Options that are newer than some records, where nothing is said."""
 NOTHING = object()
+ADAMS = ("adam", "amsgrad")
+"""Optimisers that are Adam, or a variant of it."""
 
 
 @checked
@@ -42,7 +44,9 @@ class TrainSettings:
     batch_size: Annotated[int, Ge(1)] = 64
     """Samples per step."""
     optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
-    """Adam has β₁ = 0.9, β₂ = 0.999, ε = 1e-8."""
+    """Adam has β₁ = 0.9 unless it is said, β₂ = 0.999, ε = 1e-8."""
+    adam_beta1: Annotated[float, Ge(0), Lt(1), Advice("0.9 is usual, 0.5 for a generator")] = 0.9
+    """β₁ of adam and amsgrad: how much of the earlier gradients stays in each step."""
     learning_rate: Annotated[float, Gt(0)] = 1e-4
     """Step size of the optimiser, at its highest."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -81,6 +85,11 @@ class TrainSettings:
                 "validate_every",
                 ("be a multiple of ", Argument("log_every")),
                 got=f"{self.validate_every} and {self.log_every}",
+            )
+        if self.adam_beta1 != NEWER["adam_beta1"] and self.optimiser not in ADAMS:
+            raise InputError(
+                problem=(Argument("adam_beta1"), " means nothing to ", Argument("optimiser", self.optimiser)),
+                remedy="leave it out",
             )
         if self.split_column is not None and self.split != "auto":
             raise InputError(
@@ -158,9 +167,9 @@ class TrainSettings:
         return self.learning_rate * warmup * decay
 
     def describe(self) -> dict[str, Any]:
-        """All settings by name; how to split only where it was said, so hashes are those of before it could be."""
+        """All settings by name; newer ones only where they were said, so hashes are those of before they could be."""
         record = dataclasses.asdict(self)
-        return {name: value for name, value in record.items() if SPLITTING.get(name, NOTHING) != value}
+        return {name: value for name, value in record.items() if NEWER.get(name, NOTHING) != value}
 
     def identity(self) -> dict[str, object]:
         """What must be the same for a run to be continued: all that decides the weights and the log.

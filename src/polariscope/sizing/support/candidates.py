@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.inference import decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
-from polariscope.sizing import AbstractCandidates, Curves, OutOfTimeError
+from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeError
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.train import begin_narrow, train
+from polariscope.training.train import begin_narrow, choose_device, train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
@@ -33,9 +34,21 @@ N_LAST = 8
 """Looks over which variances are averaged, to see which latents say most."""
 FIRST_PIECE = 100
 """Steps that are trained before it is known how long one takes, where the time is limited."""
+TRAIN = "train"
+"""Part of the time that a model took, as studies name it."""
 
 Watcher = Callable[[int, int, float], None]
 """Told at every look the number of latents, the step and Σ E[σ²]."""
+
+
+def most_latents(job: RunPlan) -> int | None:
+    """The most that make sense where the decoder's variance is one number that is learned; None: any number does.
+
+    :param job: how a model would be trained.
+    """
+    if not job.blueprint.likelihood.learns_one_variance:
+        return None
+    return max(1, min(job.data.n_features, len(job.data)) - 1)
 
 
 class TrainedCandidates(AbstractCandidates):
@@ -49,8 +62,11 @@ class TrainedCandidates(AbstractCandidates):
         recipe: Mapping[str, Any] = {},
         watcher: Watcher | None = None,
         deadline: float | None = None,
+        part: str = "all",
     ) -> None:
         self.data = data
+        self.part = part
+        """Of the split: whose observations are encoded."""
         self.deadline = deadline
         self._pace: float | None = None
         self.folder = SeedFolder(folder)
@@ -61,6 +77,8 @@ class TrainedCandidates(AbstractCandidates):
         self.threads = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
+        self._measured: set[tuple[str, str]] = set()
+        """Name of a model and of what was measured of it, for the time that took."""
         self._models: dict[tuple[str, int], Model] = {}
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
 
@@ -81,12 +99,28 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def most_latents(self) -> int | None:
-        features = self.n_learned_from
-        return None if features is None else max(1, min(features, len(self.data)) - 1)
+        return most_latents(plan(self.data, n_latents=1, **self.recipe))
 
     @property
     def n_steps(self) -> int:
         return sum(self._spent.values())
+
+    @property
+    def n_models(self) -> int:
+        return len(self._spent)
+
+    @property
+    def n_seconds(self) -> float | None:
+        # Work that was done before, by this search or another one in the same folder, counts as if it were done now.
+        total = 0.0
+        for name, steps in self._spent.items():
+            run = self.folder.model(name)
+            seconds, trained = run.seconds(), max(run.checkpoints.steps, default=0)
+            if TRAIN not in seconds or not trained:
+                return None
+            total += seconds[TRAIN] * steps / trained
+            total += sum(seconds.get(part, 0.0) for model, part in self._measured if model == name)
+        return total
 
     @property
     def can_prune(self) -> bool:
@@ -104,6 +138,9 @@ class TrainedCandidates(AbstractCandidates):
         """The model after so many steps, trained from where it stands."""
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
+            if (earlier := self._earlier(name, steps)) is not None:
+                self._spent[name] = max(steps, self._spent.get(name, 0))
+                return earlier
             options = {**self.recipe, **changes, "steps": steps}
             if options.pop("pruned_from", None) is not None and not self.folder.model(name).checkpoints.steps:
                 self._prune(n_latents, name, options, changes)
@@ -112,20 +149,40 @@ class TrainedCandidates(AbstractCandidates):
                 if line is not None and self.watcher is not None:
                     self.watcher(n_latents, step, line["trace"])
 
-            made = train(
-                self.data,
-                n_latents=n_latents,
-                out=self.folder.model(name).path,
-                device=self.device,
-                threads=self.threads,
-                progress=listen,
-                **options,
-            )
+            with self._timed(name, TRAIN):
+                made = train(
+                    self.data,
+                    n_latents=n_latents,
+                    out=self.folder.model(name).path,
+                    device=self.device,
+                    threads=self.threads,
+                    progress=listen,
+                    **options,
+                )
             self._models = {key: value for key, value in self._models.items() if key[0] != name}
             self._models[name, steps] = made
             self._spent[name] = max(steps, self._spent.get(name, 0))
             self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
+
+    def _earlier(self, name: str, steps: int) -> Model | None:
+        """A model that has more steps by now, as it was after so many, if that checkpoint was kept."""
+        run = self.folder.model(name)
+        if steps >= max(run.checkpoints.steps, default=0) or steps not in run.checkpoints.steps:
+            return None
+        return Run(run.path).model(steps, str(choose_device(self.device)))
+
+    @contextmanager
+    def _timed(self, name: str, part: str) -> Iterator[None]:
+        """Add the time that something takes to what is kept of a model; nothing where no step was trained."""
+        run = self.folder.model(name)
+        before, begin = max(run.checkpoints.steps, default=0), time.monotonic()
+        try:
+            yield
+        finally:
+            if part != TRAIN or max(run.checkpoints.steps, default=0) > before:
+                seconds = run.seconds()
+                run.keep_seconds({**seconds, part: seconds.get(part, 0.0) + time.monotonic() - begin})
 
     def _prune(self, n_latents: int, name: str, options: dict[str, Any], changes: Mapping[str, Any]) -> None:
         """Begin a model with the most informative latents of a wide one, as far as this search has trained that."""
@@ -156,6 +213,16 @@ class TrainedCandidates(AbstractCandidates):
 
     def n_watched(self, n_latents: int, **changes: object) -> int:
         return self._spent.get(self._name(n_latents, changes), 0)
+
+    def has_gone_beyond(self, n_latents: int, steps: int, **changes: object) -> bool:
+        """Whether a model has more steps than so many, and is no longer there as it was then.
+
+        :param n_latents: of the model.
+        :param steps: after which it is wanted.
+        :param changes: options that differ from the recipe.
+        """
+        kept = self.folder.model(self._name(n_latents, changes)).checkpoints.steps
+        return max(kept, default=0) > steps and steps not in kept
 
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
@@ -193,20 +260,28 @@ class TrainedCandidates(AbstractCandidates):
         name = self._name(n_latents, {})
         memo = Memo(self.folder.memo(key), key)
         value = memo.get(n_latents, steps)
+        part = f"{key} at {steps}"
         if value is None:
-            value = memo.put(n_latents, steps, measure())
+            self.model(n_latents, steps)  # which has a time of its own
+            with self._timed(name, part):
+                value = memo.put(n_latents, steps, measure())
+        self._measured.add((name, part))
         self._spent[name] = max(steps, self._spent.get(name, 0))
         return value
 
     def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
         model = self.model(n_latents, steps, **changes)
         run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
-        return run.representation_of(model, self._n_samples, self.seed)
+        return run.representation_of(model, self._n_samples, self.seed, self.part)
 
-    def reconstruction_loss(self, n_latents: int, steps: int, **changes: object) -> float:
-        self.model(n_latents, steps, **changes)
+    def losses(self, n_latents: int, steps: int, **changes: object) -> Losses:
+        self.watch(n_latents, steps, **changes)
         lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
-        return float(next(line for line in lines if line["step"] == steps)["validation"]["reconstruction"])
+        line = next(line for line in lines if line["step"] == steps)
+        terms = line["validation"]
+        rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
+        total = sum(line["weights"][name] * value for name, value in terms.items())
+        return Losses(float(total), float(terms["reconstruction"]), None if rate is None else float(rate))
 
     def reconstructions(
         self, n_latents: int, steps: int, **changes: object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +13,7 @@ from polariscope.core.options import build, check_options, options_of
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import FROM_DATA, Goal, Target, family
-from polariscope.training.plan import FAMILIES, choose, concept_of, label, plan, route, units_for
+from polariscope.training.plan import FAMILIES, RunPlan, choose, concept_of, label, plan, route, units_for
 from polariscope.training.settings import TrainSettings
 
 LARGEST_SIZE = 25.0
@@ -82,6 +82,22 @@ def check_used(method: str, target: Target, given: Mapping[str, object]) -> None
             raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
 
 
+def check_bounds_used(
+    options: Mapping[str, object], methods: Sequence[str], also: Sequence[str] = ()
+) -> None:
+    """Refuse a bound that none of several methods would look at.
+
+    :param options: what was given for all methods
+    :param methods: their names
+    :param also: (default none) bounds that something else looks at
+    """
+    used = {*also}.union(*map(used_by, methods))
+    for name, default in BOUNDS.items():
+        if name not in used and options.get(name, default) != default:
+            asked = f"the methods {', '.join(methods)}" if methods else "curves without a method"
+            raise InputError(problem=(Argument(name), f" means nothing to {asked}"), remedy="leave it out")
+
+
 def make_goal(given: Mapping[str, object], data: AbstractDataset, recipe: Mapping[str, Any]) -> Goal:
     """The goal with its options checked.
 
@@ -112,7 +128,16 @@ def check_varies(data: AbstractDataset) -> None:
 
 def check_scale(data: AbstractDataset, method: str) -> None:
     """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps."""
-    if len(data.shape) == 3 or not family.traits(method)["trains"]:
+    if family.traits(method)["trains"]:
+        check_units(data)
+
+
+def check_units(data: AbstractDataset) -> None:
+    """The same, where it is known that networks are trained.
+
+    :param data: what is trained on
+    """
+    if len(data.shape) == 3:
         return
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))
@@ -162,6 +187,22 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
                 f" (the answer suits autoencoders as well), or a method without: {others}",
             ),
         )
+    check_models(job, recipe)
+    if needs_variances and not isinstance(job.blueprint.prior, IsotropicPrior):
+        raise InputError(
+            problem=f"method {method!r} measures posterior variances against the prior N(0, I)",
+            got="another prior",
+            remedy=("leave ", Argument("prior"), " out"),
+        )
+    return job.chosen
+
+
+def check_models(job: RunPlan, recipe: Mapping[str, Any]) -> None:
+    """Refuse models that cannot be sized whatever is asked of them.
+
+    :param job: how one of them would be trained
+    :param recipe: of the models
+    """
     if not job.blueprint.decodes:
         raise InputError(
             problem=(
@@ -177,13 +218,6 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
             ),
             remedy=("leave ", Argument("schedule"), " out"),
         )
-    if needs_variances and not isinstance(job.blueprint.prior, IsotropicPrior):
-        raise InputError(
-            problem=f"method {method!r} measures posterior variances against the prior N(0, I)",
-            got="another prior",
-            remedy=("leave ", Argument("prior"), " out"),
-        )
-    return job.chosen
 
 
 def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
@@ -199,6 +233,15 @@ def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
     check_options("training", TrainSettings, routed["training"])
 
 
+def check_seeds(seeds: object) -> None:
+    """Refuse what is no number of seeds.
+
+    :param seeds: what was given
+    """
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
+        raise InputError("seeds", "be an integer from 1", got=f"{seeds!r}")
+
+
 def check_call(
     method: str, target: str, n_latents: int | None, seeds: object, recipe: dict[str, object]
 ) -> Target:
@@ -211,8 +254,7 @@ def check_call(
             remedy=Either("compare_sizes asks several", ("add ", Argument("compare"), " to ask several")),
         )
     family[method]
-    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
-        raise InputError("seeds", "be an integer from 1", got=f"{seeds!r}")
+    check_seeds(seeds)
     if target not in ("latents", "beta"):
         raise InputError("target", "be 'latents' or 'beta'", got=f"{target!r}")
     if target == "latents" and n_latents is not None:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.data.dataset import AbstractDataset
 from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
@@ -89,47 +90,19 @@ def size(
     """
     dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
     sought = check_call(method, target, n_latents, seeds, options)
-    bounds, own, recipe = split_options(method, options)
+    _, _, recipe = split_options(method, options)
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     dataset = trained_units(dataset, recipe, keep_units=keep_units)
-    recipe |= {"keep_units": True} if keep_units else {}
-    threshold = bounds.get("threshold", Goal.threshold)
-    check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
-    goal = make_goal(bounds, dataset, recipe)
-    check_used(method, sought, {name: getattr(goal, name) for name in BOUNDS})
-    most = n_latents if target == "beta" else goal.cap
-    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
-        raise InputError(
-            "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
-        )
+    kept = {"keep_units": True} if keep_units else {}
+    question = ask(dataset, method, {**options, **kept}, sought, n_latents)
     check_varies(dataset)
     check_scale(dataset, method)
     choose_device(device)
     check_threads(threads)
-    if goal.learning_rate is not None:
-        recipe["learning_rate"] = goal.learning_rate
-    chosen = check_recipe(dataset, method, recipe)
-    found: list[Found] = []
-    spent = 0
-    end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
-    with _place(out) as folder, _listener(progress) as listen:
-        for number in range(seed, seed + seeds):
-            candidates = TrainedCandidates(
-                dataset,
-                folder / f"seed-{number}",
-                number,
-                {**recipe, "device": device, "threads": threads},
-                None if listen is None else functools.partial(listen, number),
-                deadline=None if end is None else _share(end, seed + seeds - number),
-            )
-            if target == "beta":
-                assert n_latents is not None
-                answer = largest_beta(candidates, goal, n_latents)
-            else:
-                answer = family[method](candidates, goal, **own)
-            found.append(with_noise(answer, candidates))
-            spent += candidates.n_steps
-        result = merge(found, method, sought, goal, spent)
+    with candidates_place(out) as folder, spoken(progress) as listen:
+        result = search(
+            question, dataset, folder, seed=seed, seeds=seeds, device=device, threads=threads, listen=listen
+        )
         if out is not None:
             settings = {
                 "data": {**dataset.describe(), "fingerprint": dataset.fingerprint},
@@ -137,13 +110,108 @@ def size(
                 "target": target,
                 "seed": seed,
                 "seeds": seeds,
-                "goal": {name: getattr(goal, name) for name in BOUNDS},
-                "options": own,
-                "recipe": recipe,
-                "chosen_for_you": list(chosen),
+                "goal": {name: getattr(question.goal, name) for name in BOUNDS},
+                "options": question.own,
+                "recipe": question.recipe,
+                "chosen_for_you": list(question.chosen),
             }
             write_size(out, result, settings)
     return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked of a method, checked."""
+
+    method: str
+    goal: Goal
+    own: Mapping[str, object]
+    """The method's own options."""
+    recipe: Mapping[str, object]
+    """Of the models."""
+    chosen: tuple[str, ...]
+    """What nobody asked for by name, in words."""
+    target: Target = "latents"
+    n_latents: int | None = None
+    """Of the models, where β is what is sought."""
+
+
+def ask(
+    dataset: AbstractDataset,
+    method: str,
+    options: Mapping[str, object],
+    target: Target = "latents",
+    n_latents: int | None = None,
+) -> Question:
+    """Refuse what a method cannot be asked, before anything is trained.
+
+    :param dataset: in the units in which models are trained.
+    :param method: a name of ``polariscope.sizing``.
+    :param options: bounds of the search, options of the method, and the recipe of the models.
+    :param target: (default "latents") what is sought.
+    :param n_latents: (default None) number of latents, where β is sought.
+    """
+    bounds, own, recipe = split_options(method, options)
+    threshold = bounds.get("threshold", Goal.threshold)
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
+    goal = make_goal(bounds, dataset, recipe)
+    check_used(method, target, {name: getattr(goal, name) for name in BOUNDS})
+    most = n_latents if target == "beta" else goal.cap
+    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
+        raise InputError(
+            "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
+        )
+    if goal.learning_rate is not None:
+        recipe["learning_rate"] = goal.learning_rate
+    return Question(method, goal, own, recipe, check_recipe(dataset, method, recipe), target, n_latents)
+
+
+Listen = Callable[[int, int, int, float], None]
+"""Told at every look the seed, the number of latents, the step and Σ E[σ²]."""
+
+
+def search(
+    question: Question,
+    dataset: AbstractDataset,
+    folder: Path,
+    *,
+    seed: int = 0,
+    seeds: int = 1,
+    device: object = "auto",
+    threads: int | None = None,
+    listen: Listen | None = None,
+) -> Size:
+    """The answer of a method over several seeds, with models that are kept in a folder.
+
+    :param question: what is asked.
+    :param dataset: in the units in which models are trained.
+    :param folder: of the models; each seed has a folder in it, where those trained before are found again.
+    :param seed: (default 0) the first seed.
+    :param seeds: (default 1) how many.
+    :param device: (default "auto") as in :func:`polariscope.train`.
+    :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`.
+    :param listen: (default None) told at every look how far it is.
+    """
+    found: list[Found] = []
+    spent, goal = 0, question.goal
+    end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
+    for number in range(seed, seed + seeds):
+        candidates = TrainedCandidates(
+            dataset,
+            SearchFolder(folder).seed(number).path,
+            number,
+            {**question.recipe, "device": device, "threads": threads},
+            None if listen is None else functools.partial(listen, number),
+            deadline=None if end is None else _share(end, seed + seeds - number),
+        )
+        if question.target == "beta":
+            assert question.n_latents is not None
+            answer = largest_beta(candidates, goal, question.n_latents)
+        else:
+            answer = family[question.method](candidates, goal, **question.own)
+        found.append(with_noise(answer, candidates))
+        spent += candidates.n_steps
+    return merge(found, question.method, question.target, goal, spent)
 
 
 def _show_options(function: Callable[..., Any]) -> None:
@@ -248,7 +316,7 @@ def _share(end: float, n_seeds: int) -> float:
 
 
 @contextmanager
-def _place(out: str | Path | None) -> Iterator[Path]:
+def candidates_place(out: str | Path | None) -> Iterator[Path]:
     """The folder of the candidates; without ``out`` one that is deleted afterwards."""
     if out is not None:
         yield Path(out)
@@ -258,7 +326,7 @@ def _place(out: str | Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _listener(progress: Any) -> Iterator[Callable[[int, int, int, float], None] | None]:
+def spoken(progress: Any) -> Iterator[Listen | None]:
     if progress is not True:
         yield progress or None
         return
