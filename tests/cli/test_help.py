@@ -84,6 +84,7 @@ def test_help_shows_the_twenty_options_people_use_in_one_aligned_list(call, comm
     assert flags[-2:] == ["--help-all", "--help"]
     assert len(flags) == len(set(flags)) == 22
     assert {"--latents", "--objective", "--steps", "--beta", "--seed", "--out", "--image-size"} <= {*flags}
+    assert command == "train" or {"--minutes", "--standardise"} <= {*flags}
     assert "Options of" not in printed
     assert len(printed.splitlines()) < 60
     starts = {

@@ -12,6 +12,7 @@ import pytest
 
 from kept import contents
 from long_training import unchecked
+from polariscope.analysis.noise import Noise
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing import Size, Trial
 from polariscope.storage.documents import read_settings
@@ -139,6 +140,17 @@ def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
     assert ["id", "12", "12–13", "0", "+1"] in rows
     chosen = call("size sprites --compare --method id,elbow --quiet")
     assert chosen.out == "id: 12 latents (12–13)\nelbow: 8 latents (7–9)\n"
+
+
+def test_compare_prints_the_noise_of_each_method_that_has_one(call, asked, monkeypatch):
+    assert "γ" not in call("size sprites --compare").out
+    monkeypatch.setitem(RIVALS, "fondue", dataclasses.replace(ANSWER, noise=Noise(0.0432, True)))
+    done = call("size sprites --compare")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["method", "answer", "interval", "steps", "γ", "beside", "fondue"] in rows
+    assert ["fondue", "11", "11–12", "5,300", "0.0432"] in rows
+    assert ["id", "12", "12–13", "0", "+1"] in rows
+    assert "directions of the data with less variance count as noise" in done.out
 
 
 def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):

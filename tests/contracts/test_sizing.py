@@ -103,6 +103,12 @@ def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> N
     size = merge(found, "fondue", "latents", Goal(), 10)
     assert (size.n_latents, size.interval, size.per_seed) == (5, (4, 6), (4, 6, 5))
     assert "3 seeds" in size.meaning_of_interval
+    assert merge([*found, Found(None, None)], "fondue", "latents", Goal(), 10).notes == (
+        "1 of 4 seeds have no answer.",
+    )
+    assert merge([Found(None, None, notes=("No knee.",))], "elbow", "latents", Goal(), 10).notes == (
+        "No knee.",
+    )
 
 
 @pytest.mark.parametrize("name", ["fondue-published", "ard"])

@@ -515,6 +515,18 @@ def test_it_survives_pickle_and_joblib(tmp_path: Path) -> None:
     assert_same(vae, joblib.load(tmp_path / "vae.joblib"), small())
 
 
+def test_what_it_takes_for_noise_is_told(tmp_path: Path) -> None:
+    vae = VAE(**QUICK).fit(small())
+    assert vae.noise_.learned
+    assert vae.noise_.gamma == vae.history_[-1]["gamma"] != vae.history_[0]["gamma"]
+    assert "directions with variance below γ count as noise" in vae.noise_.in_words
+    vae.save(tmp_path / "vae")
+    assert VAE.load(tmp_path / "vae").noise_ == vae.noise_
+    fixed = VAE(**QUICK, options={"variance": 0.2}).fit(small()).noise_
+    assert (fixed.gamma, fixed.learned) == (pytest.approx(0.2), False)
+    assert VAE(**QUICK, scale=True).fit(small()).noise_ is None  # a Bernoulli likelihood
+
+
 def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(tmp_path: Path) -> None:
     import pickle
 

@@ -116,6 +116,19 @@ def test_the_largest_beta_is_that_of_the_theory(n_latents: int, threshold: float
     assert exact <= found.interval[1] * 1.001
 
 
+def test_an_open_interval_of_beta_is_said_to_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def undecided(candidates: Any, n: int, threshold: float, most: int, *, beta: float, **_: Any) -> Trial:
+        return Trial(n, 0, 0.8 * beta, "undecided", most, beta=beta)
+
+    assert not largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6).notes
+    monkeypatch.setattr("polariscope.sizing.support.beta.decide", undecided)
+    found = largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6)
+    assert found.interval == (2.0**-12, 2.0**12)
+    assert found.notes[-1].startswith(
+        "No β is sure to be small enough or too large, so the interval is open there"
+    )
+
+
 def test_a_beta_that_does_not_exist_is_not_invented() -> None:
     with pytest.raises(CapError, match="stays on one side of the threshold 1e-06 for every β"):
         largest_beta(LinearCandidates(EIGENVALUES), Goal(threshold=1e-6), 2)
@@ -205,7 +218,22 @@ def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> Non
     found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
     assert found.value == 9
     assert found.interval[1] == 9
-    assert any("Even 9 latents" in note for note in found.notes)
+    assert found.notes[0].startswith(
+        "Even 9 latents have no surplus. With a learned γ no more can be asked for"
+    )
+    (note,) = fondue(NoNoise(np.array([1.0, 0.1])), Goal()).notes
+    assert note.startswith("Even 1 latent has no surplus.")
+
+
+class Pruned(NoNoise):
+    can_prune = True
+
+
+def test_an_interval_that_a_fresh_start_brings_to_its_end_is_not_called_open() -> None:
+    # γ = 0.2 is learned: Σ E[σ²] = 0.4 of two latents, 1.4 of three, and no model may have more than three.
+    found = fondue(Pruned(np.array([1.0, 1.0, 0.2, 0.2])), Goal())
+    assert (found.value, found.interval) == (2, (1, 3))
+    assert not any("no model is sure" in note.lower() for note in found.notes)
 
 
 class OutOfTime(LinearCandidates):
@@ -227,8 +255,20 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     found = fondue(candidates, Goal())
     assert found.interval[0] <= exact_answer(EIGENVALUES, 1.0) <= found.interval[1]
     assert "The time was over." in found.notes
-    with pytest.raises(OutOfTimeError):  # before anything is known
+    assert any("the data may need more" in note for note in found.notes) == (found.interval[1] == 16)
+    wide, *narrow = found.trials  # how far the models came by then
+    assert (wide.n_latents, wide.note) == (16, WIDE)
+    assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most
+    with pytest.raises(
+        OutOfTimeError, match=r"no answer yet: the first comes after 400 steps .* time was over"
+    ):
         fondue(OutOfTime(EIGENVALUES), Goal())
+
+
+def test_a_wide_model_that_was_stopped_while_it_changed_is_told() -> None:
+    found = fondue(LinearCandidates(EIGENVALUES), Goal(steps=1000))  # none stands before 1,800 steps
+    assert "of 16 latents, was still changing after 1,000 steps" in found.notes[-1]
+    assert not any("still changing" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes)
 
 
 class SlowlyGivenUp(LinearCandidates):
@@ -323,7 +363,7 @@ def test_a_model_that_is_far_too_wide_is_not_believed() -> None:
 @pytest.mark.parametrize("note", ["", "undecided after 3,000 steps"])
 def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, note: str) -> None:
     trials = [Trial(5, 0, 0.9, "fits", 900, note=note), Trial(6, 0, 1.4, "too many", 900)]
-    notes = notes_of(trials, 5, high, n_faint, Goal(cap=20))
+    notes = notes_of(trials, 5, "the cap, 20" if high == 20 else "", n_faint, 1.0)
     about = [words for words in notes if "cap" in words or "Choose" in words]
     assert len(about) == (n_faint > 0 or high == 20)
     assert ("Choose" in " ".join(notes)) == (n_faint > 0)

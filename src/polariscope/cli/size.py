@@ -39,10 +39,9 @@ class SizeCommand(TrainCommand):
     common = {
         "": (
             *("--method", "--compare", "--seed", "--seeds", "--target", "--latents", "--objective", "--net"),
-            *("--likelihood", "--out", "--device", "--quiet"),
+            *("--likelihood", "--standardise", "--out", "--device", "--quiet"),
         ),
-        "search": ("--threshold", "--cap", "--steps", "--learning-rate"),
-        "training": ("--batch-size", "--train-fraction"),
+        "search": ("--threshold", "--cap", "--steps", "--minutes", "--learning-rate"),
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
     }

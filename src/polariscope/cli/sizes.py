@@ -30,10 +30,8 @@ def print_size(size: Size) -> None:
         for line in bars:
             say(line)
     models = len({(trial.seed, trial.n_latents, trial.beta) for trial in size.trials})
-    spent = (
-        f"{plural(size.n_steps, 'gradient step')}, {plural(models, 'model')}." if models else "No training."
-    )
-    say(f"By {size.method}: {spent}")
+    spent = f"{plural(size.n_steps, 'gradient step')}, {plural(models, 'model')}"
+    say(f"By {size.method}: {spent if size.trains else 'no training'}.")
     if size.meaning_of_interval:
         say(f"Interval: {size.meaning_of_interval}.")
     for note in size.notes:
@@ -73,14 +71,19 @@ def print_comparison(sizes: Sequence[Size]) -> None:
     """The methods beside each other: answer, interval, cost, and how far each is from the first."""
     printer().print(Text(verdict(sizes), style="bold"))
     beside = f"beside {sizes[0].method}"
-    shown = table("method", "answer", "interval", "steps", beside, numbers=("answer", "interval", "steps"))
+    gamma = ("γ",) if any(size.noise is not None for size in sizes) else ()
+    numbers = ("answer", "interval", "steps", *gamma)
+    shown = table("method", *numbers, beside, numbers=numbers)
     for row in disagreements(sizes):
         size = row.size
         ends = "–".join(f"{end:g}" for end in dict.fromkeys(size.interval or ())) or "–"
         answer = "none" if size.value is None else f"{size.value:g}"
         words = "" if size is sizes[0] else row.in_words
-        shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", words)
+        noise = ("" if size.noise is None else f"{size.noise.gamma:.3g}",) if gamma else ()
+        shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", *noise, words)
     printer().print(shown)
+    if gamma:
+        say("γ is the decoder's variance: directions of the data with less variance count as noise.")
     for size in sizes:
         for note in size.notes:
             say(f"Note: {note}" if note.startswith(size.method) else f"Note: {size.method}: {note}")

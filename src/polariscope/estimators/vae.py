@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polariscope.analysis.noise import Noise
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.arrays import refuse_masked
@@ -118,6 +119,9 @@ class VAE(TransformerMixin, BaseEstimator):
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
     chosen_:
         What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
+    noise_:
+        What the model takes for noise: its γ, in units of the mean variance of the features; ``size_.noise`` is that
+        of the models that sizing trained. None for images.
     n_latents_, types_, kept_:
         Number of latents, the type of each, and the numbers of those that ``transform`` keeps.
     loss_curve_, history_:
@@ -244,6 +248,12 @@ class VAE(TransformerMixin, BaseEstimator):
         words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
         return (*read, *latents, *words)
+
+    @property
+    def noise_(self) -> Noise | None:
+        """What the model takes for noise: its γ, in the units that it is trained in; None where γ is not one number."""
+        check_is_fitted(self)
+        return Noise.of_run({"model": self.model_.blueprint.describe()}, self.history_[-1])
 
     def _settle(
         self,

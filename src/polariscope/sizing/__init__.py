@@ -94,6 +94,11 @@ class AbstractCandidates(abc.ABC):
         return None
 
     @property
+    def fixed_variance(self) -> float | None:
+        """The decoder's variance, where it is one number that is fixed; None: it is learned, or not one number."""
+        return None
+
+    @property
     def can_prune(self) -> bool:
         """Whether models can begin with latents of wider ones."""
         return False
@@ -271,6 +276,8 @@ class Size:
     """What the method does, in a line. It is kept with the answer, so a page need not open the method."""
     noise: Noise | None = None
     """What the model of the answer takes for noise: its γ, where that is one number for all values."""
+    trains: bool = True
+    """Whether models were trained for it; a closed form needs none."""
 
     @property
     def n_latents(self) -> int:
@@ -311,13 +318,21 @@ class Size:
         if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
             return ""
         n = self.n_latents
+        has_more = not self.trials or any(trial.n_latents > n for trial in self.trials)
+        beyond = f"of {n + 1} about one would be left over" if has_more else "more were not tried"
+        noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
+        puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
+        if self.trials and not any(trial.n_latents == n for trial in self.trials):
+            puts = f"{puts}, by what wider ones show (none of this size was trained)"
+        words = f"A model {puts}; {beyond}. This depends on {noise}"
+        if not self.trains:
+            return f"{words} and the threshold ({self.threshold:g})."
         longest = max((trial.steps for trial in self.trials), default=0)
         tried = len(self.per_seed)
-        words = (
-            f"A model puts {n} latent{'s' if n > 1 else ''} to use; of {n + 1} about one would be left over. This "
-            f"depends on what counts as noise ({'the likelihood' if self.noise is None else 'γ'}), the threshold "
-            f"({self.threshold:g}), the length of training{f' (up to {longest:,} steps)' if longest else ''} and the "
-            f"seed ({tried} {'was' if tried == 1 else 'were'} tried)."
+        words += (
+            f", the threshold ({self.threshold:g}), the length of training"
+            f"{f' (up to {longest:,} steps)' if longest else ''} and the seed ({tried} "
+            f"{'was' if tried == 1 else 'were'} tried)."
         )
         n_open = sum(trial.decision == "undecided" for trial in self.trials)
         if n_open:
@@ -328,7 +343,8 @@ class Size:
         return words
 
     def __str__(self) -> str:
-        rows = [f"{self.answer} by {self.method}, {self.n_steps:,} gradient steps."]
+        spent = f"{self.n_steps:,} gradient steps" if self.trains else "no training"
+        rows = [f"{self.answer} by {self.method}, {spent}."]
         rows += [self.in_words] if self.in_words else []
         rows += [] if self.noise is None else [f"{self.noise.in_words}."]
         rows += ["", *_table(self)] if self.trials else []
@@ -353,17 +369,19 @@ def _table(size: Size) -> list[str]:
 
 
 def path_table(size: Size) -> list[tuple[str, ...]]:
-    """The path taken: a heading, then a row for each model."""
+    """The path taken: a heading, then a row for each model; of a closed form without what only training has."""
     seeds = len({trial.seed for trial in size.trials}) > 1
     is_beta = size.target == "beta"
-    heading = ["β" if is_beta else "latents", size.statistic, "steps", "decision", "may become"]
+    trained = ["steps", "decision", "may become"] if size.trains else ["decision"]
+    heading = ["β" if is_beta else "latents", size.statistic, *trained]
     has_gamma = any(trial.gamma is not None for trial in size.trials)
     heading += ["γ"] if has_gamma else []
     rows: list[tuple[str, ...]] = [(*(["seed"] if seeds else []), *heading)]
     for trial in size.trials:
         first = f"{trial.beta:.3g}" if is_beta and trial.beta is not None else str(trial.n_latents)
         span = "" if trial.projected is None else f"{trial.projected[0]:.2f}–{trial.projected[1]:.2f}"
-        cells = [first, f"{trial.statistic:.3f}", f"{trial.steps:,}", trial.decision, span]
+        trained = [f"{trial.steps:,}", trial.decision, span] if size.trains else [trial.decision]
+        cells = [first, f"{trial.statistic:.3f}", *trained]
         cells += ["" if trial.gamma is None else f"{trial.gamma:.3g}"] if has_gamma else []
         rows.append((*([str(trial.seed)] if seeds else []), *cells))
     return rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, OutOfTimeError, Trial, method
+from polariscope.sizing import TRACE, AbstractCandidates, Decision, Found, Goal, OutOfTimeError, Trial, method
 from polariscope.sizing.support.deciding import (
     SILENCE,
     decide,
@@ -34,9 +34,10 @@ TOO_WIDE = 8
 
 
 ALL_FIT = (
-    "Even {} latents, the most that leave a direction for the noise, have no surplus: the data have next to no noise "
-    "that the model could tell from structure."
+    "{}. With a learned γ no more can be asked for: one direction of the features, or of the samples, must be left to "
+    "learn it from. Fix γ with the option variance to ask for more."
 )
+MOST = "the most that can be asked for with a learned γ"
 
 
 @method(
@@ -94,19 +95,23 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         answer = _prove(candidates, goal, most, wide, trials)
     except OutOfTimeError as error:
         if wide is None:
-            raise
+            early = f"There is no answer yet: the first comes after {FIRST_LOOK} steps of one model."
+            raise OutOfTimeError(f"{early} {error}") from None
         return _cut_short(trials, wide, goal, str(error))
     except CapError:
         if not is_limit_of_data or wide is None:
             raise
-        return Found(
-            goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (ALL_FIT.format(goal.cap),)
-        )
+        note = ALL_FIT.format(no_surplus(goal.cap).capitalize())
+        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (note,))
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
+    is_open = high >= goal.cap
     if candidates.can_prune:
         low, high = max(min(1, low), low - FRESH), min(goal.cap, high + FRESH)
     faint = _n_faint(candidates, trials, answer, goal, wide)
-    return Found(answer, (low, high), tuple(trials), tuple(notes_of(trials, answer, high, faint, goal)))
+    end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
+    notes = notes_of(trials, answer, end, faint, goal.threshold)
+    notes += [] if wide.has_settled else [_unsettled(wide)]
+    return Found(answer, (low, high), tuple(trials), tuple(notes))
 
 
 def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
@@ -143,17 +148,32 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     answer = min(max(wide.value, fitting), surplus - 1)
     most = wide.high if wide.has_settled else len(wide.traces)
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
-    return Found(answer, (low, high), tuple(trials), (why,))
+    notes = [why]
+    if high == len(wide.traces) < goal.cap and not wide.has_settled:
+        notes.append(
+            f"The interval ends at {high} because no model had more latents yet: the data may need more."
+        )
+    return Found(answer, (low, high), tuple(trials), tuple(notes))
 
 
-def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal: Goal) -> list[str]:
+def _unsettled(wide: Forecast) -> str:
+    """What is said where the wide model was stopped before it stood."""
+    return (
+        f"The wide model, of {len(wide.traces)} latents, was still changing after {wide.steps:,} steps, the most it "
+        "was given. More steps may change the answer; the interval takes in what its trends show."
+    )
+
+
+def notes_of(
+    trials: Sequence[Trial], answer: int, open_end: str, n_faint: int, threshold: float
+) -> list[str]:
     """What to know about an answer; what could be read as another answer is joined into one note.
 
     :param trials: the models that were trained
     :param answer: the number of latents
-    :param high: end of the interval
+    :param open_end: where the interval ends, in words, if no model is sure to have too many latents; else ""
     :param n_faint: how many latents of the answer's model carry little
-    :param goal: threshold and cap
+    :param threshold: most Σ E[σ²] that counts as no surplus
     """
     narrow = [trial for trial in trials if trial.note != WIDE]
     notes = notes_on(narrow, [answer])
@@ -162,20 +182,18 @@ def notes_of(trials: Sequence[Trial], answer: int, high: int, n_faint: int, goal
         for trial in narrow
         if trial.note
     ]
-    no_end = f"no model is sure to have too many latents, so the interval ends at the cap, {goal.cap}"
+    no_end = f"no model is sure to have too many latents, so the interval ends at {open_end}"
     if n_faint:
         which, them = ("carries", "it") if n_faint == 1 else ("carry", "them")
         faint = (
             f"{n_faint} of the {answer} latents {which} little information (E[σ²] above one half); the answer counts "
-            f"{them}, since the sum stays within the threshold of {goal.threshold:g}"
+            f"{them}, since the sum stays within the threshold of {threshold:g}"
         )
         choice = f"Choose {answer - n_faint} if every latent must be informative."
         # More than the answer and fewer than it are both advice: said apart they contradict each other.
-        joined = (
-            f"By the threshold alone the answer may be larger: {no_end}. But " if high >= goal.cap else ""
-        )
+        joined = f"By the threshold alone the answer may be larger: {no_end}. But " if open_end else ""
         notes.append(f"{joined}{faint}. {choice}")
-    elif high >= goal.cap:
+    elif open_end:
         notes.append(f"{no_end[0].upper()}{no_end[1:]}.")
     return notes
 
@@ -238,26 +256,19 @@ def wide_forecasts(
     least = min(goal.cap, max(WIDTH, round(2 * goal.threshold) + WIDTH // 2))
     width = max(least, min(goal.cap, goal.n_init or 1))
     while True:
+        before = len(trials)
         for steps in schedule(most, FIRST_LOOK):
             curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())
             features = candidates.n_learned_from
             found = forecast(curves.steps, curves.variances, goal.threshold, features, curves.gammas)
+            trace = float(curves.variances[-1].sum())
+            decision: Decision = "fits" if trace <= goal.threshold else "too many"
+            seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, note=WIDE)
+            trials[before:] = [seen]  # the time may be over before the next look
             yield found
             # Without surplus it cannot say where the threshold is crossed, however long it is trained.
             if found.has_settled or (found.value > SPARE * width and steps >= FIRST_LOOK * 4):
                 break
-        trace = float(curves.variances[-1].sum())
-        trials.append(
-            Trial(
-                width,
-                candidates.seed,
-                trace,
-                "fits" if trace <= goal.threshold else "too many",
-                steps,
-                curve=curves.trace,
-                note=WIDE,
-            )
-        )
         if TOO_WIDE * max(1, found.value) < width and width > least and len(trials) == 1:
             width = least
             continue

@@ -9,7 +9,7 @@ from annotated_types import Gt
 from jaxtyping import Float
 
 from polariscope.analysis.noise import Noise
-from polariscope.analysis.theory import linear_size
+from polariscope.analysis.theory import FLOOR, linear_size
 from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Trial, method
 
 SHOWN = 3
@@ -22,7 +22,7 @@ SHOWN = 3
     trains=False,
     needs_variances=False,
     threshold="goal",
-    interval="nothing but the answer: the closed form has no luck, and the sampling of the data is not in it",
+    interval="the answer alone: the closed form is exact for these data, and other data of the kind are not in it",
     uses=("cap",),
 )
 def linear(
@@ -37,13 +37,15 @@ def linear(
 
     :param candidates: whose observations are looked at
     :param goal: threshold and cap
-    :param decoder_variance: (default none: learned) variance of the decoder, in the units that models are trained in
+    :param decoder_variance: (default: that of the likelihood, where it is fixed, else learned) variance of the
+        decoder, in the units that models are trained in
     """
     rows = candidates.observations()
     values = eigenvalues_of(rows)
-    found = linear_size(values, goal.threshold, len(rows), gamma=decoder_variance)
+    gamma = candidates.fixed_variance if decoder_variance is None else decoder_variance
+    found = linear_size(values, goal.threshold, len(rows), gamma=gamma)
     answer = min(found.n_latents, goal.cap)
-    last = min(len(found.traces), max(answer, 1) + SHOWN)
+    last = min(len(found.traces), max(answer, 1) + SHOWN if answer == found.n_latents else answer)
     trials = tuple(
         Trial(
             n,
@@ -55,15 +57,19 @@ def linear(
         )
         for n in range(max(1, answer - SHOWN), last + 1)
     )
-    notes = ["The answer is for a linear VAE; for other networks take it as a first guess."]
+    notes = ["The answer is for a linear VAE with β = 1; for others take it as a first guess."]
     if found.is_at_end:
+        features = f"{len(values):,} feature{'s' if len(values) > 1 else ''}"
         notes.append(
             f"Every number of latents fits up to {found.n_latents}, the most that {len(rows):,} observations of "
-            f"{len(values):,} features allow: what is left over is always small beside what is described."
+            f"{features} allow: what is left over is always small beside what is described."
         )
     if answer < found.n_latents:
         notes.append(f"The closed form gives {found.n_latents}, and cap is {goal.cap}.")
-    noise = Noise(float(found.gammas[max(answer, 1) - 1]), decoder_variance is None, float(values.mean()))
+    mean = float(values.mean())
+    noise = Noise(
+        float(found.gammas[max(answer, 1) - 1]), gamma is None, mean, FLOOR * mean if gamma is None else None
+    )
     return Found(answer, (answer, answer), trials, tuple(notes), noise)
 
 

@@ -81,6 +81,11 @@ class AbstractLikelihood(abc.ABC):
         return False
 
     @property
+    def fixed_variance(self) -> float | None:
+        """The variance of every value, where that is one number and not learned; else None."""
+        return None
+
+    @property
     @abc.abstractmethod
     def n_parameters(self) -> int:
         """How many raw outputs per value of the observation."""

@@ -194,6 +194,10 @@ class GaussianLikelihood(AbstractLikelihood):
         return self.learned == "shared"
 
     @property
+    def fixed_variance(self) -> float | None:
+        return self.variance if self.learned == "no" else None
+
+    @property
     def n_parameters(self) -> int:
         return 2 if self.learned == "per-value" else 1
 

@@ -59,6 +59,12 @@ def largest_beta(candidates: AbstractCandidates, goal: Goal, n_latents: int, sta
     ]
     lowest = max((beta_of(trial) for trial in sure if beta_of(trial) <= low), default=SMALLEST)
     highest = min((beta_of(trial) for trial in sure if beta_of(trial) >= high), default=LARGEST)
+    ends = {"small enough": lowest == SMALLEST, "too large": highest == LARGEST}
+    if unsure := [what for what, is_open in ends.items() if is_open]:
+        notes.append(
+            f"No β is sure to be {' or '.join(unsure)}, so the interval is open there ({SMALLEST:g} to {LARGEST:g} are "
+            "all that can be asked about); allow more steps."
+        )
     return Found(low, (min(lowest, low / PRECISION), highest), tuple(trials), tuple(notes))
 
 

@@ -93,6 +93,11 @@ class TrainedCandidates(AbstractCandidates):
         return self.data.n_features if likelihood.learns_one_variance else None
 
     @property
+    def fixed_variance(self) -> float | None:
+        blueprint = plan(self.data, n_latents=1, **self.recipe).blueprint
+        return blueprint.likelihood.fixed_variance if blueprint.posterior.has_density else None
+
+    @property
     def most_latents(self) -> int | None:
         return most_latents(plan(self.data, n_latents=1, **self.recipe))
 
@@ -244,8 +249,8 @@ class TrainedCandidates(AbstractCandidates):
         piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY)
         if begin >= self.deadline or piece <= 0:
             raise OutOfTimeError(
-                f"The time was over at {n_latents} latent{'s' if n_latents > 1 else ''} after {done:,} steps; more "
-                "minutes make the answer surer."
+                f"The time was over at {n_latents} latent{'s' if n_latents > 1 else ''} after {done:,} steps. Give it "
+                "more minutes for a surer answer."
             )
         self.model(n_latents, done + piece, **changes)
         self._pace = (time.monotonic() - begin) / piece

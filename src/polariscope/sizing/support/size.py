@@ -261,13 +261,17 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
     meant = "as far as the nearest β that is sure" if target == "beta" else traits["interval"]
-    alone = f"{meant}, for this seed only; several seeds show how much it varies between them"
+    alone = (
+        f"{meant}, for this seed only; several seeds show how much it varies between them"
+        if traits["trains"]
+        else meant
+    )
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(found) > 1 and each.trials else note
         for each in found
         for note in each.notes
     ]
-    if len(values) < len(found):
+    if len(values) < len(found) and len(found) > 1:
         notes.append(f"{len(found) - len(values)} of {len(found)} seeds have no answer.")
     value = median_answer(values) if values else None
     return Size(
@@ -284,6 +288,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         notes=tuple(notes),
         summary=family.summary(method),
         noise=next((each.noise for each in found if each.value == value and each.noise is not None), None),
+        trains=traits["trains"],
     )
 
 
