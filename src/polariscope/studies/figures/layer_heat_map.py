@@ -125,8 +125,9 @@ class LayerHeatMap(AbstractFigure):
 def _group(conditions: object) -> str:
     """The conditions of a group as a label.
 
-    >>> _group("beta=1,n_latents>=5"), _group("all at step 400")
-    ('β = 1, n_latents >= 5', 'all at step 400')
+    >>> _group("beta=1,n_latents>=5"), _group("all at step 400"), _group("beta=1 at step 3,000")
+    ('β = 1, n_latents >= 5', 'all at step 400', 'β = 1 at step 3,000')
     """
     spaced = re.sub(r"\s*(<=|>=|!=|=|<|>)\s*", r" \1 ", str(conditions))
-    return readable(re.sub(r",\s*", ", ", spaced)) if spaced != conditions else spaced
+    # Names of settings begin with a letter; a comma before a digit is one of thousands.
+    return readable(re.sub(r",\s*(?=[^\W\d])", ", ", spaced)) if spaced != conditions else spaced
