@@ -423,6 +423,8 @@ class SizeProgress:
             self._finish()
             self.lines.append("")
         self.last = seed, n_latents, step
+        from polariscope.sizing.support.size import candidate_line
+
         self.lines[-1] = self.heading + candidate_line(seed, n_latents, step, trace)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
@@ -444,13 +446,3 @@ class SizeProgress:
         if self.last is not None and self.live is None and not self.quiet:
             say(self.lines[-1], errors=True)
         self.last = None
-
-
-def candidate_line(seed: int, n_latents: int, step: int, trace: float) -> str:
-    """A candidate in one breath.
-
-    >>> candidate_line(0, 16, 1200, 1.0812)
-    'seed 0: 16 latents, step 1,200, Σ E[σ²] 1.08'
-    """
-    noun = "latent" if n_latents == 1 else "latents"
-    return f"seed {seed}: {n_latents} {noun}, step {step:,}, Σ E[σ²] {trace:.2f}"

@@ -334,6 +334,17 @@ def spoken(progress: Any) -> Iterator[Listen | None]:
 
     console = Console(stderr=True)
     with console.status("sizing …") as status:
-        yield lambda seed, n, step, trace: status.update(
-            f"seed {seed}: {n} latents, step {step:,}, Σ E[σ²] {trace:.2f}"
-        )
+        yield lambda *candidate: status.update(candidate_line(*candidate))
+
+
+def candidate_line(seed: int, n_latents: int, step: int, trace: float) -> str:
+    """A candidate in one breath; one without posterior variances has no Σ E[σ²].
+
+    >>> candidate_line(0, 16, 1200, 1.0812)
+    'seed 0: 16 latents, step 1,200, Σ E[σ²] 1.08'
+    >>> candidate_line(0, 1, 1200, 0.0)
+    'seed 0: 1 latent, step 1,200'
+    """
+    noun = "latent" if n_latents == 1 else "latents"
+    words = f"seed {seed}: {n_latents} {noun}, step {step:,}"
+    return f"{words}, {TRACE} {trace:.2f}" if trace else words
