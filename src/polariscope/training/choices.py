@@ -72,7 +72,7 @@ def training_choices(brought: Mapping[str, object]) -> tuple[str, ...]:
     :param brought: these options by name, without those that the user gave
 
     >>> training_choices({"optimiser": "adam", "learning_rate": 1e-3})
-    ('optimiser adam, learning rate 0.001 (the objective's)',)
+    ("optimiser adam, learning rate 0.001 (the objective's)",)
     """
     if not brought:
         return ()
