@@ -25,6 +25,17 @@ def test_each_factor_is_averaged_over_seeds_for_each_dataset() -> None:
     assert rows["original", "x"]["sd"] == pytest.approx((5 / 3) ** 0.5)  # of 0, 1, 2, 3
 
 
+def test_a_dataset_has_no_empty_places_for_factors_of_another() -> None:
+    own = {"original": ("shape", "scale", "position_x"), "changed": ("floor_hue", "wall_hue")}
+    made = MetricByFactor()
+    rows = made.numbers(by_data(lambda data, _: {f"mig.by_factor.{name}": 0.5 for name in own[data]}))
+    figure = made.draw(rows)
+    for axes in figure.axes:
+        names = tuple(label.get_text() for label in axes.get_xticklabels())
+        assert names == own[axes.get_title()]
+        assert len(axes.patches) == len(names)
+
+
 def test_a_metric_without_factors_is_refused() -> None:
     with pytest.raises(InputError, match="no sap by factor is in the table, but mig; choose one of these"):
         MetricByFactor(metric="sap").numbers(by_data(cells))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Table
 
 MARK = ".by_factor."
+LETTERS = 28
+"""Names of factors that are longer together, over all panels, are written at an angle."""
 
 
 @figure("metric-by-factor", answers=("zietlow2022 Fig. 4.9",))
@@ -75,12 +77,13 @@ class MetricByFactor(AbstractFigure):
         return tuple(found)
 
     def draw(self, rows: Rows) -> Figure:
-        titles, names, factors = (names_in(rows, column) for column in ("panel", "series", "factor"))
+        titles, names = (names_in(rows, column) for column in ("panel", "series"))
         figure, places = panels(titles, share_y=True)
-        if len(names) * len(factors) > 12:
+        if len(names) * len(names_in(rows, "factor")) > 12:
             figure.set_figwidth(PAGE)
         colours, width = colours_of(names), 0.8 / len(names)
         for axes, title in zip(places, titles, strict=True):
+            factors = names_in(tuple(row for row in rows if row["panel"] == title), "factor")
             for place, name in enumerate(names):
                 own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
                 x = [factors.index(str(row["factor"])) - 0.4 + width * (place + 0.5) for row in own]
@@ -89,8 +92,8 @@ class MetricByFactor(AbstractFigure):
                 for at, row in zip(x, own, strict=True):
                     draw_interval(axes, row, at, "black")
             axes.set_xticks(range(len(factors)), factors)
-            if sum(map(len, factors)) > 28:
-                axes.tick_params(axis="x", rotation=30)
+            if sum(map(len, factors)) > LETTERS / len(titles):
+                axes.set_xticks(range(len(factors)), factors, rotation=30, ha="right", rotation_mode="anchor")
             axes.grid(visible=False, axis="x")
         places[0].set_ylabel(f"{column_of(str(rows[0]['metric'])).label} of each factor")
         add_legend(figure, places)
