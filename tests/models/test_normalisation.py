@@ -152,7 +152,7 @@ def test_batch_norm_stands_behind_every_non_linearity_and_not_behind_the_output(
         ["Linear", "ReLU", "BatchNorm"],
         ["Linear", "ReLU", "BatchNorm", "Unflatten"],
         *[["ConvTranspose2d", "ReLU", "BatchNorm"]] * 3,
-        ["ConvTranspose2d", "Crop"],
+        ["ThinConvTranspose2d", "Crop"],
     ]
     assert [len(each.mean) for each in normalisations(decoder)] == [256, 64 * 1 * 2, 64, 32, 32]
     linear = dataclasses.replace(FLAT, net=LinearNet())

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.models.nets import AbstractNet, Trunk, net
+from polariscope.models.nets.support.thin import ThinConvTranspose2d
 
 SMALLEST = 16
 """Fewest pixels of a side: four halvings leave one."""
@@ -116,7 +117,7 @@ class ConvNet(AbstractNet):
             nn.Sequential(nn.ConvTranspose2d(a, b, 4, stride=2, padding=1), nn.ReLU())
             for a, b in pairwise(channels)
         ]
-        last: nn.Module = nn.ConvTranspose2d(32, n_parameters * shape[0], 4, stride=2, padding=1)
+        last: nn.Module = ThinConvTranspose2d(32, n_parameters * shape[0])
         if not (frame := Frame.of(shape)).is_empty:
             last = nn.Sequential(last, Crop(frame))
         return Trunk(
