@@ -21,6 +21,7 @@ from polariscope.manipulation.bounds import moved
 from polariscope.manipulation.settings import AttackSettings
 from polariscope.models.inference import auxiliary_of, evaluating
 from polariscope.models.model import Model
+from polariscope.objectives.support.adam import FusedAdam
 from polariscope.storage.checkpoints import Trained
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener, stop_requests
@@ -235,9 +236,7 @@ def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings)
 
     def adam(module: nn.Module) -> torch.optim.Optimizer:
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        return torch.optim.Adam(
-            parameters, lr=settings.learning_rate, betas=(0.9, 0.999), eps=ADAM_EPSILON, fused=True
-        )
+        return FusedAdam(parameters, settings.learning_rate, eps=ADAM_EPSILON)
 
     device = sides.entangled.models[0].device
     noise = torch.Generator(device).manual_seed(derive(settings.seed, "noise"))

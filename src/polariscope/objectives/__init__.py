@@ -25,6 +25,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.registry import open_family
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
+from polariscope.objectives.support.adam import FusedAdam
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -152,7 +153,7 @@ class AbstractObjective(abc.ABC):
 
         :param parameters: the companion's weights.
         """
-        return torch.optim.Adam(parameters, lr=1e-4, betas=(0.5, 0.9), fused=True)
+        return FusedAdam(parameters, 1e-4, betas=(0.5, 0.9))
 
     @abc.abstractmethod
     def terms(self, step: Step) -> Terms:

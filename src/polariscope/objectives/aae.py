@@ -18,6 +18,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
+from polariscope.objectives.support.adam import FusedAdam
 from polariscope.objectives.support.adversary import Discriminator
 
 Game = Literal["non-saturating", "saturating"]
@@ -76,7 +77,7 @@ class AaeObjective(AbstractObjective):
         return made.to(model.device, model.dtype)
 
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.adversary_learning_rate, betas=(0.5, 0.9), fused=True)
+        return FusedAdam(parameters, self.adversary_learning_rate, betas=(0.5, 0.9))
 
     def terms(self, step: Step) -> Terms:
         model, batch = step.model, step.batch

@@ -19,6 +19,7 @@ from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
 from polariscope.models.normalisation import add_spectral_norm
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
+from polariscope.objectives.support.adam import FusedAdam
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
@@ -123,7 +124,7 @@ class WeakGanObjective(AbstractObjective):
         return made
 
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.adversary_learning_rate, betas=BETAS, fused=True)
+        return FusedAdam(parameters, self.adversary_learning_rate, betas=BETAS)
 
     def terms(self, step: Step) -> Terms:
         model, batch = step.model, step.batch

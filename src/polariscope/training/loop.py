@@ -20,6 +20,7 @@ from polariscope.data.splits import Split
 from polariscope.models.model import Model
 from polariscope.models.normalisation import normalisations
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
+from polariscope.objectives.support.adam import FusedAdam
 from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import Feed
 from polariscope.training.monitor import Probe
@@ -148,13 +149,8 @@ def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> t
     """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
     rate = settings.learning_rate
     if settings.optimiser in ADAMS:
-        return torch.optim.Adam(
-            parameters,
-            lr=rate,
-            betas=(settings.adam_beta1, 0.999),
-            eps=1e-8,
-            amsgrad=settings.optimiser == "amsgrad",
-            fused=True,
+        return FusedAdam(
+            parameters, rate, (settings.adam_beta1, 0.999), amsgrad=settings.optimiser == "amsgrad"
         )
     if settings.optimiser == "adagrad":
         return torch.optim.Adagrad(parameters, lr=rate)
