@@ -83,3 +83,22 @@ def test_data_without_factors_have_neither_labels_nor_auxiliary_values():
         class_labels(data, np.zeros(1, dtype=np.int64))
     with pytest.raises(InputError, match="no factors or labels to condition on"):
         auxiliary_values(data, np.zeros(1, dtype=np.int64))
+
+
+def test_small_data_are_asked_for_their_values_once_and_batches_stay_the_same(monkeypatch):
+    data = from_arrays(np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32))
+    made, asked = feed(data, "vae"), []
+    values = type(made.data).values
+
+    def counted(self, indices):
+        asked.append(indices)
+        return values(self, indices)
+
+    monkeypatch.setattr(type(made.data), "values", counted)
+    chosen = np.array([3, 3, 49, 0])
+    seen = [made.batch(chosen, step=step).x for step in range(2)]
+    assert [len(indices) for indices in asked] == [50]
+    monkeypatch.setattr("polariscope.training.feed.MOST_KEPT", 50 * 3 - 1)
+    large = feed(data, "vae")
+    assert all(torch.equal(large.batch(chosen, step=0).x, x) for x in seen)
+    assert [len(indices) for indices in asked[-2:]] == [len(chosen)] * 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +17,15 @@ from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 
+MOST_KEPT = 2**22
+"""Numbers that are kept in memory as the model sees them, 16 MB: taking rows of them is all that a batch then costs."""
+
 
 class Feed:
     """Makes a batch from indices; a pair's partner is a function of the seed, the step and the stream's name.
 
-    An objective that needs pairs says by its ``transition`` how they are drawn.
+    An objective that needs pairs says by its ``transition`` how they are drawn. Small data are asked for their values
+    once, as small nets would wait for them in every step.
     """
 
     def __init__(
@@ -31,7 +37,16 @@ class Feed:
         self.pairing = transition.on(data) if transition is not None and "pairs" in objective.needs else None
 
     def values(self, indices: Int[np.ndarray, " sample"]) -> Float[Tensor, "sample *shape"]:
-        return self.model.place(torch.from_numpy(self.data.values(indices)))
+        return self.model.place(torch.from_numpy(self._values(indices)))
+
+    def _values(self, indices: Int[np.ndarray, " sample"]) -> Float[np.ndarray, "sample *shape"]:
+        return self.data.values(indices) if self._kept is None else self._kept[indices]
+
+    @functools.cached_property
+    def _kept(self) -> Float[np.ndarray, "sample *shape"] | None:
+        if len(self.data) * self.data.n_features > MOST_KEPT:
+            return None
+        return self.data.values(np.arange(len(self.data)))
 
     def batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str = "train") -> Batch:
         device, dtype = self.model.device, self.model.dtype
