@@ -277,7 +277,8 @@ def table(
     compare: Annotated[
         str | None,
         typer.Option(
-            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+            help="Two values of a setting, paired over all else, as beta=1,4 or data.variants=original,manipulated.",
+            metavar="SETTING=A,B",
         ),
     ] = None,
 ) -> None:
