@@ -170,11 +170,17 @@ def print_table(
     sql: str | None = None,
     compare: str | None = None,
     layout: Layout | None = None,
+    extremes: str = "",
 ) -> None:
     """Print a table, or write it into a file; with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
+    if extremes and (layout is not None or over_seeds or compare is not None):
+        raise InputError(
+            problem=(Argument("extremes"), " is about single runs"),
+            remedy="leave out what is computed over several",
+        )
     if layout is not None:
         if over_seeds or sql is not None or compare is not None:
             raise InputError(
@@ -185,7 +191,7 @@ def print_table(
         return
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
-    chosen = _selected(found, where, columns)
+    chosen = _selected(found, where, columns, extremes)
     if compare is not None:
         if over_seeds or sql is not None or out is not None or format is not None:
             raise InputError(
@@ -230,9 +236,16 @@ def print_table(
         say(note)
 
 
-def _selected(found: Table, where: list[str], columns: str) -> Table:
+def _selected(found: Table, where: list[str], columns: str, extremes: str = "") -> Table:
+    """Some rows and columns; with extremes, also the column that they are chosen by and the one that says which."""
     chosen = found.where(*where)
     names = _names(columns)
+    if extremes:
+        from polariscope.studies.extremes import RESTART
+        from polariscope.studies.extremes import extremes as best_and_worst
+
+        chosen = best_and_worst(chosen, extremes)
+        names = [RESTART, extremes, *names] if names else []
     return chosen.only(names) if names else chosen
 
 
