@@ -145,6 +145,18 @@ def test_variants_of_the_data_are_called_by_their_names(first: str, second: str,
     assert attacked().compare("mig", "data.variants", first, second).difference == pytest.approx(expected)
 
 
+def test_runs_of_no_study_have_variants_by_name_too() -> None:
+    """There the cell of original data is empty, and variants are written with the values of all their options."""
+    written = {"none": None, MANIPULATED: "manipulated-/tmp/attack-5f3c"}
+    rows = tuple(
+        {**row, "data.variants": written.get(str(row["data.variants"]), "pixel-noise-0.1-2")}
+        for row in attacked().rows
+    )
+    found = Table(rows, attacked().settings).compare("mig", "data.variants", "original", "manipulated")
+    assert found.difference == pytest.approx(-0.15)
+    assert (found.first, found.second) == (None, "manipulated-/tmp/attack-5f3c")
+
+
 def test_a_name_is_a_whole_name_of_one_variant() -> None:
     table = attacked()
     assert table.value_named("data.variants", "manip") == "manip"

@@ -311,7 +311,8 @@ def _print_comparisons(chosen: Table, text: str) -> None:
         where = [_in_words(one.settings) or "all"] if divided else []
         printed.add_row(*where, *cells, f"{one.higher} of {one.n}")
     printer().print(printed)
-    first, second = (f"{setting}={shown(value)}" for value in (comparisons[0].first, comparisons[0].second))
+    meant = (comparisons[0].first, comparisons[0].second)
+    first, second = (f"{setting}={shown(value) or typed}" for value, typed in zip(meant, pair, strict=True))
     say(f"Differences are {second} minus {first}, over runs that are equal in all else.")
     for note in chosen.left_out:
         say(note)
