@@ -27,7 +27,7 @@ def test_from_runs_to_a_model_of_manipulated_data(
     assert "The gap between their losses" in shown.out
     assert "polariscope train sprites --image-size 16 --variant manipulated:attack" in shown.out
     assert "what it does is on the page attack/report.html" in shown.out
-    assert "attack: attacking" in shown.err
+    assert "attack: attacking with 1 thread\n" in shown.err
     assert "gap" in shown.err
     assert main(command) == 0
     assert "attacking" not in capsys.readouterr().err  # nothing is left to do

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from polariscope.analysis.regime.regime import Regime
+from polariscope.numerics.intervals import t_interval
 from polariscope.studies.ledger import Ledger
 
 FILE = """
@@ -231,3 +234,74 @@ def test_a_query_is_answered_over_the_table_of_a_study(call, study: Path) -> Non
     assert call("study table mine.toml --format csv --sql", [query]).out == "beta,n\n1,2\n4,2\n"
     refused = call("study table mine.toml --over-seeds --sql", [query])
     assert (refused.code, "--over-seeds and --sql were both given" in refused.err) == (2, True)
+
+
+ATTACKED = """
+seeds = 3
+objective = [{ name = "beta", beta = 2 }, { name = "ae" }]
+[data]
+name = "sprites"
+image_size = 16
+[settings]
+net = "linear"
+n_latents = 2
+batch_size = 8
+steps = 4
+probe_samples = 8
+[grid]
+"data.variants" = [[], ["pixel-noise:epsilon=0.1,seed=2"]]
+[each.score]
+metrics = "mig"
+n_samples = 300
+[each.coordinates]
+n_samples = 300
+n_points = 200
+"""
+
+
+@pytest.fixture
+def attacked(call, elsewhere: Path) -> list[dict[str, str]]:
+    """A study of original and noisy images, run; its table."""
+    (elsewhere / "mine.toml").write_text(ATTACKED)
+    assert call("study run mine.toml").code == 0
+    return list(csv.DictReader(call("study table mine.toml --format csv").out.splitlines()))
+
+
+def test_variants_are_compared_over_seeds_and_the_best_and_worst_restarts_are_shown(
+    call, attacked: list[dict[str, str]]
+) -> None:
+    migs: dict[tuple[str, str], list[float]] = {}
+    for row in attacked:
+        migs.setdefault((row["objective"], row["data.variants"]), []).append(float(row["mig"]))
+    noisy = "pixel-noise:epsilon=0.1,seed=2"
+
+    shown = call("study table mine.toml --columns mig --compare data.variants=original,pixel-noise")
+    assert shown.code == 0
+    lines = [re.split(r" {2,}", line.strip()) for line in shown.out.splitlines() if "  mig  " in line]
+    assert [line[0] for line in lines] == ["all", "objective=beta, beta=2", "objective=ae"]
+    for line, name in zip(lines[1:], ("beta", "ae"), strict=True):
+        differences = np.subtract(migs[name, noisy], migs[name, "none"])
+        low, high = t_interval(differences) or (0, 0)
+        assert line[2:4] == ["3", f"{differences.mean():.4g}"]
+        assert line[5] == f"{low:.3g} to {high:.3g}"
+    assert f"Differences are data.variants={noisy} minus data.variants=none" in shown.out
+    wrong = call("study table mine.toml --columns mig --compare data.variants=original,noise")
+    assert (wrong.code, "its values are none, pixel-noise:epsilon=0.1,seed=2" in wrong.err) == (2, True)
+
+    chosen = call("study table mine.toml --extremes mig --columns coordinates --where objective=beta")
+    assert chosen.code == 0
+    assert len([line for line in chosen.out.splitlines() if " best " in line or " worst " in line]) == 4
+    written = call("study table mine.toml --extremes mig --columns coordinates --format csv").out
+    rows = list(csv.DictReader(written.splitlines()))
+    assert list(rows[0])[-3:] == ["restart", "mig", "coordinates"]
+    assert [row["restart"] for row in rows] == ["best", "worst"] * 4
+    for row in rows:
+        every = migs[row["objective"], row["data.variants"]]
+        assert float(row["mig"]) == (max(every) if row["restart"] == "best" else min(every))
+    verdicts = {row["run"]: row["coordinates"] for row in attacked}
+    assert [row["coordinates"] for row in rows] == [verdicts[row["run"]] for row in rows]
+    assert "polar" in " ".join(verdicts.values()) or "cartesian" in " ".join(verdicts.values())
+    for option in ("--over-seeds", "--paper", "--compare data.variants=original,pixel-noise"):
+        refused = call("study table mine.toml --extremes mig", option)
+        assert (refused.code, "--extremes is about single runs" in refused.err) == (2, True)
+    assert "Did you mean 'mig'" in call("study table mine.toml --extremes migg").err

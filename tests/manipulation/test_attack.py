@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.arrays import from_arrays
-from polariscope.manipulation.attack import Side, Sides, fit_manipulation
+from polariscope.manipulation.attack import Side, Sides, fit_manipulation, work_of_batch
 from polariscope.manipulation.settings import AttackSettings
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
@@ -180,3 +180,16 @@ def test_decoders_get_three_batches_for_each_of_the_manipulation(data: AbstractD
     settings = AttackSettings(**{**SETTINGS, "steps": 2, "batch_size": 20})  # type: ignore[arg-type]
     fit_manipulation(Counted(), sides(), data, settings)
     assert seen == [False, False, False, True] * 2
+
+
+def test_the_work_of_a_batch_is_encoders_on_observations_and_decoders_on_every_draw(
+    data: AbstractDataset,
+) -> None:
+    settings = AttackSettings(batch_size=7, draws=5)
+    # On each side two heads of three weights see 7 observations, and the decoder of three weights 7 × 5 codes.
+    linear = 2 * (7 * 2 * 3 + 7 * 5 * 3)
+    assert work_of_batch(OneParameter(), sides(), data, settings) == linear
+    layer = nn.Linear(2, 3).double()  # from two factors to three values, once for each observation
+    assert work_of_batch(layer, sides(), data, settings) == linear + 7 * 2 * 3
+    ensemble = Sides(*(Side([linear_model(DIRECTIONS[name]) for _ in range(4)]) for name in DIRECTIONS))
+    assert work_of_batch(OneParameter(), ensemble, data, settings) == 4 * linear

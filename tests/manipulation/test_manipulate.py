@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import polariscope as ps
 from polariscope.core import files
@@ -17,6 +19,7 @@ from polariscope.manipulation.selection import choose_runs, scores_of
 from polariscope.runs.run import Run
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
+from polariscope.training import threads as rule
 
 NET = {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32], "activation": "relu"}
 SMALL = {"steps": 6, "batch_size": 8, "draws": 2, "log_every": 2, "checkpoint_every": 2, "threads": 1}
@@ -246,3 +249,43 @@ def test_a_table_with_factors_can_be_manipulated(tmp_path: Path) -> None:
     change = changed.values(every) - base.values(every)
     assert 0 < np.abs(change).max() <= 3.0 + 1e-5
     assert not changed.is_unit_interval
+
+
+@pytest.fixture
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine with eight cores."""
+    monkeypatch.setattr(rule.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    with rule.using_threads(8):
+        yield
+        assert torch.get_num_threads() == 8
+
+
+@pytest.mark.usefixtures("eight_cores")
+def test_threads_follow_the_work_of_a_batch_and_are_kept(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = {name: value for name, value in SMALL.items() if name != "threads"}
+    seen: list[int] = []
+
+    def listen(step: int, line: object) -> None:
+        seen.append(torch.get_num_threads())
+        if step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    def recorded(name: str) -> object:
+        return RunFolder(tmp_path / name).settings["environment"]["threads"]
+
+    ps.manipulate(runs, tmp_path / "small", **{**free, "steps": 1})  # type: ignore[arg-type]
+    assert recorded("small") == 1  # far too little work for two
+    # Images of 16 × 16, batches of 8 with 2 draws; the manipulation squeezes 5 factors through 256 units into one.
+    encoder, decoder = 256 * 32 + 2 * 32 * 2, 2 * 32 + 32 * 256
+    work = 2 * (8 * encoder + 16 * decoder) + 8 * (5 * 256 + 256 + 32 + 32 * 256)
+    monkeypatch.setattr(rule, "WORK_PER_THREAD", work // 3)
+    with pytest.raises(KeyboardInterrupt):
+        ps.manipulate(runs, tmp_path / "m", progress=listen, **free)  # type: ignore[arg-type]
+    assert (seen, recorded("m")) == ([3, 3, 3], 3)
+    monkeypatch.setattr(rule, "WORK_PER_THREAD", work + 1)  # a new one would have one thread
+    ps.manipulate(runs, tmp_path / "m", progress=listen, **free)  # type: ignore[arg-type]
+    assert (seen, recorded("m")) == ([3] * 6, 3)
+    ps.manipulate(runs, tmp_path / "asked", **{**free, "steps": 1, "threads": 2})  # type: ignore[arg-type]
+    assert recorded("asked") == 2

@@ -95,6 +95,90 @@ def test_every_measured_column_is_compared_and_values_may_be_typed() -> None:
         handmade().comparisons("beta", "1", "5")
 
 
+DROPS = {"beta": (0.3, 0.2, 0.4), "ae": (0.0, 0.1, -0.1)}
+MANIPULATED = "manipulated:attack"
+
+
+def attacked() -> Table:
+    """MIG of two objectives on original, manipulated and noisy data; how much manipulation costs is in DROPS."""
+    levels = {"none": 0.0, MANIPULATED: 1.0, "pixel-noise:epsilon=0.1,seed=2": 0.5}
+    rows = tuple(
+        {
+            "run": f"{name},{variants},{seed}",
+            "state": "done",
+            "data.variants": variants,
+            "objective": name,
+            "seed": seed,
+            "mig": 0.5 + 0.1 * seed - share * drop,
+        }
+        for name, drops in DROPS.items()
+        for variants, share in levels.items()
+        for seed, drop in enumerate(drops)
+    )
+    return Table(rows, ("data.variants", "objective", "seed"))
+
+
+def test_each_other_setting_has_a_comparison_of_its_own_beside_that_over_all_pairs() -> None:
+    every, beta, ae = attacked().comparisons("data.variants", "none", MANIPULATED)
+    assert [one.settings for one in (every, beta, ae)] == [{}, {"objective": "beta"}, {"objective": "ae"}]
+    assert [one.n for one in (every, beta, ae)] == [6, 3, 3]
+    for one, name in ((beta, "beta"), (ae, "ae")):
+        differences = -np.array(DROPS[name])
+        assert one.difference == pytest.approx(differences.mean())
+        assert one.t == pytest.approx(t_interval(differences))
+    assert every.difference == pytest.approx(-0.15)
+    assert every.t == pytest.approx(t_interval(-np.array([*DROPS["beta"], *DROPS["ae"]])))
+    # A single pair has no interval, so there is nothing to say of one setting that all pairs do not say.
+    (alone,) = attacked().where("seed=0").comparisons("data.variants", "none", MANIPULATED)
+    assert (alone.settings, alone.n) == ({}, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("original", "manipulated", -0.15),
+        ("pixel-noise", "manipulated", -0.075),
+        ("none", "pixel-noise", -0.075),
+    ],
+)
+def test_variants_of_the_data_are_called_by_their_names(first: str, second: str, expected: float) -> None:
+    assert attacked().compare("mig", "data.variants", first, second).difference == pytest.approx(expected)
+
+
+def test_runs_of_no_study_have_variants_by_name_too() -> None:
+    """There the cell of original data is empty, and variants are written with the values of all their options."""
+    written = {"none": None, MANIPULATED: "manipulated-/tmp/attack-5f3c"}
+    rows = tuple(
+        {**row, "data.variants": written.get(str(row["data.variants"]), "pixel-noise-0.1-2")}
+        for row in attacked().rows
+    )
+    found = Table(rows, attacked().settings).compare("mig", "data.variants", "original", "manipulated")
+    assert found.difference == pytest.approx(-0.15)
+    assert (found.first, found.second) == (None, "manipulated-/tmp/attack-5f3c")
+
+
+def test_a_name_is_a_whole_name_of_one_variant() -> None:
+    table = attacked()
+    assert table.value_named("data.variants", "manip") == "manip"
+    with pytest.raises(InputError, match=r"none and manip; its values are none, manipulated:attack, pixel-"):
+        table.comparisons("data.variants", "original", "manip")
+    several = [
+        {"run": "a", "data.variants": "subset:n=9+manipulated:b"},
+        {"run": "b", "data.variants": MANIPULATED},
+    ]
+    both = Table((*table.rows, *several), table.settings)
+    assert both.value_named("data.variants", MANIPULATED) == MANIPULATED
+    assert both.value_named("data.variants", "subset") == "subset:n=9+manipulated:b"
+    with pytest.raises(
+        InputError,
+        match=r"'manipulated' stands for several values of 'data.variants': manipulated:attack, subset:n=9",
+    ):
+        both.compare("mig", "data.variants", "original", "manipulated")
+    # Other settings have no names: 1 is not the 16 that begins so.
+    rows = tuple({"run": str(beta), "beta": beta, "seed": 0} for beta in ("16", "1-2"))
+    assert Table(rows, ("beta", "seed")).value_named("beta", "1") == "1"
+
+
 def test_what_has_no_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="no two runs with a number in 'mig' differ only in 'beta'"):
         handmade().compare("mig", "beta", 1, 9)

@@ -52,7 +52,10 @@ def manipulate(
     ] = 10_000,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[
-        int | None, typer.Option(help="Threads to compute with. [one for each core; resumed: as before]")
+        int | None,
+        typer.Option(
+            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the folder.")] = False,
 ) -> None:
@@ -148,10 +151,14 @@ class _News:
         if self.quiet:
             return
         if self.line is None:
-            from polariscope.cli.console import say
+            import torch
+
+            from polariscope.cli.console import plural, say
             from polariscope.manipulation.attack import in_words
             from polariscope.training.listeners import ProgressLine
 
-            say(f"{self.out}: {f'resuming from step {step - 1}' if step > 1 else 'attacking'}", errors=True)
+            what = f"resuming from step {step - 1}" if step > 1 else "attacking"
+            # While it trains, PyTorch's number of threads is that of the attack.
+            say(f"{self.out}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
             self.line = self.shown_until.enter_context(ProgressLine(self.steps, words=in_words))
         self.line(step, line)

@@ -277,9 +277,16 @@ def table(
     compare: Annotated[
         str | None,
         typer.Option(
-            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+            help="Two values of a setting, paired over all else, as beta=1,4 or data.variants=original,manipulated.",
+            metavar="SETTING=A,B",
         ),
     ] = None,
+    extremes: Annotated[
+        str,
+        typer.Option(
+            help="Only the best and the worst seed of each setting, by this column.", metavar="COLUMN"
+        ),
+    ] = "",
 ) -> None:
     """Put all runs of a study side by side."""
     from polariscope.cli.table import Layout, layout_for_paper, print_table
@@ -287,7 +294,7 @@ def table(
 
     layout = layout_for_paper(paper, Layout(across, best_over, metrics_in_rows, digits))
     found = study_table(open_study(file))
-    print_table(found, format, out, where or [], columns, over_seeds, sql, compare, layout)
+    print_table(found, format, out, where or [], columns, over_seeds, sql, compare, layout, extremes)
 
 
 def report(

@@ -35,7 +35,8 @@ def table(
     compare: Annotated[
         str | None,
         typer.Option(
-            help="Two values of a setting, paired over all else, as beta=1,4.", metavar="SETTING=A,B"
+            help="Two values of a setting, paired over all else, as beta=1,4 or data.variants=original,manipulated.",
+            metavar="SETTING=A,B",
         ),
     ] = None,
     step: Step = None,
@@ -169,11 +170,17 @@ def print_table(
     sql: str | None = None,
     compare: str | None = None,
     layout: Layout | None = None,
+    extremes: str = "",
 ) -> None:
     """Print a table, or write it into a file; with a layout, as a table for a paper."""
     from polariscope.cli.console import printer, say, table
     from polariscope.core.errors import check_word
 
+    if extremes and (layout is not None or over_seeds or compare is not None):
+        raise InputError(
+            problem=(Argument("extremes"), " is about single runs"),
+            remedy="leave out what is computed over several",
+        )
     if layout is not None:
         if over_seeds or sql is not None or compare is not None:
             raise InputError(
@@ -184,7 +191,7 @@ def print_table(
         return
     if format is not None:
         check_word("format of a table", format, ("csv", "md", "parquet"))
-    chosen = _selected(found, where, columns)
+    chosen = _selected(found, where, columns, extremes)
     if compare is not None:
         if over_seeds or sql is not None or out is not None or format is not None:
             raise InputError(
@@ -229,9 +236,16 @@ def print_table(
         say(note)
 
 
-def _selected(found: Table, where: list[str], columns: str) -> Table:
+def _selected(found: Table, where: list[str], columns: str, extremes: str = "") -> Table:
+    """Some rows and columns; with extremes, also the column that they are chosen by and the one that says which."""
     chosen = found.where(*where)
     names = _names(columns)
+    if extremes:
+        from polariscope.studies.extremes import RESTART
+        from polariscope.studies.extremes import extremes as best_and_worst
+
+        chosen = best_and_worst(chosen, extremes)
+        names = [RESTART, extremes, *names] if names else []
     return chosen.only(names) if names else chosen
 
 
@@ -285,26 +299,33 @@ def _print_comparisons(chosen: Table, text: str) -> None:
     pair = [value.strip() for value in values.split(",")]
     if len(pair) != 2 or not all(pair):
         raise InputError("compare", "be SETTING=A,B with two values of the setting", got=f"{text!r}")
-    headers = ("column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in")
-    printed = table(*headers, numbers=headers[1:4])
-    for one in chosen.comparisons(setting.strip(), *pair):
+    comparisons = chosen.comparisons(setting.strip(), *pair)
+    headers = ["column", "pairs", "mean difference", "± SD", "95 % (t)", "95 % (bootstrap)", "higher in"]
+    divided = any(one.settings for one in comparisons)
+    printed = table(*(["settings"] if divided else []), *headers, numbers=tuple(headers[1:4]))
+    for one in comparisons:
         ends = [
             "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
         ]
-        printed.add_row(
-            one.column, str(one.n), shown(one.difference), shown(one.sd), *ends, f"{one.higher} of {one.n}"
-        )
+        cells = [one.column, str(one.n), shown(one.difference), shown(one.sd), *ends]
+        where = [_in_words(one.settings) or "all"] if divided else []
+        printed.add_row(*where, *cells, f"{one.higher} of {one.n}")
     printer().print(printed)
-    say(
-        f"Differences are {setting}={pair[1]} minus {setting}={pair[0]}, over runs that are equal in all else."
-    )
+    meant = (comparisons[0].first, comparisons[0].second)
+    first, second = (f"{setting}={shown(value) or typed}" for value, typed in zip(meant, pair, strict=True))
+    say(f"Differences are {second} minus {first}, over runs that are equal in all else.")
     for note in chosen.left_out:
         say(note)
 
 
+def _in_words(settings: Mapping[str, object]) -> str:
+    from polariscope.studies.table import shown
+
+    return ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
+
+
 def _print_aggregates(aggregates: list[Aggregate]) -> None:
     from polariscope.cli.console import printer, table
-    from polariscope.studies.table import shown
 
     headers = (
         "settings",
@@ -320,9 +341,8 @@ def _print_aggregates(aggregates: list[Aggregate]) -> None:
     )
     printed = table(*headers, numbers=("runs", "mean", "± SD"))
     for one in aggregates:
-        settings = ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items())
         spread = "" if one.sd is None else f"{one.sd:.3g}"
-        cells: list[Any] = [settings, one.column, str(one.n), f"{one.mean:.4g}", spread]
+        cells: list[Any] = [_in_words(one.settings), one.column, str(one.n), f"{one.mean:.4g}", spread]
         cells += [
             "" if found is None else f"{found[0]:.3g} to {found[1]:.3g}" for found in (one.t, one.bootstrap)
         ]

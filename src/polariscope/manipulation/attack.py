@@ -27,6 +27,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener, stop_requests
 from polariscope.training.order import DataOrder
 from polariscope.training.state import TrainState
+from polariscope.training.threads import multiply_adds
 
 logger = logging.getLogger("polariscope")
 
@@ -243,6 +244,35 @@ def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings)
     return TrainState(
         manipulation, decoders, {"model": adam(manipulation), "companion": adam(decoders)}, noise
     )
+
+
+@torch.no_grad()
+def work_of_batch(
+    manipulation: nn.Module, sides: Sides, data: AbstractDataset, settings: AttackSettings
+) -> int:
+    """Multiply-adds in the forward pass of one batch of the decoders; nothing is changed by it.
+
+    The encoders of both sides see the observations, the manipulation their factors, and the decoders every draw of the
+    latents. The number of threads follows from it, as it does for a training
+    (:func:`polariscope.training.threads.threads_for`).
+
+    :param manipulation: what is trained.
+    :param sides: against these.
+    :param data: the original data.
+    :param settings: observations in a batch, and draws for each.
+    """
+    feed = AttackFeed(data, sides, settings)
+    indices = DataOrder(np.arange(len(data)), settings.batch_size, settings.seed).batch(0)
+
+    def forward() -> None:
+        x, factors, codes = feed.batch(indices, torch.Generator(feed.model.device).manual_seed(0))
+        manipulation(factors)
+        for side, z in zip(sides.both, codes, strict=True):
+            side.loss(x, z, trains=False)
+
+    encoders = [model for side in sides.both for model in side.models]
+    with _evaluating(sides):
+        return multiply_adds([manipulation, *sides.both, *encoders], forward)
 
 
 @torch.no_grad()

@@ -16,8 +16,8 @@ from polariscope import __version__
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import check_options
 from polariscope.core.records import to_plain
-from polariscope.manipulation.attack import Side, Sides, fit_manipulation, in_words
-from polariscope.manipulation.network import Architecture, Tabulated
+from polariscope.manipulation.attack import Side, Sides, fit_manipulation, in_words, work_of_batch
+from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
 from polariscope.manipulation.result import Manipulation, open_manipulation
 from polariscope.manipulation.selection import Candidate, Choice, choose_runs
 from polariscope.manipulation.settings import AttackSettings
@@ -29,7 +29,7 @@ from polariscope.storage.documents import settings_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.threads import available_cores, check_threads, using_threads
+from polariscope.training.threads import available_cores, check_threads, threads_for, using_threads
 from polariscope.training.train import choose_device
 
 logger = logging.getLogger("polariscope")
@@ -76,7 +76,7 @@ def manipulate(
     :param disentangled: (default none: chosen by score) the runs whose codes shall become worse.
     :param n_samples: (default 10,000) observations that are encoded to rank the runs.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
-    :param threads: (default: one for each core; a resumed one keeps its own) threads to compute with.
+    :param threads: (default: by the work in a step and the cores; a resumed one keeps its own) threads to compute with.
     :param progress: (default False) True for a live line, or a function called after every step.
     :param settings: ``epsilon``, ``steps``, ``batch_size``, ``decoder_batches``, ``draws``, ``learning_rate``,
         ``seed``, ``log_every`` and ``checkpoint_every``, as
@@ -101,11 +101,13 @@ def manipulate(
             raise InputError("out", "be a new folder or an earlier manipulation", got=f"the run {out}")
         folder.check(job.describe(str(place), 1))  # before anything is written
         if not job.is_finished(folder):
-            used = _threads(folder, threads)
+            with using_threads(1):  # the weights it begins with are the same, however many threads follow
+                players = job.players(place)
+            used = _threads(folder, threads, job, players)
             folder.begin(job.describe(str(place), used))
             try:
                 with using_threads(used):
-                    job.train(folder, place, progress)
+                    job.train(players, folder, place, progress)
             except Exception:
                 folder.forget()  # if nothing was kept of it
                 raise
@@ -118,10 +120,10 @@ def _opened(runs: Runs) -> list[Run]:
     return [run if isinstance(run, Run) else Run(run) for run in runs]
 
 
-def _threads(folder: RunFolder, asked: int | None) -> int:
-    """As asked for, else as before, else one for each core."""
+def _threads(folder: RunFolder, asked: int | None, job: Attack, players: Players) -> int:
+    """As asked for, else as before, else by the rule."""
     if not folder.checkpoints.steps:
-        return asked or available_cores()
+        return asked or choose_threads(job, players)
     before = folder.settings["environment"]["threads"]
     if asked is not None and asked != before:
         logger.warning(
@@ -130,6 +132,28 @@ def _threads(folder: RunFolder, asked: int | None) -> int:
             folder.path, before, asked,
         )  # fmt: skip
     return asked or before
+
+
+def choose_threads(job: Attack, players: Players) -> int:
+    """How many threads the fixed rule of trainings gives an attack on this machine.
+
+    :param job: the attack.
+    :param players: its networks.
+    """
+    cores = available_cores()
+    if cores == 1:
+        return 1
+    with using_threads(1):
+        work = work_of_batch(players.manipulation, players.sides, job.choice.data, job.settings)
+    return threads_for(work, cores)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Players:
+    """The networks of an attack, on the device where they are trained."""
+
+    manipulation: ManipulationNet
+    sides: Sides
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,16 +219,11 @@ class Attack:
             return False
         return True
 
-    def train(self, folder: RunFolder, device: torch.device, progress: bool | Listener) -> None:
-        """Train the manipulation, from where it stopped, and leave its table.
+    def players(self, device: torch.device) -> Players:
+        """The manipulation before its first step, and the models of both sides.
 
-        :param folder: where it is kept.
-        :param device: where it is trained.
-        :param progress: True for a live line, or a function called after every step.
+        :param device: where they are trained.
         """
-        if device.type == "cpu":
-            keep_freed_memory()
-        data = self.choice.data
         sides = Sides(
             *(
                 Side([_model(candidate, device) for candidate in side])
@@ -213,6 +232,21 @@ class Attack:
         )
         manipulation = self.architecture.build(self.settings.seed).to(device)
         manipulation.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return Players(manipulation, sides)
+
+    def train(
+        self, players: Players, folder: RunFolder, device: torch.device, progress: bool | Listener
+    ) -> None:
+        """Train the manipulation, from where it stopped, and leave its table.
+
+        :param players: what :meth:`players` gave.
+        :param folder: where it is kept.
+        :param device: where it is trained.
+        :param progress: True for a live line, or a function called after every step.
+        """
+        if device.type == "cpu":
+            keep_freed_memory()
+        manipulation, sides, data = players.manipulation, players.sides, self.choice.data
         if progress is True:
             from polariscope.training.listeners import ProgressLine
 

@@ -33,6 +33,8 @@ IDENTITY = ("run", "state", "step")
 """Columns that come before the settings."""
 WORDS = ("message", "folder")
 """Columns that come last, and are texts."""
+VARIANTS, ORIGINAL = "data.variants", "original"
+"""The setting that says how data were changed, and the name of data that were not."""
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -84,6 +86,8 @@ class Comparison:
     bootstrap: Interval | None
     higher: int
     """Pairs in which the second is higher."""
+    settings: dict[str, object] = dataclasses.field(default_factory=dict)
+    """What these pairs have in common, of what else varies; nothing: all pairs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,16 +207,28 @@ class Table:
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
         """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
 
+        Where other settings vary too, the comparison over all pairs is followed by one for each of these settings, over
+        its seeds alone; not where each has a single pair.
+
         :param setting: what changes.
-        :param first: its value in the first of each pair.
+        :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
         :param second: in the second.
         """
-        if setting not in self.settings:
-            raise unknown("setting that varies", setting, self.settings)
-        found = []
+        first, second = (self.value_named(setting, value) for value in (first, second))
+        parts = [
+            (dict(key), dataclasses.replace(self, rows=tuple(rows)))
+            for key, rows in self._groups(setting, "seed").items()
+        ]
+        found: list[Comparison] = []
         for column in self.measured:
-            with contextlib.suppress(InputError):  # without a pair
-                found.append(self.compare(column, setting, first, second))
+            found += filter(None, [self._paired(column, setting, first, second)])
+            own = [
+                dataclasses.replace(made, settings=settings)
+                for settings, part in parts
+                if (made := part._paired(column, setting, first, second)) is not None
+            ]
+            if len(own) > 1 and any(one.n > 1 for one in own):
+                found += own
         if not found:
             values = dict.fromkeys(shown(row.get(setting)) for row in self.rows)
             raise InputError(
@@ -221,6 +237,32 @@ class Table:
             )
         return found
 
+    def value_named(self, setting: str, name: object) -> object:
+        """The value of a setting that is meant by a name: the value itself, or a short name of variants of the data.
+
+        ``manipulated`` is the one of ``data.variants`` that has a variant of this name, whatever its options, and
+        ``original`` stands for data without variants. A name that stands for several values is refused; what stands for
+        none is given back.
+
+        :param setting: one that varies.
+        :param name: what was asked for.
+        """
+        if setting not in self.settings:
+            raise unknown("setting that varies", setting, self.settings)
+        values = list(dict.fromkeys(row.get(setting) for row in self.rows))
+        if setting != VARIANTS or any(_same(value, name) for value in values):
+            return name
+        if name == ORIGINAL:
+            return next((value for value in values if value in (None, "none")), name)
+        pattern = rf"(.*\+)?{re.escape(str(name))}([-:+].*)?"
+        meant = [value for value in values if value is not None and re.fullmatch(pattern, str(value))]
+        if len(meant) > 1:
+            raise InputError(
+                problem=f"{name!r} stands for several values of {setting!r}: {', '.join(map(str, meant))}",
+                remedy="write the one that is meant in full",
+            )
+        return meant[0] if meant else name
+
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
 
@@ -228,12 +270,23 @@ class Table:
 
         :param column: what is compared.
         :param setting: what changes.
-        :param first: its value in the first of each pair.
+        :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
         :param second: in the second.
         """
         self._check(column)
-        if setting not in self.settings:
-            raise unknown("setting that varies", setting, self.settings)
+        first, second = (self.value_named(setting, value) for value in (first, second))
+        found = self._paired(column, setting, first, second)
+        if found is None:
+            raise InputError(
+                problem=(
+                    f"no two runs with a number in {column!r} differ only in {setting!r}, {first!r} and {second!r}"
+                ),
+                remedy="compare values that were run with the same seeds",
+            )
+        return found
+
+    def _paired(self, column: str, setting: str, first: object, second: object) -> Comparison | None:
+        """The comparison of two values, or None where there is no pair."""
         pairs = []
         for rows in self._groups(setting).values():
             values = [
@@ -248,12 +301,7 @@ class Table:
             if len(values[0]) == len(values[1]) == 1:
                 pairs.append((values[0][0], values[1][0]))
         if not pairs:
-            raise InputError(
-                problem=(
-                    f"no two runs with a number in {column!r} differ only in {setting!r}, {first!r} and {second!r}"
-                ),
-                remedy="compare values that were run with the same seeds",
-            )
+            return None
         differences = np.array([second - first for first, second in pairs])
         return Comparison(
             column=column,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,7 @@ def threads_for(work: int, cores: int) -> int:
     >>> threads_for(10**6, cores=8), threads_for(3 * WORK_PER_THREAD, cores=8), threads_for(10**12, cores=8)
     (1, 3, 8)
 
-    :param work: Multiply-adds in the forward pass of a step, from :func:`work_of_step`.
+    :param work: Multiply-adds in the forward pass of a step, from :func:`multiply_adds`.
     :param cores: Cores that may be used, from :func:`available_cores`.
     """
     return max(1, min(cores, work // WORK_PER_THREAD))
@@ -56,7 +56,7 @@ def work_of_step(
     data: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
 ) -> int:
-    """Multiply-adds of the layers in the forward pass of one step: weights times the positions they are applied at.
+    """Multiply-adds of the layers in the forward pass of one step, by :func:`multiply_adds`.
 
     The pass is made once, with what the objective trains beside the model; nothing is changed by it.
 
@@ -67,6 +67,22 @@ def work_of_step(
     """
     companion = objective.companion(model, data, torch.Generator().manual_seed(derive(0, "companion")))
     batch = Feed(data, objective, model, len(data), seed=0).batch(indices, step=0)
+    return multiply_adds(
+        [model, *([] if companion is None else [companion])],
+        lambda: objective.terms(Step(model, batch, torch.Generator(model.device).manual_seed(0), companion)),
+    )
+
+
+def multiply_adds(networks: Iterable[nn.Module], forward: Callable[[], object]) -> int:
+    """Multiply-adds of the layers of some networks in a pass: weights times the positions they are applied at.
+
+    >>> layer = nn.Linear(3, 2)
+    >>> multiply_adds([layer], lambda: layer(torch.zeros(5, 3)))
+    30
+
+    :param networks: Whose layers are counted, each layer once for every time it is applied.
+    :param forward: The pass, which is made once.
+    """
     work = 0
 
     def count(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -79,16 +95,15 @@ def work_of_step(
             positions = output.numel() // layer.out_channels
         work += layer.weight.numel() * positions
 
-    layers = [
-        layer
-        for network in (model, companion)
-        if network is not None
+    layers = {
+        layer: None  # a layer that two networks share has one hook
+        for network in networks
         for layer in network.modules()
         if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d)
-    ]
+    }
     hooks = [layer.register_forward_hook(count) for layer in layers]
     try:
-        objective.terms(Step(model, batch, torch.Generator(model.device).manual_seed(0), companion))
+        forward()
     finally:
         for hook in hooks:
             hook.remove()

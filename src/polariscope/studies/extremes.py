@@ -1,0 +1,87 @@
+"""The best and the worst restart of each setting of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from polariscope.core.errors import InputError, unknown
+from polariscope.studies.analyses import Columns
+from polariscope.studies.columns import column_of
+from polariscope.studies.table import Table, finished, numbers_in, shown
+
+RESTART = "restart"
+"""The column that says which restart a row is: best, worst, or the only one."""
+
+
+def extremes(table: Table, column: str) -> Table:
+    """For each setting the run with the best score, and below it the run with the worst, of all seeds.
+
+    Which end is the better one is known of the column. Of equal scores the first run of the table is the best and the
+    last one the worst. A setting with a single seed has one row. Only finished models of runs that are done and have a
+    number in the column take part; the notes name the others. With the analysis ``coordinates`` this tells whether
+    entangled restarts hold their factors in polar coordinates, the question of zietlow2022 Figs 4.10–4.11.
+
+    >>> rows = tuple({"run": f"seed {seed}", "seed": seed, "mig": mig} for seed, mig in enumerate((0.2, 0.5, 0.1)))
+    >>> [(row["run"], row["restart"]) for row in extremes(Table(rows, ("seed",)), "mig").rows]
+    [('seed 1', 'best'), ('seed 2', 'worst')]
+
+    :param table: of a study.
+    :param column: the score, a column of numbers of which more or less is better.
+    """
+    models = dataclasses.replace(table, rows=tuple(finished(table)))
+    sign = _direction(models, column)
+    rows: list[Columns] = []
+    notes: list[str] = []
+    for settings, restarts in _restarts(models, column).items():
+        place = ", ".join(f"{name}={shown(value)}" for name, value in settings)
+        of_setting = f" of {place}" if place else ""
+        scores = [sign * numbers_in(row, column)[0] for row in restarts]
+        if len(restarts) == 1:
+            rows.append({RESTART: "only one", **restarts[0]})
+            notes.append(f"There is one seed only{of_setting}, so neither a best nor a worst.")
+            continue
+        if min(scores) == max(scores):
+            notes.append(f"All {len(scores)} seeds{of_setting} have the same {column}.")
+        last = len(scores) - 1 - scores[::-1].index(min(scores))
+        rows.append({RESTART: "best", **restarts[scores.index(max(scores))]})
+        rows.append({RESTART: "worst", **restarts[last]})
+    notes += _left_out(table, models, column)
+    return dataclasses.replace(table, rows=tuple(rows), notes=(*table.notes, *notes))
+
+
+def _direction(models: Table, column: str) -> int:
+    """1 where more of a column is better, −1 where less is; a column that cannot rank runs is refused."""
+    ranking = [name for name in models.measured if column_of(name).higher_is_better is not None]
+    if column not in models.columns:
+        raise unknown("column", column, ranking)
+    if column not in ranking:
+        has_numbers = column in models.measured
+        raise InputError(
+            problem=(
+                f"neither more nor less of {column!r} is better"
+                if has_numbers
+                else f"the column {column!r} has no numbers to choose by"
+            ),
+            remedy=f"choose one of {', '.join(ranking)}",
+        )
+    return 1 if column_of(column).higher_is_better else -1
+
+
+def _restarts(models: Table, column: str) -> dict[tuple[tuple[str, object], ...], list[Columns]]:
+    """Models with a number in a column, by all that varies but the seed."""
+    names = [name for name in models.settings if name != "seed"]
+    groups: dict[tuple[tuple[str, object], ...], list[Columns]] = {}
+    for row in models.rows:
+        if numbers_in(row, column):
+            key = tuple((name, row[name]) for name in names if row.get(name) is not None)
+            groups.setdefault(key, []).append(row)
+    return groups
+
+
+def _left_out(table: Table, models: Table, column: str) -> Iterator[str]:
+    if table.not_done:
+        yield f"Not chosen from, since they are not done: {', '.join(table.not_done)}."
+    without = [str(row["run"]) for row in models.rows if not numbers_in(row, column)]
+    if without:
+        yield f"Not chosen from, since they have no number in {column!r}: {', '.join(without)}."
