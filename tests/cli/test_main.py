@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -116,3 +117,13 @@ def test_a_narrow_terminal_folds_prose_and_cuts_no_flag(spawn):
     assert max(len(re.sub("\x1b\\[[0-9;]*m", "", line)) for line in done.stdout.splitlines()) <= 70
     for word in ("linear", "--encoder-widths", "60,40,20", "--activation"):
         assert word in done.stdout
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "2000"), ("7", "7")])
+def test_waiting_threads_fall_asleep_soon_unless_asked_otherwise(monkeypatch, before, after):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "0")  # so it is put back
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    if before is not None:
+        monkeypatch.setenv("GOMP_SPINCOUNT", before)
+    assert cli.main(["--version"]) == 0
+    assert os.environ["GOMP_SPINCOUNT"] == after

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import polariscope as ps
 from polariscope.sizing.support.candidates import TrainedCandidates, begin_from_candidate
@@ -54,3 +55,15 @@ def test_it_is_never_taken_for_a_model_that_was_trained_afresh(tmp_path: Path) -
     assert begin_from_candidate(tmp_path / "search", tmp_path / "run", job) == 0
     candidates.watch(2, 50, learning_rate=1e-2)
     assert begin_from_candidate(tmp_path / "search", tmp_path / "run", job) == 50
+
+
+def test_images_of_32_pixels_are_searched_with_two_threads_where_there_are_two_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = ps.load_dataset("sprites", image_size=32)
+    for cores, expected in ((1, 1), (2, 2), (8, 2)):
+        monkeypatch.setattr("polariscope.training.train.available_cores", lambda cores=cores: cores)
+        assert TrainedCandidates(images, tmp_path / f"{cores}", 0, {"net": "conv"}).threads == expected
+        assert candidates_in(tmp_path / f"table-{cores}").threads == 1
+    asked = TrainedCandidates(images, tmp_path / "asked", 0, {"net": "conv", "threads": 5})
+    assert asked.threads == 5

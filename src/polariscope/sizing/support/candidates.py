@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,8 @@ from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeErro
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.train import begin_narrow, choose_device, train
+from polariscope.training.threads import WORK_PER_THREAD_OF_SEARCH
+from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
@@ -74,13 +76,21 @@ class TrainedCandidates(AbstractCandidates):
         self.watcher = watcher
         self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
         self.device = self.recipe.pop("device", "auto")
-        self.threads = self.recipe.pop("threads", None)
+        self._asked_threads: int | None = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
         self._spent: dict[str, int] = {}
         self._measured: set[tuple[str, str]] = set()
         """Name of a model and of what was measured of it, for the time that took."""
         self._models: dict[tuple[str, int], Model] = {}
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
+
+    @functools.cached_property
+    def threads(self) -> int:
+        """With how many every model is trained: as asked for, or by the work in a step and the cores."""
+        if self._asked_threads is not None:
+            return self._asked_threads
+        job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
+        return choose_threads(job, build(job, choose_device("cpu")), per_thread=WORK_PER_THREAD_OF_SEARCH)
 
     @property
     def steps_per_epoch(self) -> int:
