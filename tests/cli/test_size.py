@@ -88,8 +88,9 @@ def test_bars_grow_with_the_statistic_and_mark_the_threshold(call, asked):
 
 def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked):
     done = call("size sprites")
-    chosen, *candidates = done.err.splitlines()
+    chosen, threads, *candidates = done.err.splitlines()
     assert chosen == "Chosen for you: net conv; likelihood bernoulli (values lie in [0, 1])."
+    assert threads == "Training with 1 thread."
     assert candidates == [
         "seed 0: 16 latents, step 400, Σ E[σ²] 4.20",
         "seed 0: 11 latents, step 25, Σ E[σ²] 0.50",
@@ -100,8 +101,9 @@ def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked)
 
 
 def test_a_comparison_names_the_method_of_each_candidate_and_says_it_once(call, asked):
-    chosen, *told = call("size sprites --compare").err.splitlines()
+    chosen, threads, *told = call("size sprites --compare").err.splitlines()
     assert chosen.startswith("Chosen for you: net conv; ")
+    assert threads == "Training with 1 thread."
     candidates = ("16 latents, step 400, Σ E[σ²] 4.20", "11 latents, step 25, Σ E[σ²] 0.50")
     assert told == [f"{method}: seed 0: {words}" for method in RIVALS for words in candidates]
 

@@ -382,12 +382,12 @@ class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
     On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
-    Before the first of them it says what was chosen for the user.
+    Before the first of them it says what was chosen for the user, and with how many threads the models are trained.
     """
 
     def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
         self.quiet = quiet
-        self.chosen = "" if quiet else chosen
+        self.chosen: str | None = None if quiet else chosen
         self.heading = ""
         self.lines: list[str] = []
         self.last: tuple[int, int, int] | None = None
@@ -431,13 +431,20 @@ class SizeProgress:
 
     def _announce(self) -> None:
         """Say what was chosen, once; above the live lines, where there are any."""
-        from polariscope.cli.console import say
+        if self.chosen is None:
+            return
+        import torch
 
-        if self.chosen and self.live is not None:
-            self.live.console.print(self.chosen)
-        elif self.chosen:
-            say(self.chosen, errors=True)
-        self.chosen = ""
+        from polariscope.cli.console import plural, say
+
+        # While a model trains, PyTorch's number of threads is that of the search.
+        words = f"Training with {plural(torch.get_num_threads(), 'thread')}."
+        words = f"{self.chosen}\n{words}" if self.chosen else words
+        if self.live is not None:
+            self.live.console.print(words)
+        else:
+            say(words, errors=True)
+        self.chosen = None
 
     def _finish(self) -> None:
         """Where nothing is live, say how far the candidate came."""
