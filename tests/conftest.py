@@ -9,9 +9,11 @@ import jaxtyping
 import pytest
 import torch
 
+from long_training import checked_at_first
 from polariscope.cli.flags import Flags
 from polariscope.core.errors import PYTHON, InputError
 from polariscope.data.cache import VARIABLE
+from polariscope.training.loop import fit
 
 
 @pytest.fixture
@@ -35,6 +37,14 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_checks() -> Iterator[None]:
+    """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
+        yield
 
 
 class _EveryFlag(frozenset):  # type: ignore[type-arg]
