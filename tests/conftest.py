@@ -9,6 +9,7 @@ import jaxtyping
 import pytest
 import torch
 
+from forked import Forks
 from long_training import checked_at_first
 from polariscope.cli.flags import Flags
 from polariscope.core.errors import PYTHON, InputError
@@ -20,6 +21,14 @@ from polariscope.training.loop import fit
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Processes of their own; none is left behind."""
+    made = Forks(tmp_path_factory.mktemp("outputs"))
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="session", autouse=True)
