@@ -45,7 +45,7 @@ class Forked:
     def poll(self) -> int | None:
         return self.process.exitcode
 
-    def wait(self, timeout: float = 120) -> int:
+    def wait(self, timeout: float = 300) -> int:
         self.process.join(timeout)
         if self.process.exitcode is None:
             raise TimeoutError(f"the process has not ended in {timeout:g} seconds")
@@ -54,7 +54,7 @@ class Forked:
     def send_signal(self, number: signal.Signals) -> None:
         os.kill(self.process.pid or 0, number)
 
-    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+    def communicate(self, timeout: float = 300) -> tuple[str, str]:
         """What it has written to both outputs, once it has ended."""
         self.wait(timeout)
         return self.stdout, self.stderr
