@@ -9,15 +9,26 @@ import jaxtyping
 import pytest
 import torch
 
+from forked import Forks
+from long_training import checked_at_first
 from polariscope.cli.flags import Flags
 from polariscope.core.errors import PYTHON, InputError
 from polariscope.data.cache import VARIABLE
+from polariscope.training.loop import fit
 
 
 @pytest.fixture
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Processes of their own; none is left behind."""
+    made = Forks(tmp_path_factory.mktemp("outputs"))
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,6 +46,14 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_checks() -> Iterator[None]:
+    """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
+        yield
 
 
 class _EveryFlag(frozenset):  # type: ignore[type-arg]

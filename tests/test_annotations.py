@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Parameter:
     def is_any(self) -> bool:
         """Whether Any is part of the annotation, strings and aliases of the package resolved by name."""
         return any(
-            (isinstance(node, ast.Name) and node.id in ALIASES)
+            (isinstance(node, ast.Name) and node.id in aliases())
             or (isinstance(node, ast.Attribute) and node.attr == "Any")
             for node in ast.walk(ast.parse(self.annotation, mode="eval"))
         )
@@ -64,17 +65,22 @@ def aliases_of_any(trees: list[ast.Module]) -> set[str]:
     }
 
 
-FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = [ast.parse(file.read_text(encoding="utf-8")) for file in FILES]
-ALIASES = aliases_of_any(TREES)
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Every file of the package, parsed: once, and not while tests are collected."""
+    return {
+        str(file.relative_to(PACKAGE)): ast.parse(file.read_text(encoding="utf-8"))
+        for file in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+@functools.cache
+def aliases() -> set[str]:
+    return aliases_of_any(list(trees().values()))
 
 
 def every_parameter() -> list[Parameter]:
-    return [
-        parameter
-        for file, tree in zip(FILES, TREES, strict=True)
-        for parameter in parameters_of(tree.body, str(file.relative_to(PACKAGE)))
-    ]
+    return [parameter for file, tree in trees().items() for parameter in parameters_of(tree.body, file)]
 
 
 def test_any_is_rare_among_the_types_of_public_parameters() -> None:

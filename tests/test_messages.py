@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -18,12 +19,22 @@ SPELLED = re.compile(r"(?<!\w)--\w|(?<![\w.])[a-z_]+=(?!=)")
 """A flag, or an argument with an equals sign: ``--net mlp``, ``net='mlp'``."""
 
 
+@functools.cache
+def nodes() -> tuple[tuple[str, ast.AST], ...]:
+    """Every call, argument and annotated name of the package, read once, and where it is."""
+    return tuple(
+        (f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call | ast.arguments | ast.AnnAssign)
+    )
+
+
 def calls(names: set[str]) -> Iterator[tuple[str, ast.Call]]:
     """Every call of one of these names in the package."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-                yield f"{path.relative_to(PACKAGE)}:{node.lineno}", node
+    for place, node in nodes():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield place, node
 
 
 def texts(call: ast.Call) -> Iterator[str]:
@@ -79,15 +90,13 @@ def test_no_message_is_edited() -> None:
 def test_arguments_that_messages_name_exist() -> None:
     names = {
         parameter.arg
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for _, node in nodes()
         if isinstance(node, ast.arguments)
         for parameter in (*node.args, *node.kwonlyargs)
     }
     names |= {
         node.target.id
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for _, node in nodes()
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     advised = [

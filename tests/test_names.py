@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def tables(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
                 yield node.lineno, {str(key) for key in keys}
 
 
+@functools.cache
 def found() -> list[tuple[str, str, int]]:
     names = {name for family in FAMILIES.values() for name in family}
     result = []

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from forked import Forks
 
 ROOT = Path(__file__).parents[1]
 
@@ -123,12 +124,9 @@ def test_the_examples_for_comparing_and_geometry_run_as_printed_but_smaller(tmp_
     assert names["found"].latents == (0, 1, 2)
 
 
-def test_the_minimal_example_tells_the_whole_story(tmp_path):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "minimal.py"), str(tmp_path / "run"), "20"],
-        capture_output=True, text=True, env=environment, timeout=300,
-    )  # fmt: skip
+def test_the_minimal_example_tells_the_whole_story(tmp_path, forks: Forks):
+    code = (ROOT / "examples" / "minimal.py").read_text(encoding="utf-8")
+    done = forks.run(code, str(tmp_path / "run"), "20")
     assert done.returncode == 0, done.stderr
     assert "737280 images of (1, 32, 32)" in done.stdout
     assert "10 latents:" in done.stdout

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from forked import Forked, Forks
 from polariscope.cli import main
 
 TINY = "--net linear --latents 2 --eigenvalues 4,0.01 --variance 0.1 --keep-units --n-samples 1000 --validate-every 100"
+
+
+COMMAND_LINE = "import sys; from polariscope.cli import main; sys.exit(main())"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +55,7 @@ def environment() -> dict[str, str]:
 
 def command(*words: str) -> list[str]:
     """The same command in a process of its own."""
-    return [sys.executable, "-c", "import sys; from polariscope.cli import main; sys.exit(main())", *words]
+    return [sys.executable, "-c", COMMAND_LINE, *words]
 
 
 @pytest.fixture
@@ -89,6 +93,14 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def fork(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Forked]:
+    """Start one command in a process that has no imports to make."""
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda *words: forks.start(COMMAND_LINE, *words)
 
 
 @pytest.fixture

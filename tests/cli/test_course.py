@@ -85,9 +85,9 @@ def test_some_steps_and_wrong_ones(call, runs):
     assert "there is no run at nowhere" in call("course run0 --against nowhere").err
 
 
-def test_stopped_by_ctrl_c_it_goes_on_from_there(call, start, runs, elsewhere):
+def test_stopped_by_ctrl_c_it_goes_on_from_there(call, fork, runs, elsewhere):
     """The process is stopped once it has kept something; the same command measures the rest."""
-    process = start("course", "run0", "--samples", "1000", "--layers")
+    process = fork("course", "run0", "--samples", "1000", "--layers")
     until = time.monotonic() + 90
     while not list((elsewhere / "run0").glob("course-codes-*.jsonl")) and time.monotonic() < until:
         time.sleep(0.01)

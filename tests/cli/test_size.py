@@ -318,9 +318,9 @@ def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsew
     assert all(f"{name}: {size.answer}" in page for name, size in RIVALS.items())
 
 
-def test_a_killed_search_goes_on_with_the_same_command(start, spawn, elsewhere):
+def test_a_killed_search_goes_on_with_the_same_command(fork, elsewhere):
     words = f"size gaussian {LINEAR} --steps 1500 --method active-units --out sizes".split()
-    process = start(*words)
+    process = fork(*words)
     deadline = time.monotonic() + 90
     while not list(elsewhere.glob("sizes/seed-0/*/log.jsonl")):
         assert process.poll() is None
@@ -332,8 +332,8 @@ def test_a_killed_search_goes_on_with_the_same_command(start, spawn, elsewhere):
     assert out == ""
     assert "The same command again goes on from here: polariscope size gaussian" in err
     assert "Traceback" not in err
-    done = spawn(*words)
-    assert done.returncode == 0
+    done = fork(*words)
+    assert done.wait() == 0
     assert re.match(r"[12] latents? \(", done.stdout)
     (run,) = elsewhere.glob("sizes/seed-0/n-*")
     assert [line["step"] for line in read_log(run)] == list(range(25, 1501, 25))

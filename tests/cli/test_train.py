@@ -164,9 +164,9 @@ def test_a_run_with_other_settings_is_refused_and_left_alone(call, tiny, elsewhe
     assert (elsewhere / "run" / "settings.json").read_bytes() == before
 
 
-def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(start, spawn, tiny, elsewhere):
+def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(fork, tiny, elsewhere):
     words = f"{tiny} --steps 600 --log-every 20 --checkpoint-every 1000 --out run".split()
-    process = start(*words)
+    process = fork(*words)
     deadline = time.monotonic() + 60
     while len(read_log(elsewhere / "run")) < 3:
         assert process.poll() is None
@@ -182,8 +182,8 @@ def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(start, sp
     stopped_at = max(int(path.name[5:]) for path in (elsewhere / "run" / "checkpoints").iterdir())
     assert 60 <= stopped_at < 600
 
-    done = spawn(*words)
-    assert done.returncode == 0
+    done = fork(*words)
+    assert done.wait() == 0
     assert f"run: resuming from step {stopped_at}" in done.stderr
     assert [line["step"] for line in read_log(elsewhere / "run")] == list(range(20, 601, 20))
 

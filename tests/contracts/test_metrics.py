@@ -8,14 +8,13 @@ import inspect
 import json
 import math
 import re
-import subprocess
-import sys
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
 
 import polariscope as ps
+from forked import Forks
 from polariscope.analysis.metrics import INVARIANCES, Score, family
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
@@ -298,9 +297,10 @@ for name in family:
 """
 
 
-def test_a_variant_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_a_variant_that_does_not_exist_is_refused_with_those_that_do(forks: Forks) -> None:
     # In a process of its own: the type checker of the tests would be first to refuse it.
-    done = subprocess.run([sys.executable, "-c", WRONG_WORDS], capture_output=True, text=True, check=True)
+    done = forks.run(WRONG_WORDS)
+    assert done.returncode == 0, done.stderr
     found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert found == {
         name: f"option variant of metric {name!r} must be one of {', '.join(variants(name))}, got 'foo'."

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from forked import Forks
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
 
@@ -238,17 +237,17 @@ for number in itertools.count():
 """
 
 
-def test_a_killed_writer_never_leaves_a_torn_file(tmp_path: Path) -> None:
+def test_a_killed_writer_never_leaves_a_torn_file(tmp_path: Path, forks: Forks) -> None:
     pause = random.Random(0)
     numbers = []
     for _ in range(4):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
-        ) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(pause.uniform(0.0, 0.1))
-            process.send_signal(signal.SIGKILL)
+        process = forks.start(WRITER, str(tmp_path))
+        while not process.stdout:
+            assert process.poll() is None
+            time.sleep(0.001)
+        time.sleep(pause.uniform(0.0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
         value = files.read_json(tmp_path / "v.json")
         assert value["again"] == [value["number"]] * 2000
         tensors, metadata = files.read_tensors(tmp_path / "t.safetensors")
@@ -269,16 +268,17 @@ files.write_tensors(Path(sys.argv[1]) / "t.safetensors", {"x": torch.zeros(100_0
 """
 
 
-def test_a_writer_killed_in_the_middle_leaves_only_a_file_known_to_be_a_part(tmp_path: Path) -> None:
-    process = subprocess.run([sys.executable, "-c", KILLED_IN_A_WRITE, str(tmp_path)], check=False)
-    assert process.returncode == -signal.SIGXFSZ
+def test_a_writer_killed_in_the_middle_leaves_only_a_file_known_to_be_a_part(
+    tmp_path: Path, forks: Forks
+) -> None:
+    assert forks.run(KILLED_IN_A_WRITE, str(tmp_path)).returncode == -signal.SIGXFSZ
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".t.safetensors.")
     assert left.suffix == ".part"
 
 
-def test_the_next_write_in_a_folder_removes_what_a_killed_writer_left(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED_IN_A_WRITE, str(tmp_path)], check=False)
+def test_the_next_write_in_a_folder_removes_what_a_killed_writer_left(tmp_path: Path, forks: Forks) -> None:
+    forks.run(KILLED_IN_A_WRITE, str(tmp_path))
     assert len(list(tmp_path.glob(".*.part"))) == 1
     files.write_text(tmp_path / "note.txt", "other")
     assert [entry.name for entry in tmp_path.iterdir()] == ["note.txt"]

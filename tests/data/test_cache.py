@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from forked import Forks
 from polariscope.core.errors import InputError
 from polariscope.core.progress import Progress
 from polariscope.data import cache
@@ -79,7 +78,7 @@ def test_what_fails_half_way_leaves_no_array(folder: Path) -> None:
     np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
 
 
-def test_a_process_killed_half_way_leaves_no_array(folder: Path) -> None:
+def test_a_process_killed_half_way_leaves_no_array(folder: Path, forks: Forks) -> None:
     program = (
         "import os, numpy as np\n"
         "from polariscope.data.cache import cached_array\n"
@@ -88,8 +87,7 @@ def test_a_process_killed_half_way_leaves_no_array(folder: Path) -> None:
         "    os.kill(os.getpid(), 9)\n"
         "cached_array('toy/numbers', (4, 3), np.int32, write, 'toy')\n"
     )
-    killed = subprocess.run([sys.executable, "-c", program], env=dict(os.environ))
-    assert killed.returncode == -9
+    assert forks.run(program).returncode == -9
     assert not is_cached("toy/numbers")
     np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
     assert not any(name.endswith(".part") for name in files_in(folder))

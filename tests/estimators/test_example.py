@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from forked import Forks
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_example_of_the_digits_prints_both_accuracies() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "digits.py"), "6", "150"],
-        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300,
-    )  # fmt: skip
+def test_the_example_of_the_digits_prints_both_accuracies(forks: Forks) -> None:
+    done = forks.run((ROOT / "examples" / "digits.py").read_text(encoding="utf-8"), "6", "150")
     assert done.returncode == 0, done.stderr
     found = dict(re.findall(r"^(VAE|PCA) +(\d\.\d+)", done.stdout, flags=re.MULTILINE))
     # Guessing gives 0.1; six columns of either are well above it even after so few steps.

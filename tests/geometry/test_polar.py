@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from forked import Forks
 from oracles import random_rotation
 from polariscope.core.errors import InputError
 from polariscope.geometry.polar import polar_test
@@ -127,9 +125,10 @@ for centre in ("median", (0.0, 0.0, 0.0), None):
 """
 
 
-def test_a_centre_of_another_kind_is_refused_in_words():
+def test_a_centre_of_another_kind_is_refused_in_words(forks: Forks) -> None:
     # In a process of its own: the type checker of the tests would be first to refuse them.
-    done = subprocess.run([sys.executable, "-c", WRONG_CENTRES], capture_output=True, text=True, check=True)
+    done = forks.run(WRONG_CENTRES)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"centre must be 'mean' or two finite numbers, got {shown}."
         for shown in ("'median'", "(0.0, 0.0, 0.0)", "None")

@@ -7,12 +7,12 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import polariscope as ps
+from forked import Forked, Forks
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
 from polariscope.storage.documents import DamagedError, read_settings
@@ -34,11 +34,9 @@ ps.train(data, net="mlp", steps=20, log_every=5, validate_every=5, checkpoint_ev
 """
 
 
-def train_with_limit(run: Path, limit: int, how: str = "fail") -> subprocess.CompletedProcess[str]:
+def train_with_limit(forks: Forks, run: Path, limit: int, how: str = "fail") -> Forked:
     """Train in another process in which no file may be larger than ``limit`` bytes; ``how``: fail or be killed."""
-    command = [sys.executable, "-c", TRAIN, str(run), str(limit), how]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return forks.run(TRAIN, str(run), str(limit), how)
 
 
 @pytest.fixture(scope="module")
@@ -61,25 +59,25 @@ def same_results(one: Path, other: Path) -> bool:
 
 
 def test_a_first_checkpoint_that_cannot_be_written_leaves_a_folder_that_can_be_used(
-    whole: Path, tmp_path: Path
+    whole: Path, tmp_path: Path, forks: Forks
 ) -> None:
     run = tmp_path / "run"
-    failed = train_with_limit(run, 10_000)
+    failed = train_with_limit(forks, run, 10_000)
     assert failed.returncode == 1
     assert "could not be written: File too large" in failed.stderr
     assert "give the same command again" in failed.stderr
     assert not run.exists()
-    assert train_with_limit(run, 0).returncode == 0
+    assert train_with_limit(forks, run, 0).returncode == 0
     assert same_results(run, whole)
 
 
 def test_a_process_killed_in_its_first_checkpoint_leaves_a_folder_that_can_be_used(
-    whole: Path, tmp_path: Path
+    whole: Path, tmp_path: Path, forks: Forks
 ) -> None:
     run = tmp_path / "run"
-    assert train_with_limit(run, 10_000, "kill").returncode == -signal.SIGXFSZ
+    assert train_with_limit(forks, run, 10_000, "kill").returncode == -signal.SIGXFSZ
     assert list(run.rglob("*.part"))
-    assert train_with_limit(run, 0).returncode == 0
+    assert train_with_limit(forks, run, 0).returncode == 0
     assert same_results(run, whole)
     assert not list(run.rglob("*.part"))
 
@@ -100,7 +98,9 @@ def test_a_full_disk_after_some_checkpoints_keeps_them(copy: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting needs root")
-def test_a_small_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_small_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_room(
+    tmp_path: Path, forks: Forks
+) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -109,11 +109,11 @@ def test_a_small_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_r
     if mounted.returncode:
         pytest.skip("no tmpfs can be mounted here")
     try:
-        failed = train_with_limit(disk / "run", 0)
+        failed = train_with_limit(forks, disk / "run", 0)
         assert failed.returncode == 1
         assert "No space left on device" in failed.stderr
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
-        assert train_with_limit(disk / "run", 0).returncode == 0
+        assert train_with_limit(forks, disk / "run", 0).returncode == 0
         assert [finding.state for finding in inspect_folder(disk / "run") if finding.state != "whole"] == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +174,25 @@ def test_a_shipped_study_is_found_by_its_name_beside_the_folder_of_its_runs(
         Study.load("mine")
 
 
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """The folder of an untrained manipulation of 500 images of a dataset; made once, do not change it."""
+
+    @functools.cache
+    def made(name: str, image_size: int) -> Path:
+        folder = tmp_path_factory.mktemp("untrained") / "made"
+        keep_untrained(
+            folder, ps.apply_variants(ps.load_dataset(name, image_size=image_size), "subset:n=500")
+        )
+        return folder
+
+    return made
+
+
 @pytest.mark.parametrize("name", shipped())
-def test_every_shipped_study_can_be_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shipped_study_can_be_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, untrained: Callable[[str, int], Path]
+) -> None:
     monkeypatch.chdir(tmp_path)
     study = Study.load(name)
     assert study.out == name  # in the folder where it is run
@@ -180,8 +200,7 @@ def test_every_shipped_study_can_be_run(name: str, tmp_path: Path, monkeypatch: 
         # What another command makes before; its text says which.
         assert f"--out {folder}\n" in "".join(file.read_text("utf-8") for file in shipped().values())
         (data,) = study.to_dict()["data"]
-        base = ps.load_dataset(data["name"], image_size=data["image_size"])
-        keep_untrained(Path(folder), ps.apply_variants(base, "subset:n=500"))
+        shutil.copytree(untrained(data["name"], data["image_size"]), folder)
     assert Study.from_dict(
         {**study.to_dict(), "seeds": [0]}
     ).plan()  # seeds differ in nothing that is checked

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import polariscope
+from forked import Forks
 from polariscope.core.files import WriteError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import Lease, LostLeaseError
@@ -119,29 +120,26 @@ def test_a_worker_that_lost_its_lease_stops_before_its_next_write(
     assert snapshot(study) == undisturbed
 
 
-def test_a_paused_process_loses_its_run_and_notices_before_its_next_write(tmp_path: Path) -> None:
+def test_a_paused_process_loses_its_run_and_notices_before_its_next_write(
+    tmp_path: Path, forks: Forks
+) -> None:
     """SIGSTOP for longer than its lease, another worker finishes, SIGCONT: it writes nothing and ends."""
     settings = {**tiny(tmp_path).settings, "steps": 300, "log_every": 10, "checkpoint_every": 100}
     design: dict[str, Any] = {"settings": settings, "grid": {"beta": [1.0]}, "each": {}, "threads": 1}
     quiet, study = tiny(tmp_path / "quiet", **design), tiny(tmp_path / "paused", **design)
     ledger, lease = Ledger(study), 1.0
     ledger.prepare()
-    environment = {**os.environ, "PYTHONPATH": str(Path(polariscope.__file__).parents[1])}
-    command = [sys.executable, "-m", "polariscope.studies.workers.drain", study.out, "--lease", str(lease)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-    try:
-        finish(quiet)
-        wait_for(lambda: is_logging(ledger.runs[0]))
-        process.send_signal(signal.SIGSTOP)
-        assert not Ledger(study).is_done(ledger.runs[0])
-        assert Ledger(study).counts()["running"] == 1
-        finish(study)  # waits until the lease is over
-        assert snapshot(study) == snapshot(quiet)
-        process.send_signal(signal.SIGCONT)
-        _, said = process.communicate(timeout=120)
-    finally:
-        process.kill()
-        process.communicate()
+    finish(quiet)
+    code = "import sys; from polariscope.studies.workers.drain import main; sys.exit(main())"
+    process = forks.start(code, study.out, "--lease", str(lease))
+    wait_for(lambda: is_logging(ledger.runs[0]))
+    process.send_signal(signal.SIGSTOP)
+    assert not Ledger(study).is_done(ledger.runs[0])
+    assert Ledger(study).counts()["running"] == 1
+    finish(study)  # waits until the lease is over
+    assert snapshot(study) == snapshot(quiet)
+    process.send_signal(signal.SIGCONT)
+    _, said = process.communicate()
     assert "was taken over by another process; nothing more is written" in said
     assert process.returncode == 0
     assert snapshot(study) == snapshot(quiet)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import polariscope as ps
+from forked import Forks
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.training.train import train
@@ -29,11 +27,6 @@ ps.train(
 """
 
 
-def start(run: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(run)], env=environment)
-
-
 def results(run: Path) -> dict[str, bytes]:
     step = "checkpoints/step-120"
     names = ["model.safetensors", "log.jsonl", f"{step}/model.safetensors", f"{step}/state.safetensors"]
@@ -44,15 +37,14 @@ def steps_done(run: Path) -> int:
     return max(RunFolder(run).checkpoints.steps, default=0)
 
 
-def test_a_run_killed_at_random_steps_and_resumed_ends_with_the_same_bytes(tmp_path):
-    whole = start(tmp_path / "whole")
-    assert whole.wait(timeout=120) == 0
+def test_a_run_killed_at_random_steps_and_resumed_ends_with_the_same_bytes(tmp_path: Path, forks: Forks):
+    assert forks.run(SCRIPT, str(tmp_path / "whole")).returncode == 0
 
     moments = random.Random(0)
     run = tmp_path / "killed"
     kills = 0
     for attempt in range(40):
-        process = start(run)
+        process = forks.start(SCRIPT, str(run))
         before = steps_done(run)
         # Let it get some way past where it was, then kill it at a random moment of a step, a log or a checkpoint.
         target = before + moments.choice([1, 10, 20, 30])

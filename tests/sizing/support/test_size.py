@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +14,7 @@ import pytest
 from annotated_types import Ge
 
 import polariscope as ps
+from forked import Forks
 from long_training import unchecked
 from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
@@ -363,9 +362,10 @@ for call in (
 """
 
 
-def test_values_of_the_wrong_type_are_refused_in_words() -> None:
+def test_values_of_the_wrong_type_are_refused_in_words(forks: Forks) -> None:
     # In a process of its own: the type checker of the tests would be first to refuse them.
-    done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True, check=True)
+    done = forks.run(WRONG_TYPES)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "k must be a whole number of neighbours, got 5.5.",
         "k must be a whole number of neighbours, got 'automatic'.",

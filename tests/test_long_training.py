@@ -1,0 +1,38 @@
+"""Guards the tests themselves: which steps of a training have their shapes checked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from jaxtyping import config
+
+import polariscope as ps
+from long_training import CHECKED_STEPS, unchecked
+from polariscope.objectives.vae import VaeObjective
+
+
+def checked_steps(monkeypatch: pytest.MonkeyPatch, **settings: object) -> list[int]:
+    """The steps whose terms were computed with the checks on; a validation has no gradients."""
+    seen: list[bool] = []
+    terms = VaeObjective.terms
+
+    def looked_at(self, step):
+        if torch.is_grad_enabled():
+            seen.append(not config.jaxtyping_disable)
+        return terms(self, step)
+
+    monkeypatch.setattr(VaeObjective, "terms", looked_at)
+    ps.train(ps.load_dataset("gaussian", n_samples=100), "vae", "linear", 2, steps=100, **settings)
+    assert len(seen) == 100
+    return [number for number, checked in enumerate(seen, 1) if checked]
+
+
+def test_the_first_steps_and_those_that_log_or_save_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked_steps(monkeypatch, log_every=30, validate_every=60, checkpoint_every=45)
+    assert found == [*range(1, CHECKED_STEPS + 1), 30, 45, 60, 90, 100]
+    assert not config.jaxtyping_disable
+
+
+def test_none_is_checked_where_none_shall_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    with unchecked():
+        assert checked_steps(monkeypatch, log_every=30) == []
