@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# torch._dynamo comes with the first optimiser.
-_IMPORTED = ["pytest", "polariscope.training.train", "polariscope.cli.app", "torch._dynamo"]
+_IMPORTED = ["pytest", "polariscope.training.train", "polariscope.cli.app"]
 
 
 def _become(
