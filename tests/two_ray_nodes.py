@@ -61,6 +61,8 @@ def kill(ledger: Ledger) -> None:
 
 def two_nodes(scratch: str) -> Cluster:
     """A cluster of two nodes. On a busy machine Ray gives a node up that takes long to start: it is tried again."""
+    # Ray writes its address here, and takes for granted that an earlier one has made the folder.
+    Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray").mkdir(exist_ok=True)
     for attempt in range(ATTEMPTS):
         cluster = Cluster()
         try:

@@ -35,7 +35,7 @@ processes it is 1.3 to 2 times slower with two, if threads wait as ``polariscope
 """
 
 
-def threads_for(work: int, cores: int, per_thread: int = WORK_PER_THREAD) -> int:
+def threads_for(work: int, cores: int, per_thread: int | None = None) -> int:
     """As many threads as have enough to do, at least 1 and at most one per core.
 
     More threads do not always train faster: each of the many small operations of a step ends when its slowest thread
@@ -47,9 +47,9 @@ def threads_for(work: int, cores: int, per_thread: int = WORK_PER_THREAD) -> int
 
     :param work: Multiply-adds in the forward pass of a step, from :func:`multiply_adds`.
     :param cores: Cores that may be used, from :func:`available_cores`.
-    :param per_thread: (default 2²⁷) The work that each thread must have.
+    :param per_thread: (default None: 2²⁷) The work that each thread must have.
     """
-    return max(1, min(cores, work // per_thread))
+    return max(1, min(cores, work // (per_thread or WORK_PER_THREAD)))
 
 
 def available_cores() -> int:

@@ -25,7 +25,6 @@ from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.threads import (
-    WORK_PER_THREAD,
     available_cores,
     check_threads,
     threads_for,
@@ -199,14 +198,14 @@ def choose_threads(
     job: RunPlan,
     model: Model,
     indices: Int[np.ndarray, " sample"] | None = None,
-    per_thread: int = WORK_PER_THREAD,
+    per_thread: int | None = None,
 ) -> int:
     """How many threads the fixed rule gives a training on this machine.
 
     :param job: What is trained.
     :param model: Its model.
     :param indices: (default None) The observations it is trained on; None: the training split.
-    :param per_thread: (default 2²⁷) Multiply-adds of a forward pass that each thread must have.
+    :param per_thread: (default None: 2²⁷) Multiply-adds of a forward pass that each thread must have.
     """
     cores = available_cores()
     if cores == 1:

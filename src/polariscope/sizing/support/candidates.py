@@ -84,9 +84,14 @@ class TrainedCandidates(AbstractCandidates):
         self._models: dict[tuple[str, int], Model] = {}
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
 
+    def _threads(self, name: str) -> int | None:
+        """For a model: as asked for; a new one by the rule; one that is continued as before."""
+        is_begun = bool(self.folder.model(name).checkpoints.steps)
+        return None if self._asked_threads is None and is_begun else self.threads
+
     @functools.cached_property
     def threads(self) -> int:
-        """With how many every model is trained: as asked for, or by the work in a step and the cores."""
+        """With how many a new model is trained: as asked for, or by the work in a step and the cores."""
         if self._asked_threads is not None:
             return self._asked_threads
         job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
@@ -165,7 +170,7 @@ class TrainedCandidates(AbstractCandidates):
                     n_latents=n_latents,
                     out=self.folder.model(name).path,
                     device=self.device,
-                    threads=self.threads,
+                    threads=self._threads(name),
                     progress=listen,
                     **options,
                 )
@@ -207,7 +212,7 @@ class TrainedCandidates(AbstractCandidates):
             sorted(np.argsort(variances)[:n_latents].tolist()),
             n_latents=n_latents,
             device=self.device,
-            threads=self.threads,
+            threads=self._threads(name),
             **options,
         )
 
