@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -53,6 +54,14 @@ def short_checks() -> Iterator[None]:
     """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """What is written need not outlive the machine: nothing in a test can tell, and each wait takes milliseconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: os.fstat(handle) and None)  # which refuses what is not open
         yield
 
 

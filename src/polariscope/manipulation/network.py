@@ -266,14 +266,15 @@ class Tabulated:
         numbers = [front.bottleneck(data.factors(rows)) for rows in rows_of(data)]
         low, high = min(map(np.min, numbers)), max(map(np.max, numbers))
         high = high if high > low else low + 1.0
-        n_knots = FEWEST
+        drawn = _drawn(exact, np.linspace(low, high, FEWEST))
         while True:
-            knots = np.linspace(low, high, 2 * n_knots - 1)  # every other one is a midpoint
-            drawn = _drawn(exact, knots)
-            error = float(np.abs((drawn[:-2:2] + drawn[2::2]) / 2 - drawn[1::2]).max())
+            n_knots = len(drawn)
+            midpoints = np.linspace(low, high, 2 * n_knots - 1)[1::2]
+            between = _drawn(exact, midpoints)
+            error = float(np.abs((drawn[:-1] + drawn[1:]) / 2 - between).max())
             if error <= CLOSE or n_knots >= MOST:
                 break
-            n_knots = 2 * n_knots - 1
+            drawn = np.insert(drawn, np.arange(1, n_knots), between, axis=0)  # midpoints become knots
         if error > CLOSE:
             logger.warning(
                 "The manipulation changes so fast with its one number that a table of %d knots is up to %.3g ε away "
@@ -286,7 +287,7 @@ class Tabulated:
                 "The manipulation is the same for all observations: the attack found nothing to do, or its network "
                 "died. Try another seed or a lower learning rate."
             )
-        table = torch.from_numpy(drawn[::2].astype(np.float32))
+        table = torch.from_numpy(drawn.astype(np.float32))
         ends = torch.tensor([low, high], dtype=torch.float64)
         return cls(manipulation.architecture, {**weights, "table": table, "ends": ends})
 
