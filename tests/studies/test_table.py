@@ -64,6 +64,13 @@ def test_runs_that_are_not_done_have_no_part_in_means_and_comparisons() -> None:
     assert table.over_seeds().notes == ("Not in the means, since they are not done: bad, late, early.",)
 
 
+def test_of_many_runs_that_are_not_done_some_are_named_and_the_others_counted() -> None:
+    waiting = [{"run": f"w{number}", "state": "waiting", "beta": 1, "seed": number} for number in range(7)]
+    done = [row for row in handmade().rows if row["state"] == "done"]
+    (note,) = Table((*done, *waiting), ("beta", "seed")).over_seeds().notes
+    assert note == "Not in the means, since they are not done: w0, w1, w2, w3, and 3 more."
+
+
 def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
     table = handmade().over_seeds()
     rows = [row for row in table.records() if row["column"] == "mig"]

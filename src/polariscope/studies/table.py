@@ -32,6 +32,8 @@ Format = Literal["csv", "md", "parquet"]
 IDENTITY = ("run", "state", "step")
 """Columns that come before the settings."""
 WORDS = ("message", "folder")
+MOST_NAMED = 4
+"""Runs that are named in a note; of the others it says how many there are."""
 """Columns that come last, and are texts."""
 VARIANTS, ORIGINAL = "data.variants", "original"
 """The setting that says how data were changed, and the name of data that were not."""
@@ -201,8 +203,10 @@ class Table:
     @property
     def left_out(self) -> tuple[str, ...]:
         """A note where runs are not done, and so have no part in means and comparisons."""
-        names = ", ".join(self.not_done)
-        return (f"Not in the means, since they are not done: {names}.",) if names else ()
+        names = list(self.not_done)
+        if len(names) > MOST_NAMED:
+            names = [*names[:MOST_NAMED], f"and {len(names) - MOST_NAMED} more"]
+        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
         """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
