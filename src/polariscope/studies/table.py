@@ -32,9 +32,9 @@ Format = Literal["csv", "md", "parquet"]
 IDENTITY = ("run", "state", "step")
 """Columns that come before the settings."""
 WORDS = ("message", "folder")
+"""Columns that come last, and are texts."""
 MOST_NAMED = 4
 """Runs that are named in a note; of the others it says how many there are."""
-"""Columns that come last, and are texts."""
 VARIANTS, ORIGINAL = "data.variants", "original"
 """The setting that says how data were changed, and the name of data that were not."""
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
