@@ -123,7 +123,16 @@ def test_a_narrow_terminal_folds_prose_and_cuts_no_flag(spawn):
 def test_waiting_threads_fall_asleep_soon_unless_asked_otherwise(monkeypatch, before, after):
     monkeypatch.setenv("GOMP_SPINCOUNT", "0")  # so it is put back
     monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     if before is not None:
         monkeypatch.setenv("GOMP_SPINCOUNT", before)
     assert cli.main(["--version"]) == 0
     assert os.environ["GOMP_SPINCOUNT"] == after
+
+
+def test_how_threads_wait_is_left_to_who_has_said_it(monkeypatch):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "0")  # so it is put back
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    assert cli.main(["--version"]) == 0
+    assert "GOMP_SPINCOUNT" not in os.environ

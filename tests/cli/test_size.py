@@ -13,10 +13,12 @@ import pytest
 from kept import contents
 from long_training import unchecked
 from polariscope.analysis.noise import Noise
+from polariscope.cli.size import SizeProgress
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing import Size, Trial
 from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
+from polariscope.training.threads import using_threads
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
 TRIALS = (
@@ -98,6 +100,20 @@ def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked)
     quiet = call("size sprites --quiet")
     assert quiet.err == ""
     assert quiet.out == "11 latents (11–12)\n"
+
+
+def test_other_threads_of_a_later_candidate_are_said(capsys):
+    with SizeProgress() as progress:
+        for n_latents, threads in ((16, 2), (11, 1), (12, 1)):
+            with using_threads(threads):
+                progress(0, n_latents, 25, 0.5)
+    assert capsys.readouterr().err.splitlines() == [
+        "Training with 2 threads.",
+        "seed 0: 16 latents, step 25, Σ E[σ²] 0.50",
+        "Training with 1 thread.",
+        "seed 0: 11 latents, step 25, Σ E[σ²] 0.50",
+        "seed 0: 12 latents, step 25, Σ E[σ²] 0.50",
+    ]
 
 
 def test_a_comparison_names_the_method_of_each_candidate_and_says_it_once(call, asked):

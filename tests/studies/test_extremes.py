@@ -55,7 +55,13 @@ def test_of_equal_scores_the_first_is_the_best_and_the_last_the_worst() -> None:
 def test_a_single_seed_is_neither_best_nor_worst() -> None:
     found = extremes(handmade(beta=(0.2, 0.5), ae=(0.3,)), "mig")
     assert [row["restart"] for row in found.rows] == ["best", "worst", "only one"]
-    assert found.notes == ("There is one seed only of objective=ae, so neither a best nor a worst.",)
+    assert found.notes == ("There is one seed only of objective=ae: neither a best nor a worst.",)
+    both = extremes(handmade(beta=(0.2,), ae=(0.3,)), "mig")
+    assert both.notes == (
+        "There is one seed only of objective=beta; objective=ae: neither a best nor a worst.",
+    )
+    unnamed = extremes(Table(handmade(beta=(0.2,)).rows, ("seed",)), "mig")
+    assert unnamed.notes == ("There is one seed only: neither a best nor a worst.",)
 
 
 def test_runs_without_a_score_are_not_chosen_and_are_named() -> None:
@@ -89,6 +95,7 @@ def test_the_finished_model_of_a_run_stands_for_it() -> None:
     [
         ("migg", r"no column named 'migg'; there are loss, mig\. Did you mean 'mig'"),
         ("coordinates", r"the column 'coordinates' has no numbers to choose by; choose one of mig, loss"),
+        ("seed", r"neither more nor less of 'seed' is better; choose one of mig, loss"),
         ("active", r"neither more nor less of 'active' is better; choose one of mig, loss"),
     ],
 )
@@ -100,3 +107,8 @@ def test_a_column_that_ranks_no_runs_is_refused(column: str, words: str) -> None
 def test_a_study_of_which_nothing_is_done_is_refused() -> None:
     with pytest.raises(InputError, match="no run of the table is done; run the study first"):
         extremes(Table((), ("seed",)), "mig")
+
+
+def test_conditions_that_no_run_meets_are_not_taken_for_a_study_that_was_not_run() -> None:
+    with pytest.raises(InputError, match="no run of the table meets the conditions; leave one out"):
+        extremes(handmade().where("seed=9"), "mig")

@@ -162,6 +162,33 @@ def test_runs_of_no_study_have_variants_by_name_too() -> None:
     found = Table(rows, attacked().settings).compare("mig", "data.variants", "original", "manipulated")
     assert found.difference == pytest.approx(-0.15)
     assert (found.first, found.second) == (None, "manipulated-/tmp/attack-5f3c")
+    chosen = Table(rows, attacked().settings)
+    assert {row["data.variants"] for row in chosen.where("data.variants=original").rows} == {None}
+    assert len(chosen.where("data.variants!=original").rows) == 12
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("data.variants=original", {"none"}),
+        ("data.variants=manipulated", {MANIPULATED}),
+        ("data.variants!=pixel-noise", {"none", MANIPULATED}),
+        ("data.variants=manip", set()),
+    ],
+)
+def test_conditions_call_variants_by_their_names_too(condition: str, expected: set[str]) -> None:
+    assert {row["data.variants"] for row in attacked().where(condition).rows} == expected
+
+
+@pytest.mark.parametrize("second", ["original", "none"])
+def test_a_value_is_not_compared_with_itself(second: str) -> None:
+    words = f"'original' and '{second}' are the same value of 'data.variants'; compare two that differ"
+    with pytest.raises(InputError, match=words):
+        attacked().comparisons("data.variants", "original", second)
+    with pytest.raises(InputError, match=words):
+        attacked().compare("mig", "data.variants", "original", second)
+    with pytest.raises(InputError, match="no run of the table meets the conditions; leave one out"):
+        attacked().where("seed=9").comparisons("data.variants", "original", "manipulated")
 
 
 def test_a_name_is_a_whole_name_of_one_variant() -> None:

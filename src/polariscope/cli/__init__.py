@@ -23,7 +23,8 @@ class StoppedError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong call, 130 interrupted."""
     # Threads that wait for one another fall asleep soon: else they keep other processes from working.
-    os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when PyTorch is imported
+    if "OMP_WAIT_POLICY" not in os.environ:  # which says the same, and would be overruled
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when PyTorch is imported
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     words = [word for word in given if word != "--debug"]

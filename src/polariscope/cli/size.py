@@ -382,12 +382,14 @@ class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
     On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
-    Before the first of them it says what was chosen for the user, and with how many threads the models are trained.
+    Before the first of them it says what was chosen for the user, and with how many threads models are trained; the
+    latter again where it changes, as between seeds of which one was begun with other threads.
     """
 
     def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
         self.quiet = quiet
-        self.chosen: str | None = None if quiet else chosen
+        self.chosen = chosen
+        self.threads: int | None = None
         self.heading = ""
         self.lines: list[str] = []
         self.last: tuple[int, int, int] | None = None
@@ -417,11 +419,11 @@ class SizeProgress:
         self.heading = f"{method}: "
 
     def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
-        self._announce()
         is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
         if not is_same:
             self._finish()
             self.lines.append("")
+        self._announce()
         self.last = seed, n_latents, step
         from polariscope.sizing.support.size import candidate_line
 
@@ -430,21 +432,21 @@ class SizeProgress:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
 
     def _announce(self) -> None:
-        """Say what was chosen, once; above the live lines, where there are any."""
-        if self.chosen is None:
-            return
+        """Say what was chosen, once, and what has changed; above the live lines, where there are any."""
         import torch
 
+        threads = torch.get_num_threads()  # while a model trains, this is its number
+        if self.quiet or threads == self.threads:
+            return
         from polariscope.cli.console import plural, say
 
-        # While a model trains, PyTorch's number of threads is that of the search.
-        words = f"Training with {plural(torch.get_num_threads(), 'thread')}."
+        words = f"Training with {plural(threads, 'thread')}."
         words = f"{self.chosen}\n{words}" if self.chosen else words
         if self.live is not None:
             self.live.console.print(words)
         else:
             say(words, errors=True)
-        self.chosen = None
+        self.chosen, self.threads = "", threads
 
     def _finish(self) -> None:
         """Where nothing is live, say how far the candidate came."""

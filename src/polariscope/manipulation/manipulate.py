@@ -127,9 +127,9 @@ def _threads(folder: RunFolder, asked: int | None, job: Attack, players: Players
     before = folder.settings["environment"]["threads"]
     if asked is not None and asked != before:
         logger.warning(
-            "%s had %d threads before and has %d now; the last bits of its numbers can differ from those of one with "
+            "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of one with "
             "the same number throughout.",
-            folder.path, before, asked,
+            folder.path, before, "" if before == 1 else "s", asked,
         )  # fmt: skip
     return asked or before
 

@@ -33,19 +33,23 @@ def extremes(table: Table, column: str) -> Table:
     sign = _direction(models, column)
     rows: list[Columns] = []
     notes: list[str] = []
+    alone: list[str] = []
     for settings, restarts in _restarts(models, column).items():
         place = ", ".join(f"{name}={shown(value)}" for name, value in settings)
         of_setting = f" of {place}" if place else ""
         scores = [sign * numbers_in(row, column)[0] for row in restarts]
         if len(restarts) == 1:
             rows.append({RESTART: "only one", **restarts[0]})
-            notes.append(f"There is one seed only{of_setting}, so neither a best nor a worst.")
+            alone.append(of_setting.removeprefix(" of "))
             continue
         if min(scores) == max(scores):
             notes.append(f"All {len(scores)} seeds{of_setting} have the same {column}.")
         last = len(scores) - 1 - scores[::-1].index(min(scores))
         rows.append({RESTART: "best", **restarts[scores.index(max(scores))]})
         rows.append({RESTART: "worst", **restarts[last]})
+    if alone:
+        of_which = f" of {'; '.join(alone)}" if alone[0] else ""
+        notes.append(f"There is one seed only{of_which}: neither a best nor a worst.")
     notes += _left_out(table, models, column)
     return dataclasses.replace(table, rows=tuple(rows), notes=(*table.notes, *notes))
 
@@ -56,7 +60,7 @@ def _direction(models: Table, column: str) -> int:
     if column not in models.columns:
         raise unknown("column", column, ranking)
     if column not in ranking:
-        has_numbers = column in models.measured
+        has_numbers = any(numbers_in(row, column) for row in models.rows)
         raise InputError(
             problem=(
                 f"neither more nor less of {column!r} is better"

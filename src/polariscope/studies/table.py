@@ -130,7 +130,8 @@ class Table:
     def where(self, *conditions: str) -> Table:
         """The rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
-        :param conditions: a column, one of = != < <= > >=, and a value. A row without the value holds none.
+        :param conditions: a column, one of = != < <= > >=, and a value. A row without the value holds none. Variants of
+            the data may be called by their names (see :meth:`value_named`).
         """
         rows = self.rows
         for condition in conditions:
@@ -139,9 +140,13 @@ class Table:
                 raise InputError(
                     "a condition", "be COLUMN=VALUE, or with !=, <, <=, >, >=", got=f"{condition!r}"
                 )
-            name, compare = match[1], OPERATORS[match[2]]
+            name, compare, text = match[1], OPERATORS[match[2]], match[3]
             self._check(name)
-            rows = tuple(row for row in rows if _holds(name, row.get(name), compare, match[3]))
+            meant = self.value_named(name, text) if name == VARIANTS and name in self.settings else text
+            if meant is None:  # data without variants, in a table whose cell of them is empty
+                rows = tuple(row for row in rows if compare(row.get(name) is None, True))
+            else:
+                rows = tuple(row for row in rows if _holds(name, row.get(name), compare, str(meant)))
         return dataclasses.replace(self, rows=rows, header=tuple(self.columns))
 
     def only(self, columns: Sequence[str]) -> Table:
@@ -218,7 +223,7 @@ class Table:
         :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
         :param second: in the second.
         """
-        first, second = (self.value_named(setting, value) for value in (first, second))
+        first, second = self._two_values(setting, first, second)
         parts = [
             (dict(key), dataclasses.replace(self, rows=tuple(rows)))
             for key, rows in self._groups(setting, "seed").items()
@@ -267,6 +272,17 @@ class Table:
             )
         return meant[0] if meant else name
 
+    def _two_values(self, setting: str, first: object, second: object) -> tuple[object, object]:
+        """The values that are meant by two names; the same value twice is refused, as it differs in nothing."""
+        _check_rows(self)
+        one, other = self.value_named(setting, first), self.value_named(setting, second)
+        if _same(one, other):
+            raise InputError(
+                problem=f"{first!r} and {second!r} are the same value of {setting!r}",
+                remedy="compare two that differ",
+            )
+        return one, other
+
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
         """How much a column changes between two values of a setting, over pairs that are equal in all else.
 
@@ -278,7 +294,7 @@ class Table:
         :param second: in the second.
         """
         self._check(column)
-        first, second = (self.value_named(setting, value) for value in (first, second))
+        first, second = self._two_values(setting, first, second)
         found = self._paired(column, setting, first, second)
         if found is None:
             raise InputError(
@@ -452,6 +468,14 @@ def numbers_in(row: Columns, name: str) -> list[float]:
     return [float(cell)] if is_number else []  # type: ignore[arg-type]
 
 
+def _check_rows(table: Table) -> None:
+    """Refuse a table of which conditions have left nothing."""
+    if not table.rows and table.header:
+        raise InputError(
+            problem="no run of the table meets the conditions", remedy="leave one out, or give another value"
+        )
+
+
 def finished(table: Table) -> list[Columns]:
     """The finished model of each run that is done; a table without any is refused.
 
@@ -462,6 +486,7 @@ def finished(table: Table) -> list[Columns]:
         step, known = row.get("step") or 0, last.get(row["run"], {}).get("step") or 0
         if row["run"] not in last or step >= known:  # type: ignore[operator]
             last[row["run"]] = row
+    _check_rows(table)
     if not last:
         raise InputError(problem="no run of the table is done", remedy="run the study first")
     return list(last.values())

@@ -67,3 +67,13 @@ def test_images_of_32_pixels_are_searched_with_two_threads_where_there_are_two_c
         assert candidates_in(tmp_path / f"table-{cores}").threads == 1
     asked = TrainedCandidates(images, tmp_path / "asked", 0, {"net": "conv", "threads": 5})
     assert asked.threads == 5
+
+
+def test_models_of_a_search_that_goes_on_have_the_threads_of_those_before(tmp_path: Path) -> None:
+    data = ps.load_dataset("gaussian", eigenvalues=EIGENVALUES, n_samples=500)
+    TrainedCandidates(data, tmp_path, 0, {**RECIPE, "threads": 2}).watch(4, 25, learning_rate=1e-2)
+    again = TrainedCandidates(data, tmp_path, 0, RECIPE)
+    again.watch(2, 25, learning_rate=1e-2)
+    recorded = [run.settings["environment"]["threads"] for run in again.folder.models()]
+    assert recorded == [2, 2]
+    assert TrainedCandidates(data, tmp_path, 0, {**RECIPE, "threads": 1}).threads == 1

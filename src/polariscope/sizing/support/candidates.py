@@ -91,9 +91,12 @@ class TrainedCandidates(AbstractCandidates):
 
     @functools.cached_property
     def threads(self) -> int:
-        """With how many a new model is trained: as asked for, or by the work in a step and the cores."""
+        """With how many a new model is trained: as asked for, as models before it, or by its work and the cores."""
         if self._asked_threads is not None:
             return self._asked_threads
+        for begun in self.folder.models():
+            if begun.checkpoints.steps:
+                return int(begun.settings["environment"]["threads"])
         job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
         return choose_threads(job, build(job, choose_device("cpu")), per_thread=WORK_PER_THREAD_OF_SEARCH)
 
