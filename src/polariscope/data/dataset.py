@@ -76,6 +76,8 @@ class AbstractDataset(abc.ABC):
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample *shape"]:
         """What a network is fed: float32; images scaled to [0, 1], flat rows as they are.
 
+        The same for the same index every time: small data are asked once, and kept.
+
         :param indices: numbers of the observations, from 0.
         """
         return self.images(indices).astype(np.float32) / np.float32(255)

@@ -17,7 +17,7 @@ class FusedAdam(torch.optim.Adam):
 
     PyTorch wraps the methods of its optimisers, for compiled programs, and to do so imports its compiler: over a second
     of every process that trains, and a tenth of every step of a small net. Here the same methods are called unwrapped.
-    Hooks of optimisers are not called.
+    Hooks of steps are not called.
 
     :param parameters: what is trained.
     :param lr: the learning rate.
@@ -41,11 +41,8 @@ class FusedAdam(torch.optim.Adam):
         super().__init__(parameters, lr=lr, betas=betas, eps=eps, amsgrad=amsgrad, fused=True)
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move the weights once, by their gradients.
-
-        :param closure: (default None) not used: gradients are there already.
-        """
+    def step(self) -> None:  # type: ignore[override]
+        """Move the weights once, by the gradients that are there."""
         _raw_step(self)
 
     step.hooked = True  # type: ignore[attr-defined]

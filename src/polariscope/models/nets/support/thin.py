@@ -77,6 +77,7 @@ class ThinConvTranspose2d(nn.ConvTranspose2d):
 
     The same function as PyTorch's layer, up to rounding, with the same weights. PyTorch computes a single output
     channel on the CPU as slowly as sixteen: a seventh of a training step of ``conv`` on images of 32 × 32.
+    In training mode there are gradients, and gradients of these, but no ``torch.func.jvp`` and ``vmap``.
 
     :param in_channels: of the features.
     :param out_channels: of the images.
