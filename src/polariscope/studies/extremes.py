@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from polariscope.core.errors import InputError, unknown
 from polariscope.studies.analyses import Columns
 from polariscope.studies.columns import column_of
-from polariscope.studies.table import Table, finished, numbers_in, shown
+from polariscope.studies.table import Table, finished, numbers_in, shown, some_of
 
 RESTART = "restart"
 """The column that says which restart a row is: best, worst, or the only one."""
@@ -85,7 +85,7 @@ def _restarts(models: Table, column: str) -> dict[tuple[tuple[str, object], ...]
 
 def _left_out(table: Table, models: Table, column: str) -> Iterator[str]:
     if table.not_done:
-        yield f"Not chosen from, since they are not done: {', '.join(table.not_done)}."
+        yield f"Not chosen from, since they are not done: {some_of(table.not_done)}."
     without = [str(row["run"]) for row in models.rows if not numbers_in(row, column)]
     if without:
-        yield f"Not chosen from, since they have no number in {column!r}: {', '.join(without)}."
+        yield f"Not chosen from, since they have no number in {column!r}: {some_of(without)}."

@@ -47,6 +47,18 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def some_of(runs: Sequence[str]) -> str:
+    """Names of runs for a note: a few, and how many others there are.
+
+    >>> some_of(["a", "b"]), some_of(list("abcdef"))
+    ('a, b', 'a, b, c, d, and 2 more')
+
+    :param runs: their names.
+    """
+    more = len(runs) - MOST_NAMED
+    return ", ".join([*runs[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
 @dataclasses.dataclass(frozen=True)
 class Aggregate:
     """One column over the seeds of one setting."""
@@ -208,10 +220,8 @@ class Table:
     @property
     def left_out(self) -> tuple[str, ...]:
         """A note where runs are not done, and so have no part in means and comparisons."""
-        names = list(self.not_done)
-        if len(names) > MOST_NAMED:
-            names = [*names[:MOST_NAMED], f"and {len(names) - MOST_NAMED} more"]
-        return (f"Not in the means, since they are not done: {', '.join(names)}.",) if names else ()
+        names = some_of(self.not_done)
+        return (f"Not in the means, since they are not done: {names}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
         """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.

@@ -27,15 +27,8 @@ benchmarks/threads.py shows why it is high. On two cores shared with ten busy pr
 of 4,500 million 2 times. Where nobody else computes it gains a factor of 2 at most.
 """
 
-WORK_PER_THREAD_OF_SEARCH = 10**8
-"""The same where somebody waits for an answer, as in sizing: images of 32 × 32 then have two threads.
 
-Alone on two cores a step of the conv net takes 16 ms with two threads and 22 with one; beside one, two and four busy
-processes it is 1.3 to 2 times slower with two, if threads wait as ``polariscope.cli`` has them.
-"""
-
-
-def threads_for(work: int, cores: int, per_thread: int | None = None) -> int:
+def threads_for(work: int, cores: int) -> int:
     """As many threads as have enough to do, at least 1 and at most one per core.
 
     More threads do not always train faster: each of the many small operations of a step ends when its slowest thread
@@ -47,9 +40,8 @@ def threads_for(work: int, cores: int, per_thread: int | None = None) -> int:
 
     :param work: Multiply-adds in the forward pass of a step, from :func:`multiply_adds`.
     :param cores: Cores that may be used, from :func:`available_cores`.
-    :param per_thread: (default None: 2²⁷) The work that each thread must have.
     """
-    return max(1, min(cores, work // (per_thread or WORK_PER_THREAD)))
+    return max(1, min(cores, work // WORK_PER_THREAD))
 
 
 def available_cores() -> int:

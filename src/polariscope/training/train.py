@@ -194,18 +194,12 @@ def begin_narrow(
         run.save_checkpoint(0, model, state.tensors(), state.words(), keep_all=False)
 
 
-def choose_threads(
-    job: RunPlan,
-    model: Model,
-    indices: Int[np.ndarray, " sample"] | None = None,
-    per_thread: int | None = None,
-) -> int:
+def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
     """How many threads the fixed rule gives a training on this machine.
 
     :param job: What is trained.
     :param model: Its model.
     :param indices: (default None) The observations it is trained on; None: the training split.
-    :param per_thread: (default None: 2²⁷) Multiply-adds of a forward pass that each thread must have.
     """
     cores = available_cores()
     if cores == 1:
@@ -214,8 +208,7 @@ def choose_threads(
         job.split.train if indices is None else indices, job.settings.batch_size, job.settings.seed
     )
     with using_threads(1):
-        work = work_of_step(model, job.objective, job.data, order.batch(0))
-        return threads_for(work, cores, per_thread)
+        return threads_for(work_of_step(model, job.objective, job.data, order.batch(0)), cores)
 
 
 def _threads(run: RunFolder, asked: int | None, job: RunPlan, model: Model) -> dict[str, Any]:

@@ -57,11 +57,11 @@ def test_it_is_never_taken_for_a_model_that_was_trained_afresh(tmp_path: Path) -
     assert begin_from_candidate(tmp_path / "search", tmp_path / "run", job) == 50
 
 
-def test_images_of_32_pixels_are_searched_with_two_threads_where_there_are_two_cores(
+def test_models_have_the_threads_of_the_rule_of_training_or_those_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = ps.load_dataset("sprites", image_size=32)
-    for cores, expected in ((1, 1), (2, 2), (8, 2)):
+    images = ps.load_dataset("sprites", image_size=64)
+    for cores, expected in ((1, 1), (2, 2), (8, 6)):
         monkeypatch.setattr("polariscope.training.train.available_cores", lambda cores=cores: cores)
         assert TrainedCandidates(images, tmp_path / f"{cores}", 0, {"net": "conv"}).threads == expected
         assert candidates_in(tmp_path / f"table-{cores}").threads == 1

@@ -25,7 +25,6 @@ from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeErro
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.threads import WORK_PER_THREAD_OF_SEARCH
 from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train
 
 N_SAMPLES = 10_000
@@ -98,7 +97,7 @@ class TrainedCandidates(AbstractCandidates):
             if begun.checkpoints.steps:
                 return int(begun.settings["environment"]["threads"])
         job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
-        return choose_threads(job, build(job, choose_device("cpu")), per_thread=WORK_PER_THREAD_OF_SEARCH)
+        return choose_threads(job, build(job, choose_device("cpu")))
 
     @property
     def steps_per_epoch(self) -> int:

@@ -76,7 +76,7 @@ class ThinConvTranspose2d(nn.ConvTranspose2d):
     """A transposed convolution, 4 × 4 with stride 2 and padding 1, to a few channels.
 
     The same function as PyTorch's layer, up to rounding, with the same weights. PyTorch computes a single output
-    channel on the CPU as slowly as sixteen: a seventh of a training step of ``conv`` on images of 32 × 32.
+    channel on the CPU as slowly as sixteen.
     In training mode there are gradients, and gradients of these, but no ``torch.func.jvp`` and ``vmap``.
 
     :param in_channels: of the features.
