@@ -75,7 +75,7 @@ def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretol
     assert exact.interval == (6, 6)
     told = fondue_module.forecast
     monkeypatch.setattr(
-        fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), low=5, high=7)
+        fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), low=5, high=7, moves=2)
     )
     assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (5, 7)  # it does not stand
     monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), low=5))
@@ -84,6 +84,8 @@ def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretol
         fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), high=8, n_waking=2)
     )
     assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 8)
+    monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), n_held=3))
+    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 9)
 
 
 def test_data_that_need_more_than_the_first_width_widen_it() -> None:

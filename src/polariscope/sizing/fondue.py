@@ -10,6 +10,7 @@ import numpy as np
 
 from polariscope.sizing import TRACE, AbstractCandidates, Decision, Found, Goal, OutOfTimeError, Trial, method
 from polariscope.sizing.support.deciding import (
+    FIRST,
     SILENCE,
     decide,
     may_still_cross_threshold,
@@ -29,6 +30,8 @@ SPARE = 0.75
 """A model that would keep more of its latents than this says little of wider ones, and is widened."""
 FRESH = 1
 """Latents that models trained afresh may keep more, or fewer, than those that began with a wide one's."""
+FIRST_NARROW = 600
+"""Steps before the first verdict on a model that begins with a wide one's latents: they have learned already."""
 TOO_WIDE = 8
 """A model so many times wider than what it predicts spreads its noise over all latents and is not believed."""
 
@@ -120,7 +123,8 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
         how = _training_of(candidates, n, goal, wide)
-        trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, **how)
+        first = FIRST_NARROW if "pruned_from" in how else FIRST
+        trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, first=first, **how)
         # The data can be learned, as the wide model shows.
         if wide.n_awake and trial.note.startswith(SILENCE):
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
@@ -202,10 +206,11 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
     model may come to.
 
-    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added:
-    what the wide model foretells of the others has been measured. Else, a model in doubt that may have too many says
-    itself how many it keeps at worst, and so does the wide model; one that may fit after all says nothing of wider
-    ones, which the wide model does, if it is sound, and otherwise only the cap.
+    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added, or
+    that a fresh start may make of what half-awake ones hold: what the wide model foretells of the others has been
+    measured. Else, a model in doubt that may have too many says itself how many it keeps at worst, and so does the wide
+    model; one that may fit after all says nothing of wider ones, which the wide model does, if it is sound, and
+    otherwise only the cap.
     """
     doubtful = [
         trial
@@ -216,7 +221,7 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
     if wide.has_settled and answer in fitting and answer + 1 in surplus:
-        return answer, min(answer + wide.n_waking, goal.cap)
+        return answer, min(answer + max(wide.n_waking, wide.n_held), goal.cap)
     at_least = wide.low if wide.is_sound else 0
     kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))

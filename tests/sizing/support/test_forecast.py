@@ -63,11 +63,11 @@ def test_a_latent_on_its_way_across_widens_the_range_on_its_side(slope: float, s
 
 
 @pytest.mark.parametrize(("woke", "expected"), [(400, 0), (999, 0), (1500, 2), (2500, 2), (3900, 2)])
-def test_as_many_may_wake_as_woke_in_one_of_the_last_two_doublings(woke: int, expected: int) -> None:
+def test_as_many_may_wake_as_woke_in_the_last_two_doublings(woke: int, expected: int) -> None:
     curves = still(np.array([0.05, 0.05, 1.0, 1.0, 1.0, 1.0]))
     curves[woke > STEPS, 1] = 1.0
     curves[woke > STEPS, 0] = 1.0
-    assert max(awakenings(STEPS, curves)) == expected
+    assert sum(awakenings(STEPS, curves)) == pytest.approx(0.95 * expected)
     found = forecast(STEPS, curves, 1.0)
     assert found.high >= 2 + expected
     assert found.n_waking == expected
@@ -95,3 +95,42 @@ def test_a_wave_is_waited_for_twice_as_long_as_a_straggler() -> None:
     assert forecast(STEPS, curves, 1.0).has_settled  # one of six
     curves[STEPS < 1500, 2:6] = 1.0
     assert not forecast(STEPS, curves, 1.0).has_settled  # four of six
+
+
+def test_latents_that_hover_about_one_half_have_hardly_woken() -> None:
+    # The twelfth of MNIST did so: whether it was just below one half, at the last look, was a matter of rounding.
+    curves = still(np.array([0.01] * 6 + [0.51, 1.0]))
+    sure = forecast(STEPS, curves, 1.0)
+    curves[STEPS > 3000, 6] = 0.49
+    found = forecast(STEPS, curves, 1.0)
+    assert found.n_woken == pytest.approx((0.02, 0))
+    assert (sure.has_settled, found.has_settled) == (True, True)
+    assert (sure.n_waking, found.n_waking) == (0, 0)
+
+
+def test_the_noise_of_training_widens_the_range_and_does_not_keep_it_from_standing() -> None:
+    # 0.95 and 1.05: a tenth of the threshold off, the answer would be another; but nothing moves.
+    found = forecast(STEPS, still(np.array([0.5, 0.45, 0.1, 0.9])), 0.55)
+    assert (found.low, found.value, found.high) == (1, 2, 2)
+    assert found.moves == 0
+    assert found.has_settled
+
+
+def test_what_half_awake_latents_share_may_be_kept_by_fewer() -> None:
+    # Beyond the two that fit, four hold one half each: as much as two that are awake. Those that are nearly awake or
+    # nearly asleep share nothing, and a learned γ takes up what is lost.
+    curves = still(np.array([0.05, 0.2, 0.5, 0.5, 0.5, 0.5, 0.9, 1.0]))
+    found = forecast(STEPS, curves, 0.6)
+    assert (found.value, found.n_held, found.high) == (2, 2, 4)
+    assert forecast(STEPS, still(np.array([0.05, 0.2, 0.2, 0.2, 0.9, 1.0])), 0.3).n_held == 0
+    assert forecast(STEPS, curves, 0.6, n_features=30).n_held == 0
+
+
+def test_a_wave_that_falls_into_two_doublings_is_still_a_wave() -> None:
+    # Two latents, of two that are awake, wake around 2,000 of 4,000 steps: in either doubling they half wake.
+    curves = still(np.array([0.02, 0.02, 1.0, 1.0, 1.0]))
+    curves[:, :2] = (0.02 + 0.98 / (1 + np.exp((STEPS - 2000) / 100)))[:, None]
+    found = forecast(STEPS, curves, 1.0)
+    assert found.n_woken == pytest.approx((0.98, 0.98), abs=0.01)
+    assert found.n_waking == 2
+    assert not found.has_settled

@@ -42,6 +42,7 @@ def decide(
     most: int,
     *,
     n_awake: int | None = None,
+    first: int = FIRST,
     **changes: object,
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.sizing.support.judge.judge` is clear, or for ``most`` steps.
@@ -51,10 +52,11 @@ def decide(
     :param threshold: most Σ E[σ²] that counts as no surplus
     :param most: steps after which it is taken as it is
     :param n_awake: (default None) how many latents will be awake in the end, where another model has shown it
+    :param first: (default 900) steps before the first verdict
     :param changes: of the recipe: the learning rate, and others
     """
     # Where the search has seen more of it already, as its wide model, that counts.
-    for steps in schedule(most, max(FIRST, candidates.n_watched(n_latents, **changes))):
+    for steps in schedule(most, max(first, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
         verdict = judge(curves.steps, curves.variances, threshold, AHEAD * steps, n_awake)
         if verdict.decision != "undecided":

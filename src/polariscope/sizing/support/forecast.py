@@ -26,7 +26,9 @@ DRIFT = 1.0
 FALL = 0.2
 """Part of γ that may be lost in a doubling where a wide model stands."""
 WAVE = 3
-"""A wave is more than one of so many latents that wake in the same doubling of the steps."""
+"""A wave is more than one of so many latents that wake within two doublings of the steps."""
+HALF_AWAKE = (0.25, 0.75)
+"""Posterior variances of latents that hold part of what one latent could hold alone."""
 AHEAD = 1.0
 """Doublings of the steps over which trends are carried on."""
 
@@ -43,9 +45,13 @@ class Forecast:
     n_awake: int
     """Latents with a posterior variance below one half."""
     n_waking: int
-    """Latents that may still wake: the most that did in one of the last two doublings, if so many are asleep."""
-    n_woken: tuple[int, int]
-    """Latents that woke in the last doubling, and in the one before."""
+    """Latents that may still wake: as many as did in the last two doublings, if so many are asleep."""
+    n_held: int
+    """Latents that half-awake ones beyond the answer would fill, brought together; 0 where γ is learned."""
+    n_woken: tuple[float, float]
+    """How many latents woke in the last doubling, and in the one before; one that half woke counts a half."""
+    moves: int
+    """By how many latents trends may change the answer: the range without the noise of training."""
     drift: float
     """Change per doubling of Σ E[σ²] up to the first latent that is too many, in thresholds."""
     is_sound: bool
@@ -61,15 +67,15 @@ class Forecast:
     def has_settled(self) -> bool:
         """Whether it stands: no trend changes it by more than one, or a tenth, and next to nothing is waking.
 
-        That is, fewer than so many woke in the last doubling, and at most a third in the one before: where latents wake
+        That is, fewer than so many woke in the last doubling, and at most a third in the last two: where latents wake
         in waves, a plateau of a doubling says nothing. Nor is it over while γ falls by more than a fifth in a doubling.
+        A latent that only hovers about one half has hardly woken, so the last bits of a training do not decide this.
         """
         little = max(1, self.value // 10)
-        is_narrow = self.high - self.n_waking - self.low <= little
-        latest, before = self.n_woken
-        is_quiet = latest < little and before <= max(1, self.value // WAVE) and self.noise_fell < FALL
+        is_over = self.n_woken[0] < little and sum(self.n_woken) <= max(1, self.value // WAVE)
+        is_quiet = is_over and self.noise_fell < FALL
         is_late = self.steps >= LEAST_STEPS
-        return self.is_sound and is_late and is_narrow and is_quiet and abs(self.drift) < DRIFT
+        return self.is_sound and is_late and self.moves <= little and is_quiet and abs(self.drift) < DRIFT
 
 
 def forecast(
@@ -93,8 +99,10 @@ def forecast(
 
     What may change it makes its range: a latent that rises or falls by a line in log₂(step) over the last half or
     quarter of the training may go on for another doubling, and so may the fall of γ; latents that have not woken yet
-    may still do so, as many as woke in either of the last two doublings of the steps; and the threshold is taken a
-    tenth lower and higher, for the noise of training.
+    may still do so, as many as woke in the last two doublings of the steps; and the threshold is taken a
+    tenth lower and higher, for the noise of training. Surplus latents that are half awake share between them what a
+    narrower model trained afresh may keep in a few, at most :math:`\sum_{j > n} (1 - \mathbb{E}[\sigma_{(j)}^2])` of
+    them. Where γ is learned it takes up what they lose.
 
     >>> steps = np.arange(100, 3201, 100)
     >>> forecast(steps, np.tile([1.0, 0.1, 0.2, 0.9], (32, 1)), threshold=1.0).value
@@ -106,7 +114,7 @@ def forecast(
     :param n_features: (default None) values of an observation, where the decoder's variance is learned
     :param gammas: (default None) the decoder's variance at each look, where it is one number
     """
-    values, lows, highs, drifts = [], [], [], []
+    values, lows, highs, drifts, moves = [], [], [], [], []
     half = steps <= steps[-1] / 2
     noise_fell = 0.0 if gammas is None else max(0.0, float(1 - gammas[-1] / gammas[half][-1]))
     for share in WINDOWS:
@@ -114,21 +122,29 @@ def forecast(
         least, most = bounds(level, slope, AHEAD)
         values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
         drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
-        lows.append(first_stretch(trace_by_width(most, n_features), (1 - MARGIN) * threshold))
-        least = least * (1 - noise_fell)  # a latent's variance is in proportion to γ
-        highs.append(first_stretch(trace_by_width(least, n_features), (1 + MARGIN) * threshold))
+        rising = trace_by_width(most, n_features)
+        falling = trace_by_width(least * (1 - noise_fell), n_features)  # a variance is in proportion to γ
+        lows.append(first_stretch(rising, (1 - MARGIN) * threshold))
+        highs.append(first_stretch(falling, (1 + MARGIN) * threshold))
+        moves += [values[-1], first_stretch(rising, threshold), first_stretch(falling, threshold)]
     traces = trace_by_width(np.maximum(level, 0), n_features)
     n_woken = awakenings(steps, variances)
     n_asleep = int((variances[last_part(steps, 0.25)].mean(axis=0) >= BEGUN).sum())
-    n_waking = min(max(n_woken), n_asleep)
+    n_waking = min(round(sum(n_woken)), n_asleep)
     value = values[-1]
+    least_held, most_held = HALF_AWAKE
+    surplus = np.sort(level)[value:]
+    half_awake = surplus[(surplus > least_held) & (surplus < most_held)]
+    n_held = int((1 - half_awake).sum()) if n_features is None else 0
     return Forecast(
         value=value,
         low=min(*lows, *values),
-        high=max(*highs, *values) + n_waking,
+        high=max(max(*highs, *values) + n_waking, min(value + n_held, variances.shape[1])),
         n_awake=variances.shape[1] - n_asleep,
         n_waking=n_waking,
+        n_held=n_held,
         n_woken=n_woken,
+        moves=max(moves) - min(moves),
         drift=float(max(drifts, key=abs)),
         is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
         traces=tuple(float(each) for each in traces),
@@ -163,16 +179,25 @@ def trace_by_width(
 
 def awakenings(
     steps: Int[np.ndarray, " look"], variances: Float[np.ndarray, "look latent"]
-) -> tuple[int, int]:
-    """How many latents woke in the last doubling of the steps, and in the one before: first seen below one half then,
-    and still so.
+) -> tuple[float, float]:
+    """How many latents woke in the last doubling of the steps, and in the one before.
+
+    It is the variance lost by those that were asleep at its start, above one half: 1 for a latent that is known
+    exactly at its end and was passive before, little for one that only crossed one half.
 
     >>> steps = np.array([100, 200, 400, 800, 1600])
-    >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 1], [0.1, 0.1, 0.2], [0.1, 0.1, 0.1]])
-    >>> awakenings(steps, woken)
-    (0, 2)
+    >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 0.51], [0.1, 0.1, 0.49], [0.1, 0.1, 0.49]])
+    >>> np.round(awakenings(steps, woken), 2)
+    array([0.  , 0.92])
     """
-    awake = variances < BEGUN
-    first = steps[awake.argmax(axis=0)][awake[-1]]
-    end = steps[-1]
-    return int((first > end / 2).sum()), int(((first > end / 4) & (first <= end / 2)).sum())
+    asleep = np.ones((1, variances.shape[1]))  # as all are before the first look
+    quarter, half, now = (
+        np.concatenate([asleep, np.minimum(1, variances[steps <= steps[-1] * part])])[-1]
+        for part in (0.25, 0.5, 1)
+    )
+    return _woken(half, now), _woken(quarter, half)
+
+
+def _woken(before: Float[np.ndarray, " latent"], after: Float[np.ndarray, " latent"]) -> float:
+    """How many latents, in parts of one, woke from one look to another."""
+    return float(np.maximum(0, before - after)[before > BEGUN].sum())
