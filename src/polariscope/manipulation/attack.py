@@ -24,9 +24,10 @@ from polariscope.models.model import Model
 from polariscope.objectives.support.adam import FusedAdam
 from polariscope.storage.checkpoints import Trained
 from polariscope.storage.folder import RunFolder
-from polariscope.training.loop import Listener, stop_requests
+from polariscope.training.loop import Listener
 from polariscope.training.order import DataOrder
 from polariscope.training.state import TrainState
+from polariscope.training.stopping import stop_requests
 from polariscope.training.threads import multiply_adds
 
 logger = logging.getLogger("polariscope")

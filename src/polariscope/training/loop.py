@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,6 +24,7 @@ from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
 from polariscope.training.settings import ADAMS, TrainSettings
 from polariscope.training.state import TrainState
+from polariscope.training.stopping import stop_requests
 
 logger = logging.getLogger("polariscope")
 
@@ -234,24 +232,3 @@ def explain_divergence(
             "take a likelihood of counts."
         )
     return f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} {remedy}"
-
-
-@contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def request(number: int, frame: Any) -> None:
-        if stop.is_set():
-            signal.default_int_handler(number, frame)
-        stop.set()
-
-    earlier = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)

@@ -1,0 +1,30 @@
+"""Ask a training to stop: it finishes its step, saves, and ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def request(number: int, frame: Any) -> None:
+        if stop.is_set():
+            signal.default_int_handler(number, frame)
+        stop.set()
+
+    earlier = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
