@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from polariscope.analysis.theory import LinearSolution, linear_vae
 from polariscope.sizing import Curves, Goal, OutOfTimeError, Trial
-from polariscope.sizing.fondue import WIDE, fondue, notes_of
+from polariscope.sizing.fondue import FIRST_NARROW, WIDE, fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.judge import SILENT
 from polariscope.sizing.support.search import CapError
@@ -66,6 +67,29 @@ def test_the_definition_is_proved_by_two_narrow_models() -> None:
     assert len(found.trials) == 3
     # The published search from 10 latents would train 10, 5, 7, 6 for an epoch (1,000 steps here) at least.
     assert candidates.n_steps < 4000
+
+
+class InCompany(LinearCandidates):
+    """Gains by training two models at once."""
+
+    gains_by_company = True
+    can_prune = True
+    asked_together: tuple[object, ...] = ()
+
+    def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
+        self.asked_together += ((tuple(widths), steps, changes["pruned_from"]),)
+        super().watch_together(widths, steps, **changes)
+
+
+def test_the_two_that_mostly_decide_are_trained_together_and_change_nothing() -> None:
+    candidates = InCompany(EIGENVALUES)
+    found = fondue(candidates, Goal())
+    assert candidates.asked_together == (((6, 7), FIRST_NARROW, 16),)
+    alone = InCompany(EIGENVALUES)
+    alone.gains_by_company = False
+    assert found == fondue(alone, Goal())
+    assert alone.asked_together == ()
+    assert candidates.n_steps == alone.n_steps
 
 
 def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretold(

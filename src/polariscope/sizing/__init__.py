@@ -126,6 +126,21 @@ class AbstractCandidates(abc.ABC):
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         """Train a model up to ``steps`` and return its curves from the beginning."""
 
+    @property
+    def gains_by_company(self) -> bool:
+        """Whether two models take less time side by side than one after the other."""
+        return False
+
+    def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
+        """Train several models up to ``steps``, at the same time where that is possible.
+
+        :param widths: numbers of latents.
+        :param steps: of each.
+        :param changes: options that differ from the recipe, for all.
+        """
+        for n_latents in widths:
+            self.watch(n_latents, steps, **changes)
+
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
         """What was measured under ``key`` of a model after so many steps, before further training; else measure it."""
         return measure()

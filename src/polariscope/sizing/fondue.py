@@ -119,11 +119,15 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
 def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
     """The largest n of which a narrow model fits, while one with a latent more does not."""
+    n_wide = len(trials)
 
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
         how = _training_of(candidates, n, goal, wide)
         first = FIRST_NARROW if "pruned_from" in how else FIRST
+        is_first = len(trials) == n_wide
+        if is_first and candidates.gains_by_company and n < min(goal.cap, len(wide.traces) - 1):
+            candidates.watch_together((n, n + 1), min(first, most), **how)  # the two that mostly decide
         trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, first=first, **how)
         # The data can be learned, as the wide model shows.
         if wide.n_awake and trial.note.startswith(SILENCE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 
+ALONE = threading.RLock()
+"""Held while data are read, which not every reader allows twice at a time, and while layers are constructed, which draw
+from the global generator of PyTorch."""
 MOST_KEPT = 2**22
 """Numbers that are kept in memory as the model sees them, 16 MB: taking rows of them is all that a batch then costs."""
 
@@ -49,6 +53,10 @@ class Feed:
         return self.data.values(np.arange(len(self.data)))
 
     def batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str = "train") -> Batch:
+        with ALONE:
+            return self._batch(indices, step, stream)
+
+    def _batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str) -> Batch:
         device, dtype = self.model.device, self.model.dtype
         pair = shared = labels = None
         auxiliary = auxiliary_of(self.model, self.data, indices)

@@ -19,7 +19,7 @@ from polariscope.models.normalisation import normalisations
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.objectives.support.adam import FusedAdam
 from polariscope.storage.folder import RunFolder
-from polariscope.training.feed import Feed
+from polariscope.training.feed import ALONE, Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
 from polariscope.training.settings import ADAMS, TrainSettings
@@ -108,9 +108,10 @@ def first_state(
     :param data: what is trained on.
     :param settings: of the training.
     """
-    companion = objective.companion(
-        model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
-    )
+    with ALONE:
+        companion = objective.companion(
+            model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
+        )
     trained, optimisers = make_optimisers(model, companion, objective, settings)
     companion = None if companion is None else companion.to(model.device)
     noise = torch.Generator(model.device).manual_seed(derive(settings.seed, "noise"))

@@ -6,13 +6,20 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+asked_from_outside: ContextVar[threading.Event | None] = ContextVar("asked_from_outside", default=None)
+"""What a training in a thread of its own listens to, where signals do not arrive; see :mod:`.together`."""
 
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now."""
-    stop = threading.Event()
+    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now.
+
+    In other threads than the main one it is the event of whoever started the thread, if there is one.
+    """
+    stop = asked_from_outside.get() or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

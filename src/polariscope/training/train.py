@@ -20,6 +20,7 @@ from polariscope.models.narrowing import take_latents
 from polariscope.models.nets import AbstractNet
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
+from polariscope.training.feed import ALONE
 from polariscope.training.loop import Listener, first_state, fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
@@ -91,17 +92,18 @@ def train(
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
-    job = plan(
-        data,
-        objective,
-        net,
-        n_latents,
-        variants=variants,
-        standardise=standardise,
-        scale=scale,
-        keep_units=keep_units,
-        **options,
-    )
+    with ALONE:
+        job = plan(
+            data,
+            objective,
+            net,
+            n_latents,
+            variants=variants,
+            standardise=standardise,
+            scale=scale,
+            keep_units=keep_units,
+            **options,
+        )
     place = choose_device(device)
     threads = check_threads(threads)
     listeners: list[Listener] = [progress] if callable(progress) else []
@@ -157,7 +159,7 @@ def build(job: RunPlan, device: torch.device) -> Model:
     """
     if device.type == "cpu":
         keep_freed_memory()
-    with using_threads(1):
+    with ALONE, using_threads(1):
         model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
     if isinstance(job.data, AbstractVariant):
         model.units = tuple(changes_of_units(job.data.variants()))
@@ -202,13 +204,21 @@ def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample
     :param indices: (default None) The observations it is trained on; None: the training split.
     """
     cores = available_cores()
-    if cores == 1:
-        return 1
+    return 1 if cores == 1 else threads_for(work_of(job, model, indices), cores)
+
+
+def work_of(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
+    """Multiply-adds in the forward pass of a step of a training.
+
+    :param job: What is trained.
+    :param model: Its model.
+    :param indices: (default None) The observations it is trained on; None: the training split.
+    """
     order = DataOrder(
         job.split.train if indices is None else indices, job.settings.batch_size, job.settings.seed
     )
     with using_threads(1):
-        return threads_for(work_of_step(model, job.objective, job.data, order.batch(0)), cores)
+        return work_of_step(model, job.objective, job.data, order.batch(0))
 
 
 def _threads(run: RunFolder, asked: int | None, job: RunPlan, model: Model) -> dict[str, Any]:

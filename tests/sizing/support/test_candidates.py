@@ -45,6 +45,31 @@ def test_one_that_was_interrupted_goes_on_to_the_same_curves(tmp_path: Path) -> 
     np.testing.assert_array_equal(found.variances, expected.variances)
 
 
+def test_two_that_are_watched_together_have_the_curves_they_have_alone(tmp_path: Path) -> None:
+    turns, beside = candidates_in(tmp_path / "turns"), candidates_in(tmp_path / "beside")
+    for candidates in (turns, beside):
+        candidates.watch(4, 200, learning_rate=1e-2)
+    expected = [turns.watch(n, 100, learning_rate=1e-2, pruned_from=4) for n in (2, 3)]
+    beside.watch_together((2, 3), 100, learning_rate=1e-2, pruned_from=4)
+    assert beside.n_steps == turns.n_steps == 200 + 100 + 100
+    for n, alone in zip((2, 3), expected, strict=True):
+        found = beside.watch(n, 100, learning_rate=1e-2, pruned_from=4)
+        np.testing.assert_array_equal(found.variances, alone.variances)
+
+
+@pytest.mark.parametrize(
+    ("size", "cores", "threads", "gains"),
+    [(32, 2, None, True), (32, 1, None, False), (32, 2, 2, False), (0, 2, None, False)],
+)
+def test_nets_with_enough_to_compute_gain_by_company_where_there_are_cores(
+    size: int, cores: int, threads: int | None, gains: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in ("sizing.support.candidates", "training.train"):
+        monkeypatch.setattr(f"polariscope.{module}.available_cores", lambda: cores)
+    data = ps.load_dataset("sprites", image_size=size) if size else ps.load_dataset("gaussian", n_samples=100)
+    assert TrainedCandidates(data, tmp_path, 0, {"threads": threads}).gains_by_company == gains
+
+
 def test_it_is_never_taken_for_a_model_that_was_trained_afresh(tmp_path: Path) -> None:
     candidates = candidates_in(tmp_path / "search" / "seed-0")
     candidates.watch(4, 100, learning_rate=1e-2)

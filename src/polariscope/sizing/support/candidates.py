@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeErro
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.plan import RunPlan, plan
-from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train
+from polariscope.training.threads import available_cores
+from polariscope.training.together import together
+from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train, work_of
 
 N_SAMPLES = 10_000
 N_LOOKED_AT = 512
@@ -35,6 +38,9 @@ N_LAST = 8
 """Looks over which variances are averaged, to see which latents say most."""
 FIRST_PIECE = 100
 """Steps that are trained before it is known how long one takes, where the time is limited."""
+COMPANY = 60_000_000
+"""Multiply-adds of a forward pass from which two models gain by being trained side by side: below, most of a step is
+Python's, which runs one thread at a time."""
 TRAIN = "train"
 """Part of the time that a model took, as studies name it."""
 
@@ -81,6 +87,7 @@ class TrainedCandidates(AbstractCandidates):
         self._measured: set[tuple[str, str]] = set()
         """Name of a model and of what was measured of it, for the time that took."""
         self._models: dict[tuple[str, int], Model] = {}
+        self._changing = threading.Lock()
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
 
     def _threads(self, name: str) -> int | None:
@@ -98,6 +105,13 @@ class TrainedCandidates(AbstractCandidates):
                 return int(begun.settings["environment"]["threads"])
         job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
         return choose_threads(job, build(job, choose_device("cpu")))
+
+    @functools.cached_property
+    def gains_by_company(self) -> bool:
+        if choose_device(self.device).type != "cpu" or self.threads > 1 or available_cores() < 2:
+            return False
+        job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
+        return work_of(job, build(job, choose_device("cpu"))) >= COMPANY
 
     @property
     def steps_per_epoch(self) -> int:
@@ -158,9 +172,7 @@ class TrainedCandidates(AbstractCandidates):
             if (earlier := self._earlier(name, steps)) is not None:
                 self._spent[name] = max(steps, self._spent.get(name, 0))
                 return earlier
-            options = {**self.recipe, **changes, "steps": steps}
-            if options.pop("pruned_from", None) is not None and not self.folder.model(name).checkpoints.steps:
-                self._prune(n_latents, name, options, changes)
+            self._prune(n_latents, steps, changes)
 
             def listen(step: int, line: dict[str, Any] | None) -> None:
                 if line is not None and self.watcher is not None:
@@ -174,10 +186,11 @@ class TrainedCandidates(AbstractCandidates):
                     device=self.device,
                     threads=self._threads(name),
                     progress=listen,
-                    **options,
+                    **self._options(steps, changes),
                 )
-            self._models = {key: value for key, value in self._models.items() if key[0] != name}
-            self._models[name, steps] = made
+            with self._changing:
+                self._models = {key: value for key, value in self._models.items() if key[0] != name}
+                self._models[name, steps] = made
             self._spent[name] = max(steps, self._spent.get(name, 0))
             self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
@@ -201,21 +214,32 @@ class TrainedCandidates(AbstractCandidates):
                 seconds = run.seconds()
                 run.keep_seconds({**seconds, part: seconds.get(part, 0.0) + time.monotonic() - begin})
 
-    def _prune(self, n_latents: int, name: str, options: dict[str, Any], changes: Mapping[str, Any]) -> None:
-        """Begin a model with the most informative latents of a wide one, as far as this search has trained that."""
+    def _options(self, steps: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model is trained with."""
+        own = {key: value for key, value in changes.items() if key != "pruned_from"}
+        return {**self.recipe, **own, "steps": steps}
+
+    def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
+        """Begin a model with the most informative latents of a wide one, as far as this search has trained that.
+
+        Nothing happens where it has begun already, or begins afresh.
+        """
+        name = self._name(n_latents, changes)
+        if "pruned_from" not in changes or self.folder.model(name).checkpoints.steps:
+            return
         alike = {key: value for key, value in changes.items() if key != "pruned_from"}
         width = changes["pruned_from"]
-        steps = self.n_watched(width, **alike)
-        variances = self.watch(width, steps, **alike).variances[-N_LAST:].mean(axis=0)
+        watched = self.n_watched(width, **alike)
+        variances = self.watch(width, watched, **alike).variances[-N_LAST:].mean(axis=0)
         begin_narrow(
             self.data,
             self.folder.model(name).path,
-            self.model(width, steps, **alike),
+            self.model(width, watched, **alike),
             sorted(np.argsort(variances)[:n_latents].tolist()),
             n_latents=n_latents,
             device=self.device,
             threads=self._threads(name),
-            **options,
+            **self._options(steps, changes),
         )
 
     def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -255,6 +279,11 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
         )
+
+    def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
+        for n_latents in widths:  # all read the wide model, so one after the other
+            self._prune(n_latents, steps, changes)
+        together([functools.partial(self.watch, n_latents, steps, **changes) for n_latents in widths])
 
     def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
         """Train a model further, as far as the time allows; returns the step it has then."""
