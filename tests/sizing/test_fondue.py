@@ -17,6 +17,7 @@ from polariscope.analysis.theory import LinearSolution, linear_vae
 from polariscope.sizing import Curves, Goal, OutOfTimeError, Trial
 from polariscope.sizing.fondue import FIRST_NARROW, WIDE, fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
+from polariscope.sizing.support.deciding import FIRST
 from polariscope.sizing.support.judge import SILENT
 from polariscope.sizing.support.search import CapError
 from sizing.linear_candidates import LinearCandidates, exact_answer
@@ -108,8 +109,23 @@ def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretol
         fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), high=8, n_waking=2)
     )
     assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 8)
-    monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), n_held=3))
-    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 9)
+
+
+@pytest.mark.parametrize(
+    ("n_held", "n_waking", "high"), [(0, 0, 7), (1, 0, 7), (3, 0, 9), (3, 1, 9), (3, 3, 10)]
+)
+def test_a_fresh_start_may_keep_one_more_or_what_half_awake_latents_hold(
+    n_held: int, n_waking: int, high: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = fondue_module.forecast
+    monkeypatch.setattr(
+        fondue_module,
+        "forecast",
+        lambda *args: dataclasses.replace(told(*args), n_held=n_held, n_waking=n_waking),
+    )
+    monkeypatch.setattr(fondue_module, "FIRST_NARROW", FIRST)  # the curves of the theory move until then
+    assert fondue(InCompany(EIGENVALUES), Goal()).interval == (5, high)
+    assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 6 + n_waking)  # these begin afresh
 
 
 def test_data_that_need_more_than_the_first_width_widen_it() -> None:

@@ -72,10 +72,11 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
 
     So there is a model with n latents that fits, and one with n + 1 that does not; of several such n the answer is the
     smallest, since with a learned variance of the decoder the statistic may fall again when n nears the number of
-    features. Models trained afresh may keep a latent more or fewer. The interval takes that in, the latents that
-    may still wake, and, unless both sides are sure, all that the wide model may come to and every narrow model that may
-    still turn out otherwise. Data of which a model learns nothing need 0 latents, and a note says so. When ``minutes``
-    are over, the answer is the best there is, and the interval as wide as it has to be.
+    features. Models trained afresh may keep a latent more or fewer, and as many more as what half-awake latents of the
+    wide model hold would fill. The interval takes that in, the latents that may still wake, and, unless both sides are
+    sure, all that the wide model may come to and every narrow model that may still turn out otherwise. Data of which a
+    model learns nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there is,
+    and the interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
@@ -109,7 +110,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
     is_open = high >= goal.cap
     if candidates.can_prune:
-        low, high = max(min(1, low), low - FRESH), min(goal.cap, high + FRESH)
+        low, high = max(min(1, low), low - FRESH), min(goal.cap, max(high + FRESH, answer + wide.n_held))
     faint = _n_faint(candidates, trials, answer, goal, wide)
     end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
     notes = notes_of(trials, answer, end, faint, goal.threshold)
@@ -154,7 +155,7 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     fitting = max((t.n_latents for t in narrow if passes(t, goal.threshold)), default=0)
     surplus = min((t.n_latents for t in narrow if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
-    most = wide.high if wide.has_settled else len(wide.traces)
+    most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else len(wide.traces)
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
     notes = [why]
     if high == len(wide.traces) < goal.cap and not wide.has_settled:
@@ -210,11 +211,10 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
     model may come to.
 
-    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added, or
-    that a fresh start may make of what half-awake ones hold: what the wide model foretells of the others has been
-    measured. Else, a model in doubt that may have too many says itself how many it keeps at worst, and so does the wide
-    model; one that may fit after all says nothing of wider ones, which the wide model does, if it is sound, and
-    otherwise only the cap.
+    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added:
+    what the wide model foretells of the others has been measured. Else, a model in doubt that may have too many says
+    itself how many it keeps at worst, and so does the wide model; one that may fit after all says nothing of wider
+    ones, which the wide model does, if it is sound, and otherwise only the cap.
     """
     doubtful = [
         trial
@@ -225,7 +225,7 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
     if wide.has_settled and answer in fitting and answer + 1 in surplus:
-        return answer, min(answer + max(wide.n_waking, wide.n_held), goal.cap)
+        return answer, min(answer + wide.n_waking, goal.cap)
     at_least = wide.low if wide.is_sound else 0
     kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))

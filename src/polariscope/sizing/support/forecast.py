@@ -100,9 +100,11 @@ def forecast(
     What may change it makes its range: a latent that rises or falls by a line in log₂(step) over the last half or
     quarter of the training may go on for another doubling, and so may the fall of γ; latents that have not woken yet
     may still do so, as many as woke in the last two doublings of the steps; and the threshold is taken a
-    tenth lower and higher, for the noise of training. Surplus latents that are half awake share between them what a
-    narrower model trained afresh may keep in a few, at most :math:`\sum_{j > n} (1 - \mathbb{E}[\sigma_{(j)}^2])` of
-    them. Where γ is learned it takes up what they lose.
+    tenth lower and higher, for the noise of training.
+
+    Surplus latents that are half awake share between them what a narrower model trained afresh may keep in a few,
+    :math:`\sum_{j > n} (1 - \mathbb{E}[\sigma_{(j)}^2])` of them (``n_held``). Where γ is learned it takes up what they
+    lose, so there are none.
 
     >>> steps = np.arange(100, 3201, 100)
     >>> forecast(steps, np.tile([1.0, 0.1, 0.2, 0.9], (32, 1)), threshold=1.0).value
@@ -139,7 +141,7 @@ def forecast(
     return Forecast(
         value=value,
         low=min(*lows, *values),
-        high=max(max(*highs, *values) + n_waking, min(value + n_held, variances.shape[1])),
+        high=max(*highs, *values) + n_waking,
         n_awake=variances.shape[1] - n_asleep,
         n_waking=n_waking,
         n_held=n_held,
