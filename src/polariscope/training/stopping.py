@@ -24,14 +24,23 @@ def stop_requests() -> Iterator[threading.Event]:
         yield stop
         return
 
+    asked: list[int] = []
+
     def request(number: int, frame: Any) -> None:
         if stop.is_set():
             signal.default_int_handler(number, frame)
+        asked.append(number)
         stop.set()
 
     earlier = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
+        is_too_late = bool(asked)
+    except BaseException:
+        is_too_late = False
+        raise
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
+    if is_too_late:  # in the last step: nothing was left to stop here, but whatever comes next is not wanted
+        signal.raise_signal(signal.Signals(asked[0]))

@@ -41,7 +41,7 @@ def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         for done in concurrent.futures.as_completed(running):
             if done.exception() is not None:
                 stop.set()
-    errors = [error for each in running if (error := each.exception()) is not None]
-    for error in sorted(errors, key=lambda each: isinstance(each, KeyboardInterrupt)):
-        raise error  # what failed, before what was only stopped
-    return [each.result() for each in running]
+        errors = [error for each in running if (error := each.exception()) is not None]
+        for error in sorted(errors, key=lambda each: isinstance(each, KeyboardInterrupt)):
+            raise error  # what failed, before what was only stopped
+        return [each.result() for each in running]
