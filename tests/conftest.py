@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import jaxtyping
 import pytest
-import torch
 
 from forked import Forks
 from long_training import checked_at_first
-from polariscope.cli.flags import Flags
-from polariscope.core.errors import PYTHON, InputError
-from polariscope.data.cache import VARIABLE
-from polariscope.training.loop import fit
+
+# What takes long to import is imported by the fixtures: the process that only hands out tests needs none of it.
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not look for garbage while tests are collected: next to nothing becomes any, and what is made stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
@@ -35,6 +44,8 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing is looked for in, or written to, the cache folder of who runs the tests."""
+    from polariscope.data.cache import VARIABLE
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
@@ -43,6 +54,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads cost more than they bring in networks this small."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -52,6 +65,8 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def short_checks() -> Iterator[None]:
     """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
+    from polariscope.training.loop import fit
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
         yield
@@ -75,6 +90,9 @@ class _EveryFlag(frozenset):  # type: ignore[type-arg]
 @pytest.fixture(scope="session", autouse=True)
 def errors_in_both_spellings() -> Iterator[None]:
     """Every error that any test meets is worded for Python and for the command line."""
+    from polariscope.cli.flags import Flags
+    from polariscope.core.errors import PYTHON, InputError
+
     typed = Flags(())
     typed.flags = typed.advised = _EveryFlag()
     init = InputError.__init__
