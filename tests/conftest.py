@@ -6,6 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator
+from typing import TextIO
 
 import jaxtyping
 import pytest
@@ -31,6 +32,19 @@ def pytest_collection() -> Generator[None, object, object]:
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts of a page are made and left empty, for tests of its words: most of the time of a page is theirs."""
+    from matplotlib.figure import Figure
+
+    def save(self: Figure, file: TextIO, *, format: str, **options: object) -> None:
+        assert format == "svg"
+        file.write('<svg viewBox="0 0 1 1"><g id="empty"></g></svg>')
+
+    monkeypatch.setattr("polariscope.pages.figures._arrange", lambda figure: None)
+    monkeypatch.setattr(Figure, "savefig", save)
 
 
 @pytest.fixture
