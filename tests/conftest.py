@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import TextIO
 
 import jaxtyping
 import pytest
-import torch
 
 from forked import Forks
 from long_training import checked_at_first
-from polariscope.cli.flags import Flags
-from polariscope.core.errors import PYTHON, InputError
-from polariscope.data.cache import VARIABLE
-from polariscope.training.loop import fit
+
+# What takes long to import is imported by the fixtures: the process that only hands out tests needs none of it.
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not look for garbage while tests are collected: next to nothing becomes any, and what is made stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts of a page are made and left empty, for tests of its words: most of the time of a page is theirs."""
+    from matplotlib.figure import Figure
+
+    def save(self: Figure, file: TextIO, *, format: str, **options: object) -> None:
+        assert format == "svg"
+        file.write('<svg viewBox="0 0 1 1"><g id="empty"></g></svg>')
+
+    monkeypatch.setattr("polariscope.pages.figures._arrange", lambda figure: None)
+    monkeypatch.setattr(Figure, "savefig", save)
 
 
 @pytest.fixture
@@ -35,6 +58,8 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing is looked for in, or written to, the cache folder of who runs the tests."""
+    from polariscope.data.cache import VARIABLE
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
@@ -43,6 +68,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads cost more than they bring in networks this small."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -52,6 +79,8 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def short_checks() -> Iterator[None]:
     """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
+    from polariscope.training.loop import fit
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
         yield
@@ -75,6 +104,9 @@ class _EveryFlag(frozenset):  # type: ignore[type-arg]
 @pytest.fixture(scope="session", autouse=True)
 def errors_in_both_spellings() -> Iterator[None]:
     """Every error that any test meets is worded for Python and for the command line."""
+    from polariscope.cli.flags import Flags
+    from polariscope.core.errors import PYTHON, InputError
+
     typed = Flags(())
     typed.flags = typed.advised = _EveryFlag()
     init = InputError.__init__

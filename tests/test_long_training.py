@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
-from jaxtyping import config
+from jaxtyping import TypeCheckError, config
 
 import polariscope as ps
 from long_training import CHECKED_STEPS, unchecked
+from polariscope.objectives import Step, Terms, run_forward
 from polariscope.objectives.vae import VaeObjective
 
 
@@ -36,3 +39,23 @@ def test_the_first_steps_and_those_that_log_or_save_are_checked(monkeypatch: pyt
 def test_none_is_checked_where_none_shall_be(monkeypatch: pytest.MonkeyPatch) -> None:
     with unchecked():
         assert checked_steps(monkeypatch, log_every=30) == []
+
+
+def test_a_shape_that_is_wrong_late_is_refused_at_the_next_step_that_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+
+    def turned_from_step_25(self: VaeObjective, step: Step) -> Terms:
+        begun.append(step.batch.step + 1)
+        forward = run_forward(step)
+        if begun[-1] >= 25:
+            forward = dataclasses.replace(forward, rate=forward.rate.T)
+        return forward.terms()
+
+    monkeypatch.setattr(VaeObjective, "terms", turned_from_step_25)
+    data = ps.load_dataset("gaussian", n_samples=100)
+    with pytest.raises(TypeCheckError, match="rate"):
+        ps.train(data, "vae", "linear", 2, steps=100, log_every=30)
+    assert begun == [*range(1, 31)]  # steps 25 to 29 are not checked
+    assert not config.jaxtyping_disable

@@ -83,6 +83,7 @@ def test_checkpoints_of_a_run_are_compared(call, runs, elsewhere):
     assert "Layers of the same name" not in printed.out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_of_the_first_run_shows_the_comparison(call, runs, elsewhere):
     words = "compare run0 --checkpoints --measure procrustes --samples 150 --seed 3"
     printed = call(words)

@@ -178,6 +178,7 @@ def test_a_run_of_another_format_says_what_to_do(call, trained, elsewhere):
         assert "in format 1, and this version reads format 2 only. Train it again" in failed.err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_part_of_the_split_is_diagnosed_scored_and_reported(call, trained, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(trained, run)

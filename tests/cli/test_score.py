@@ -134,6 +134,7 @@ def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, else
     assert contents(run, "scores")[0]["scores"]["tc"]["value"] == value
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_scores_of_both_representations_are_kept_and_shown_side_by_side(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     call("score run --samples 300 --metrics tc,mcc")
@@ -223,6 +224,7 @@ def test_options_of_metrics_are_set_shown_and_stored(call, codes):
     assert stored["tc"]["options"] == {}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     call("score run --samples 300 --metrics mi,tc")

@@ -152,6 +152,7 @@ def test_any_runs_are_put_side_by_side(call, study: Path) -> None:
     assert "no column named" in call("table", *runs, "--where nothing=1").err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Path) -> None:
     call("study run mine.toml")
     runs = sorted(str(path.relative_to(study.parent)) for path in (study.parent / "mine/runs").iterdir())[:2]

@@ -42,6 +42,7 @@ def test_a_wrapped_model_has_everything_but_the_training(tmp_path: Path) -> None
     assert again == page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_encoder_alone_has_no_decoder_to_show(tmp_path: Path) -> None:
     page = ps.report(ps.wrap(encoder), ROWS, out=tmp_path / "page.html").read_text()
     assert "This model has no decoder" in without_tooltips(page)

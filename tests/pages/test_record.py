@@ -69,6 +69,7 @@ def measured_run(point_run: Path, tmp_path: Path) -> Path:
     return run
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_run: Path) -> None:
     record = make_record(measured_run, n_samples=200)
     assert "scores" in record.parts
@@ -77,6 +78,7 @@ def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_r
     assert 'class="doubt"' not in render(record)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_shown(
     measured_run: Path,
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_comparison_with_other_runs_is_shown(measured_run: Path, flat_run: Pat
     assert "similarity" not in make_record(copies[1], n_samples=1000).parts
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_are_listed(
     flat_run: Path, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def page(request: pytest.FixtureRequest) -> str:
     return (run / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_promises_the_same_bytes_only_where_the_threads_stayed_the_same(
     flat_record: ReportRecord,
 ) -> None:
@@ -255,6 +256,7 @@ def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_w
     assert "noise that" not in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_was_chosen_for_the_user_is_on_the_page(image_record: ReportRecord) -> None:
     chosen = image_record.settings["chosen"]
     assert chosen

@@ -200,11 +200,13 @@ def test_a_run_says_what_it_is(path: Path) -> None:
         unfinished.model()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_of_a_checkpoint_says_so(path: Path) -> None:
     page = ps.report(path, n_samples=100, step=200).read_text()
     assert "200 steps (a checkpoint of 300)" in re.sub(r"\s+", " ", page)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_nothing_half_written_is_left_by_a_run_that_is_looked_at(path: Path) -> None:
     ps.report(path, n_samples=100)
     assert {finding.state for finding in inspect_folder(path)} == {"whole"}
@@ -248,6 +250,7 @@ def test_the_newest_is_what_was_asked_for_last(path: Path) -> None:
     assert [one.number for one in run.artefacts()] == sorted(one.number for one in run.artefacts())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_shows_the_files_asked_for(path: Path) -> None:
     run = ps.open_run(path)
     run.scores("tc", n_samples=200)
@@ -265,6 +268,7 @@ def test_a_report_shows_the_files_asked_for(path: Path) -> None:
         ps.report(path, show=["nothing"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_of_an_early_checkpoint_does_without_what_is_not_there_yet(
     path: Path, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_the_features_that_move_most_are_told_in_the_units_of_the_data(run):
         assert value == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_shows_the_units_of_the_data(run, tmp_path):
     page = ps.report(run, ROWS, out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "moves most: feature" in page

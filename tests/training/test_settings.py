@@ -108,6 +108,7 @@ def test_the_official_split_is_taken_and_announced_unless_a_random_one_is_asked_
     assert not set(PATIENT[grouped.split.train]) & set(PATIENT[grouped.split.test])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_train_fraction_of_one_trains_on_everything_and_says_what_validation_is(tmp_path: Path):
     job = plan(TABLE, **SHORT, train_fraction=1)
     assert sorted(job.split.train) == list(range(N))

@@ -276,6 +276,7 @@ def _code(value: Any) -> str:
     return repr(value["name"] if is_bare else value)
 
 
+@functools.cache
 def environment(*folders: Path) -> jinja2.Environment:
     """Everything is escaped, and a name that is missing is an error.
 
@@ -309,7 +310,7 @@ class Term:
         """The name as part of a link."""
         return re.sub(r"\W+", "-", self.name.lower()).strip("-")
 
-    @property
+    @functools.cached_property
     def spelled(self) -> re.Pattern[str]:
         """What finds the word in a text."""
         return re.compile(self.pattern or rf"(?i)(?<![\w-]){re.escape(self.name)}s?(?![\w-])")
@@ -322,6 +323,12 @@ def glossary() -> tuple[Term, ...]:
         resources.files("polariscope.pages").joinpath("templates/glossary.toml").read_text(encoding="utf-8")
     )
     return tuple(Term(**fields) for fields in tomllib.loads(text)["term"])
+
+
+@functools.cache
+def _longest_first() -> list[Term]:
+    """The words in the order in which they are looked for: "mean representation" before its parts."""
+    return sorted(glossary(), key=lambda term: -len(term.name))
 
 
 SILENT = ("head", "svg", "a", "code", "pre", "summary", "nav", "footer", "h1", "h2", "h3", "sub", "button")
@@ -372,9 +379,7 @@ def add_glossary(page: str) -> str:
 def _explain(text: str, used: set[str], again: bool) -> str:
     """A text of a page with the words marked that were not used before; all of them where ``again`` is true."""
     found: list[tuple[int, int, Term]] = []
-    for term in sorted(
-        glossary(), key=lambda term: -len(term.name)
-    ):  # "mean representation" before its parts
+    for term in _longest_first():
         match = None if term.name in used and not again else term.spelled.search(text)
         if match and all(match.end() <= start or match.start() >= end for start, end, _ in found):
             found.append((*match.span(), term))

@@ -57,6 +57,7 @@ def test_the_noise_of_a_linear_model_neither_biases_nor_is_free(flat_record: Rep
     assert abs(split.interaction) < 1e-4 * split.total
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("interaction", "words"), [(-30.0, "the total is 30% less than its two losses"), (0.0, None)]
 )

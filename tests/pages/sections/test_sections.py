@@ -58,7 +58,7 @@ def headings(page: str) -> list[str]:
     return re.findall(r'<h2 id="([^"]+)"', page)
 
 
-@pytest.mark.usefixtures("moons")
+@pytest.mark.usefixtures("moons", "undrawn")
 def test_two_files_are_a_section_in_its_place_with_what_it_measured(flat_run: Path) -> None:
     record = make_record(flat_run, n_samples=1000)
     assert record.parts["moons"] == 1000
@@ -73,7 +73,7 @@ def test_two_files_are_a_section_in_its_place_with_what_it_measured(flat_run: Pa
     assert "<p>2,000 moons, &lt;b&gt;escaped&lt;/b&gt;</p>" in page
 
 
-@pytest.mark.usefixtures("moons")
+@pytest.mark.usefixtures("moons", "undrawn")
 def test_a_section_without_its_part_is_left_out(flat_record: ReportRecord) -> None:
     page = render(flat_record)  # was made before
     assert "moons" not in headings(page)
@@ -89,6 +89,7 @@ def test_every_section_has_a_template_beside_it_and_a_place_of_its_own() -> None
     assert len(set(places)) == len(places)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_sections_stand_by_their_place_and_the_navigation_leads_to_each(flat_record: ReportRecord) -> None:
     page = render(flat_record)
     shown = [name for name, one in sections.in_order().items() if one.applies(flat_record)]

@@ -87,6 +87,7 @@ def test_a_map_of_many_layers_is_an_image() -> None:
     assert similarity_view(found)["chart"].count("<path") < 100
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
     record = make_record(compared_run, n_samples=200)
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -30,6 +31,7 @@ LARGEST = 96  # pixels: larger images are shown smaller, so the page stays light
 def to_svg(figure: Figure, key: str, alternative: str) -> Markup:
     """A figure as an SVG element as wide as its place; ``key`` makes its ids unique in the page."""
     file = io.StringIO()
+    _arrange(figure)
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :]
@@ -44,6 +46,16 @@ def to_svg(figure: Figure, key: str, alternative: str) -> Markup:
     assert box is not None
     start = Markup('<svg {} role="img" aria-label="{}">').format(Markup(box.group()), alternative)
     return start + Markup(text[len(opening) :].strip())
+
+
+def _arrange(figure: Figure) -> None:
+    """Give everything its place, as saving would; with places to find, saving draws all of it twice."""
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    if engine is not None:
+        FigureCanvasSVG(figure)  # text is as wide as in the file
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+        figure.dpi = dpi  # which the canvas has changed
 
 
 def panel(size: tuple[float, float], title: str) -> tuple[Figure, Axes]:
