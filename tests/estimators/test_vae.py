@@ -22,7 +22,7 @@ from long_training import unchecked
 from oracles import STANDARD_ERRORS, linear_posterior, random_rotation, set_linear
 from polariscope.core.errors import InputError
 from polariscope.estimators import VAE
-from polariscope.estimators.vae import kept_latents
+from polariscope.estimators.vae import TRAINING, kept_latents
 from polariscope.objectives.beta import BetaObjective
 from polariscope.sizing import Size
 from polariscope.training.loop import fit
@@ -381,6 +381,7 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     assert {name: asked[name] for name in wanted} == wanted
     assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
+    monkeypatch.setitem(TRAINING, "steps", 20)  # of the model that is kept, which nothing here looks at
     VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
     assert asked.get("objective", "vae") == "vae"
     rest = {"shape", "n", "log_every", "objective"}  # all else is as where size is called without a word
