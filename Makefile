@@ -12,7 +12,7 @@ demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
 	$(RUN)/polariscope demo
 
 test: $(VENV)/dev lint ## everything CI checks
-	OMP_NUM_THREADS=1 $(RUN)/pytest -n 2 --durations=10 -q
+	OMP_NUM_THREADS=1 $(RUN)/pytest -n 2 --dist worksteal --durations=10 -q
 
 hostile: $(VENV)/dev ## 60 workers of a study killed at random moments: nothing may be lost
 	OMP_NUM_THREADS=1 POLARISCOPE_KILLS=60 $(RUN)/pytest -q tests/studies/test_nothing_lost.py
