@@ -116,6 +116,24 @@ def test_other_threads_of_a_later_candidate_are_said(capsys):
     ]
 
 
+def test_candidates_that_train_at_the_same_time_are_told_once_each(capsys):
+    with SizeProgress() as progress:
+        for step in range(25, 126, 25):
+            progress(0, 16, step, 2.0)
+        for step in range(25, 626, 25):  # 13 latents fall behind a little, and end later
+            progress(0, 12, step, 0.5)
+            for late in (step - 25, step) if step % 50 == 0 else ():
+                progress(0, 13, late or 1, 1.5)
+        for step in range(25, 126, 25):
+            progress(0, 14, step, 2.5)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "seed 0: 16 latents, step 125, Σ E[σ²] 2.00",
+        "seed 0: 12 latents, step 625, Σ E[σ²] 0.50",
+        "seed 0: 13 latents, step 600, Σ E[σ²] 1.50",
+        "seed 0: 14 latents, step 125, Σ E[σ²] 2.50",
+    ]
+
+
 def test_a_comparison_names_the_method_of_each_candidate_and_says_it_once(call, asked):
     chosen, threads, *told = call("size sprites --compare").err.splitlines()
     assert chosen.startswith("Chosen for you: net conv; ")

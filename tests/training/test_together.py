@@ -83,15 +83,18 @@ def test_threads_of_the_process_are_those_of_before() -> None:
     assert seen == [before]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("n_models", [1, 2])
-def test_a_request_to_stop_in_the_last_step_is_not_lost(n_models: int, tmp_path: Path) -> None:
+def test_a_request_to_stop_in_the_last_step_is_not_lost(
+    n_models: int, number: signal.Signals, tmp_path: Path
+) -> None:
     def hear(step: int, line: object) -> None:
         if step == 10:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     jobs = [
-        functools.partial(ps.train, DATA, steps=10, out=tmp_path / str(number), progress=hear, **SETTINGS)
-        for number in range(n_models)
+        functools.partial(ps.train, DATA, steps=10, out=tmp_path / str(name), progress=hear, **SETTINGS)
+        for name in range(n_models)
     ]
     with pytest.raises(KeyboardInterrupt):
         jobs[0]() if n_models == 1 else together(jobs)

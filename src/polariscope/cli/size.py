@@ -28,6 +28,8 @@ TARGETS = ("latents", "beta")
 MODES = ("compare", "curve", "table")
 """What can be asked for beside an answer."""
 MOST_LINES = 12
+ALONE = 4
+"""Times in a row that a candidate is heard of, after which others are taken to be done."""
 SEEDS = {"curve": 5, "table": 10}
 """Seeds behind curves and tables, unless another number is given; as published."""
 UNTOLD = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
@@ -381,9 +383,10 @@ def as_words(
 class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
-    On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done.
-    Before the first of them it says what was chosen for the user, and with how many threads models are trained; the
-    latter again where it changes, as between seeds of which one was begun with other threads.
+    On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done. Two
+    may train at the same time, so one is done when only another has been heard of for a while. Before the first of them
+    it says what was chosen for the user, and with how many threads models are trained; the latter again where it changes,
+    as between seeds of which one was begun with other threads.
     """
 
     def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
@@ -392,7 +395,11 @@ class SizeProgress:
         self.threads: int | None = None
         self.heading = ""
         self.lines: list[str] = []
-        self.last: tuple[int, int, int] | None = None
+        self.training: dict[tuple[int, int], tuple[int, int]] = {}
+        """Step of each candidate that is not done, by seed and latents, and where its line is."""
+        self.last: tuple[int, int] | None = None
+        self.times = 0
+        """How many times in a row the last one was heard of."""
         self.live: Any = None
 
     def __enter__(self) -> SizeProgress:
@@ -419,15 +426,21 @@ class SizeProgress:
         self.heading = f"{method}: "
 
     def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
-        is_same = self.last is not None and self.last[:2] == (seed, n_latents) and self.last[2] < step
-        if not is_same:
-            self._finish()
-            self.lines.append("")
-        self._announce()
-        self.last = seed, n_latents, step
         from polariscope.sizing.support.size import candidate_line
 
-        self.lines[-1] = self.heading + candidate_line(seed, n_latents, step, trace)
+        candidate = seed, n_latents
+        self.times = self.times + 1 if candidate == self.last else 1
+        self.last = candidate
+        self._announce()
+        if candidate in self.training and self.training[candidate][0] >= step:  # begun again
+            self._finish()
+        if self.times >= ALONE:
+            self._finish(but=candidate)
+        if candidate not in self.training:
+            self.lines.append("")
+        _, place = self.training.get(candidate, (0, len(self.lines) - 1))
+        self.training[candidate] = step, place
+        self.lines[place] = self.heading + candidate_line(seed, n_latents, step, trace)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MOST_LINES:]))
 
@@ -438,6 +451,7 @@ class SizeProgress:
         threads = torch.get_num_threads()  # while a model trains, this is its number
         if self.quiet or threads == self.threads:
             return
+        self._finish()
         from polariscope.cli.console import plural, say
 
         words = f"Training with {plural(threads, 'thread')}."
@@ -448,10 +462,11 @@ class SizeProgress:
             say(words, errors=True)
         self.chosen, self.threads = "", threads
 
-    def _finish(self) -> None:
-        """Where nothing is live, say how far the candidate came."""
+    def _finish(self, but: tuple[int, int] | None = None) -> None:
+        """Where nothing is live, say how far candidates came, all but one."""
         from polariscope.cli.console import say
 
-        if self.last is not None and self.live is None and not self.quiet:
-            say(self.lines[-1], errors=True)
-        self.last = None
+        for candidate in [each for each in self.training if each != but]:
+            _, place = self.training.pop(candidate)
+            if self.live is None and not self.quiet:
+                say(self.lines[place], errors=True)

@@ -17,7 +17,8 @@ asked_from_outside: ContextVar[threading.Event | None] = ContextVar("asked_from_
 def stop_requests() -> Iterator[threading.Event]:
     """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now.
 
-    In other threads than the main one it is the event of whoever started the thread, if there is one.
+    A request that comes in the last step is passed on. In other threads than the main one it is the event of whoever
+    started the thread, if there is one.
     """
     stop = asked_from_outside.get() or threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -43,4 +44,6 @@ def stop_requests() -> Iterator[threading.Event]:
         for number, handler in earlier.items():
             signal.signal(number, handler)
     if is_too_late:  # in the last step: nothing was left to stop here, but whatever comes next is not wanted
-        signal.raise_signal(signal.Signals(asked[0]))
+        if callable(earlier[signal.Signals(asked[0])]):
+            signal.raise_signal(asked[0])
+        raise KeyboardInterrupt  # as one step earlier

@@ -134,3 +134,11 @@ def test_a_wave_that_falls_into_two_doublings_is_still_a_wave() -> None:
     assert found.n_woken == pytest.approx((0.98, 0.98), abs=0.01)
     assert found.n_waking == 2
     assert not found.has_settled
+
+
+def test_the_noise_of_many_passive_latents_is_no_awakening() -> None:
+    noise = generator(0, "noise").normal(scale=0.02, size=(len(STEPS), 244))
+    curves = np.concatenate([still(np.full(12, 0.01)), 0.97 + noise], axis=1)
+    found = forecast(STEPS, curves, 1.0)
+    assert found.n_woken == (0, 0)
+    assert (found.n_waking, found.has_settled) == (0, True)

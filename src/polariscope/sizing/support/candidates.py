@@ -108,6 +108,8 @@ class TrainedCandidates(AbstractCandidates):
 
     @functools.cached_property
     def gains_by_company(self) -> bool:
+        if self._asked_threads is not None:  # no more cores than were asked for
+            return False
         if choose_device(self.device).type != "cpu" or self.threads > 1 or available_cores() < 2:
             return False
         job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
@@ -176,7 +178,8 @@ class TrainedCandidates(AbstractCandidates):
 
             def listen(step: int, line: dict[str, Any] | None) -> None:
                 if line is not None and self.watcher is not None:
-                    self.watcher(n_latents, step, line["trace"])
+                    with self._changing:
+                        self.watcher(n_latents, step, line["trace"])
 
             with self._timed(name, TRAIN):
                 made = train(
@@ -283,6 +286,8 @@ class TrainedCandidates(AbstractCandidates):
     def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
         for n_latents in widths:  # all read the wide model, so one after the other
             self._prune(n_latents, steps, changes)
+        if self._pace is not None:  # side by side each may take longer
+            self._pace *= len(widths)
         together([functools.partial(self.watch, n_latents, steps, **changes) for n_latents in widths])
 
     def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
@@ -292,7 +297,7 @@ class TrainedCandidates(AbstractCandidates):
             return steps
         begin = time.monotonic()
         reach = FIRST_PIECE if self._pace is None else int((self.deadline - begin) / self._pace)
-        piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY)
+        piece = min(steps - done, reach // LOOK_EVERY * LOOK_EVERY - done % LOOK_EVERY)
         if begin >= self.deadline or piece <= 0:
             raise OutOfTimeError(
                 f"The time was over at {n_latents} latent{'s' if n_latents > 1 else ''} after {done:,} steps. Give it "

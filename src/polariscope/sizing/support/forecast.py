@@ -69,7 +69,7 @@ class Forecast:
 
         That is, fewer than so many woke in the last doubling, and at most a third in the last two: where latents wake
         in waves, a plateau of a doubling says nothing. Nor is it over while γ falls by more than a fifth in a doubling.
-        A latent that only hovers about one half has hardly woken, so the last bits of a training do not decide this.
+        A latent that only hovers about one half has hardly woken, so it does not matter on which side it is just now.
         """
         little = max(1, self.value // 10)
         is_over = self.n_woken[0] < little and sum(self.n_woken) <= max(1, self.value // WAVE)
@@ -102,9 +102,9 @@ def forecast(
     may still do so, as many as woke in the last two doublings of the steps; and the threshold is taken a
     tenth lower and higher, for the noise of training.
 
-    Surplus latents that are half awake share between them what a narrower model trained afresh may keep in a few,
-    :math:`\sum_{j > n} (1 - \mathbb{E}[\sigma_{(j)}^2])` of them (``n_held``). Where γ is learned it takes up what they
-    lose, so there are none.
+    Surplus latents that are half awake share between them what a narrower model trained afresh may keep in a few: the
+    sum of :math:`1 - \mathbb{E}[\sigma_{(j)}^2]` over those between one quarter and three quarters, rounded down
+    (``n_held``). Where γ is learned it takes up what they lose, so there are none.
 
     >>> steps = np.arange(100, 3201, 100)
     >>> forecast(steps, np.tile([1.0, 0.1, 0.2, 0.9], (32, 1)), threshold=1.0).value
@@ -184,8 +184,8 @@ def awakenings(
 ) -> tuple[float, float]:
     """How many latents woke in the last doubling of the steps, and in the one before.
 
-    It is the variance lost by those that were asleep at its start, above one half: 1 for a latent that is known
-    exactly at its end and was passive before, little for one that only crossed one half.
+    It is the variance lost by those that were above one half at its start and are below three quarters at its end: 1
+    for a latent that is known exactly at its end and was passive before, little for one that only crossed one half.
 
     >>> steps = np.array([100, 200, 400, 800, 1600])
     >>> woken = np.array([[1, 1, 1], [0.1, 1, 1], [0.1, 1, 0.51], [0.1, 0.1, 0.49], [0.1, 0.1, 0.49]])
@@ -201,5 +201,6 @@ def awakenings(
 
 
 def _woken(before: Float[np.ndarray, " latent"], after: Float[np.ndarray, " latent"]) -> float:
-    """How many latents, in parts of one, woke from one look to another."""
-    return float(np.maximum(0, before - after)[before > BEGUN].sum())
+    """How many latents, in parts of one, woke from one look to another; those that stay asleep only fluctuate."""
+    woke = (before > BEGUN) & (after < HALF_AWAKE[1])
+    return float(np.maximum(0, before - after)[woke].sum())

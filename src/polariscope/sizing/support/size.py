@@ -71,7 +71,8 @@ def size(
     :param out: folder in which every model is a run
     :param device: (default auto) as in :func:`polariscope.train`
     :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`
-    :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal
+    :param progress: a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the terminal; where
+        two models are trained at the same time it is called from their threads, by one at a time
     :param variants: (default none) variants of the data, as in :func:`polariscope.train`
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first
     :param scale: (default False) bring every feature of a table to [0, 1] first
