@@ -385,8 +385,8 @@ class SizeProgress:
 
     On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done. Two
     may train at the same time, so one is done when only another has been heard of for a while. Before the first of them
-    it says what was chosen for the user, and with how many threads models are trained; the latter again where it changes,
-    as between seeds of which one was begun with other threads.
+    it says what was chosen for the user, and with how many threads models are trained; the latter again where it
+    changes, as between seeds of which one was begun with other threads.
     """
 
     def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
