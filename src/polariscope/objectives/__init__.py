@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,7 +44,7 @@ class Term:
     trains: Literal["model", "companion"] = "model"
     """Whose loss it belongs to; the companion's only where that is an adversary."""
 
-    @property
+    @functools.cached_property
     def per_batch(self) -> Float[Tensor, ""]:
         """Unweighted: summed over latents, averaged over samples."""
         return self.value.flatten(1).sum(1).mean() if self.value.ndim > 1 else self.value.mean()
