@@ -103,8 +103,12 @@ class TrainedCandidates(AbstractCandidates):
         for begun in self.folder.models():
             if begun.checkpoints.steps:
                 return int(begun.settings["environment"]["threads"])
-        job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
-        return choose_threads(job, build(job, choose_device("cpu")))
+        return choose_threads(self._plan, build(self._plan, choose_device("cpu")))
+
+    @functools.cached_property
+    def _plan(self) -> RunPlan:
+        """How a model is trained, whatever its width and length."""
+        return plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
 
     @functools.cached_property
     def gains_by_company(self) -> bool:
@@ -112,8 +116,7 @@ class TrainedCandidates(AbstractCandidates):
             return False
         if choose_device(self.device).type != "cpu" or self.threads > 1 or available_cores() < 2:
             return False
-        job = plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
-        return work_of(job, build(job, choose_device("cpu"))) >= COMPANY
+        return work_of(self._plan, build(self._plan, choose_device("cpu"))) >= COMPANY
 
     @property
     def steps_per_epoch(self) -> int:
@@ -122,17 +125,17 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def n_learned_from(self) -> int | None:
-        likelihood = plan(self.data, n_latents=1, **self.recipe).blueprint.likelihood
+        likelihood = self._plan.blueprint.likelihood
         return self.data.n_features if likelihood.learns_one_variance else None
 
     @property
     def fixed_variance(self) -> float | None:
-        blueprint = plan(self.data, n_latents=1, **self.recipe).blueprint
+        blueprint = self._plan.blueprint
         return blueprint.likelihood.fixed_variance if blueprint.posterior.has_density else None
 
     @property
     def most_latents(self) -> int | None:
-        return most_latents(plan(self.data, n_latents=1, **self.recipe))
+        return most_latents(self._plan)
 
     @property
     def n_steps(self) -> int:
@@ -157,7 +160,7 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def can_prune(self) -> bool:
-        return plan(self.data, n_latents=1, **self.recipe).blueprint.posterior.is_diagonal
+        return self._plan.blueprint.posterior.is_diagonal
 
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
         changes = dict(changes)
