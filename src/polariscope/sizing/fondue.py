@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from polariscope.sizing import TRACE, AbstractCandidates, Decision, Found, Goal, OutOfTimeError, Trial, method
 from polariscope.sizing.support.deciding import (
     FIRST,
@@ -26,8 +24,8 @@ WIDTH = 16
 """Latents of the first model, unless the guess is larger."""
 FIRST_LOOK = 400
 """Steps before the first prediction."""
-SPARE = 0.75
-"""A model that would keep more of its latents than this says little of wider ones, and is widened."""
+SPARE = 1
+"""Latents that a model must have left over: with fewer it cannot say where the threshold is crossed, and is widened."""
 FRESH = 1
 """Latents that models trained afresh may keep more, or fewer, than those that began with a wide one's."""
 FIRST_NARROW = 600
@@ -136,7 +134,7 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic
 
-    return search_guided(measured, np.array(wide.traces), goal.threshold, goal.cap)
+    return search_guided(measured, wide.after(FIRST_NARROW), goal.threshold, goal.cap)
 
 
 def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast) -> dict[str, Any]:
@@ -276,12 +274,12 @@ def wide_forecasts(
             trials[before:] = [seen]  # the time may be over before the next look
             yield found
             # Without surplus it cannot say where the threshold is crossed, however long it is trained.
-            if found.has_settled or (found.value > SPARE * width and steps >= FIRST_LOOK * 4):
+            if found.has_settled or (found.value > width - SPARE and steps >= FIRST_LOOK * 4):
                 break
         if TOO_WIDE * max(1, found.value) < width and width > least and len(trials) == 1:
             width = least
             continue
-        if found.value <= SPARE * width or (width == goal.cap and found.value < width):
+        if found.value <= width - SPARE:
             return
         if width >= goal.cap:
             raise CapError(

@@ -142,3 +142,17 @@ def test_the_noise_of_many_passive_latents_is_no_awakening() -> None:
     found = forecast(STEPS, curves, 1.0)
     assert found.n_woken == (0, 0)
     assert (found.n_waking, found.has_settled) == (0, True)
+
+
+def test_what_narrow_models_will_measure_follows_the_trend_until_it_stands() -> None:
+    # Six latents fall by a tenth of a doubling each: one that stands is taken as it is.
+    falling = np.tile((0.3 - 0.1 * np.log2(STEPS / STEPS[-1]))[:, None], (1, 6))
+    found = forecast(STEPS, np.minimum(falling, 1), 1.0)
+    assert not found.has_settled
+    np.testing.assert_allclose(found.after(0), found.traces)
+    np.testing.assert_allclose(found.after(4000), np.arange(1, 7) * 0.2)  # a doubling
+    np.testing.assert_allclose(found.after(1657), np.arange(1, 7) * 0.25, rtol=1e-4)  # half of one
+    np.testing.assert_allclose(found.after(400_000), found.after(4000))  # and no farther
+    stands = forecast(STEPS, still(np.array([0.1, 0.2, 1.0, 1.0])), 1.0)
+    assert stands.has_settled
+    np.testing.assert_allclose(stands.after(4000), stands.traces)

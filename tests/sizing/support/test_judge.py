@@ -219,3 +219,12 @@ def test_a_sum_that_still_falls_as_a_whole_is_not_too_many_yet() -> None:
     variances = np.clip(share / share.sum(1, keepdims=True) * total[:, None], 0, 1)
     assert judge(looks, variances, 1.0).decision == "undecided"
     assert judge(looks, np.tile(variances[-1], (len(looks), 1)), 1.0).decision == "too many"
+
+
+def test_a_sum_that_falls_fits_where_the_first_descent_was_made_by_another_model() -> None:
+    # Digits, 14 latents of a model of 32: 0.92 after 1,200 steps, less by a quarter with each doubling, as γ falls.
+    looks = np.arange(25, 1201, 25)
+    variances = np.tile((0.92 - 0.25 * np.log2(looks / 1200))[:, None] / 14, (1, 14))
+    assert judge(looks, variances, 1.0).decision == "undecided"
+    assert judge(looks, variances, 1.0, has_descended=True).decision == "fits"
+    assert judge(looks, variances + 0.2 / 14, 1.0, has_descended=True).decision == "undecided"

@@ -309,3 +309,16 @@ def test_a_model_with_too_many_sends_the_search_no_farther_down_than_its_surplus
 
     assert search_guided(measured, np.arange(1, 17) / 12.5, 1.0) == 11
     assert asked == [12, 10, 11]
+
+
+def test_models_that_measure_alike_send_the_search_up_step_by_step() -> None:
+    # Digits: 13 and 14 latents measure 0.75 and 0.74, since the second was trained longer; 15 have too many.
+    asked = []
+
+    def measured(n: int) -> tuple[bool, float]:
+        asked.append(n)
+        return n <= 14, {11: 0.51, 13: 0.75, 14: 0.74}.get(n, 2.0)
+
+    predicted = np.array([0.3] * 8 + [0.67, 0.74, 0.86, 1.02, 1.16, 1.71, 2.41, 3.23])
+    assert search_guided(measured, predicted, 1.0) == 14
+    assert asked == [11, 13, 14, 15]

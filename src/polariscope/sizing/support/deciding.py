@@ -58,7 +58,14 @@ def decide(
     # Where the search has seen more of it already, as its wide model, that counts.
     for steps in schedule(most, max(first, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
-        verdict = judge(curves.steps, curves.variances, threshold, AHEAD * steps, n_awake)
+        verdict = judge(
+            curves.steps,
+            curves.variances,
+            threshold,
+            AHEAD * steps,
+            n_awake,
+            has_descended="pruned_from" in changes,
+        )
         if verdict.decision != "undecided":
             break
     return _trial(candidates.seed, n_latents, steps, curves, verdict, threshold, changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -58,6 +59,8 @@ class Forecast:
     """Whether any latent says something, and no posterior is wider than the prior: otherwise it bounds nothing."""
     traces: tuple[float, ...]
     """Σ E[σ²] of a model of 1, 2 … latents."""
+    coming: tuple[float, ...]
+    """The same after twice the steps, if trends go on."""
     steps: int = LEAST_STEPS
     """After which it was made."""
     noise_fell: float = 0.0
@@ -76,6 +79,15 @@ class Forecast:
         is_quiet = is_over and self.noise_fell < FALL
         is_late = self.steps >= LEAST_STEPS
         return self.is_sound and is_late and self.moves <= little and is_quiet and abs(self.drift) < DRIFT
+
+    def after(self, steps: int) -> Float[np.ndarray, " width"]:
+        """Σ E[σ²] of a model of 1, 2 … latents after so many further steps; as it is now, where it stands.
+
+        :param steps: of a narrow model that begins with this one's latents.
+        """
+        doublings = 0.0 if self.has_settled else min(1.0, math.log2(1 + steps / self.steps))
+        now, then = np.array(self.traces), np.array(self.coming)
+        return now + doublings * (then - now)
 
 
 def forecast(
@@ -130,6 +142,7 @@ def forecast(
         highs.append(first_stretch(falling, (1 + MARGIN) * threshold))
         moves += [values[-1], first_stretch(rising, threshold), first_stretch(falling, threshold)]
     traces = trace_by_width(np.maximum(level, 0), n_features)
+    coming = trace_by_width(np.clip(level + slope, 0, np.maximum(1, level)), n_features)
     n_woken = awakenings(steps, variances)
     n_asleep = int((variances[last_part(steps, 0.25)].mean(axis=0) >= BEGUN).sum())
     n_waking = min(round(sum(n_woken)), n_asleep)
@@ -150,6 +163,7 @@ def forecast(
         drift=float(max(drifts, key=abs)),
         is_sound=bool((level < SILENT).any() and (level <= UNSETTLED).all()),
         traces=tuple(float(each) for each in traces),
+        coming=tuple(float(each) for each in coming),
         steps=int(steps[-1]),
         noise_fell=noise_fell,
     )

@@ -61,6 +61,7 @@ def judge(
     threshold: float | int,
     horizon: float | int = 0,
     n_awake: int | None = None,
+    has_descended: bool = False,
 ) -> Verdict:
     r"""Decide whether the statistic :math:`g = \sum_j \mathbb{E}[\sigma_j^2]` will be below ``threshold``.
 
@@ -83,8 +84,9 @@ def judge(
     done over the last quarter, (3t/4, t], which has turned already where the curve has: the lowest g_low and the
     highest g_high count. The model
     *fits* when g_high ≤ threshold and the first descent is over (g falls by less than a fifth of the threshold per
-    doubling: while it falls as a whole, which latents will be pruned is not to be seen); it has *too many* latents when
-    g_low > threshold; otherwise it is undecided and needs more training, as it does while no latent has begun to learn.
+    doubling: while it falls as a whole, which latents will be pruned is not to be seen), or was made by another model,
+    whose latents it began with (``has_descended``); it has *too many* latents when g_low > threshold; otherwise it is
+    undecided and needs more training, as it does while no latent has begun to learn.
     Looking at the end only makes the steep descent leave the windows by itself.
 
     Latents wake one after another, sometimes long after the others, and a latent that waits looks like a passive
@@ -117,7 +119,8 @@ def judge(
     low, high = float(max(0, min(lows))), float(max(highs))
     has_begun = bool((level < SILENT).any())
     decision: Decision = "undecided"
-    if has_begun and high <= threshold and max(falls) < STEEP * threshold:
+    is_past_descent = has_descended or max(falls) < STEEP * threshold
+    if has_begun and high <= threshold and is_past_descent:
         decision = "fits"
     elif has_begun and low > threshold:
         decision = "too many"

@@ -142,7 +142,7 @@ def _slope(fitting: Sequence[tuple[float, float]]) -> float:
     return float(np.clip((next_value - value) / step, LEAST_SLOPE, 1)) if step > 0 else 1.0
 
 
-LEAST_SLOPE = 0.05
+LEAST_SLOPE = 0.25
 """Of what was measured against the prediction: below it the next question would be anywhere."""
 MOST_GUIDED = 5
 """Questions after which a search no longer follows the prediction."""
