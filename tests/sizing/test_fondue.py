@@ -112,9 +112,10 @@ def test_what_two_sure_models_measured_is_not_widened_by_what_a_wide_one_foretol
 
 
 @pytest.mark.parametrize(
-    ("n_held", "n_waking", "high"), [(0, 0, 7), (1, 0, 7), (3, 0, 9), (3, 1, 9), (3, 3, 10)]
+    ("n_held", "n_waking", "high"),
+    [(0, 0, 7), (1, 0, 7), (3, 0, 9), (0, 1, 7), (0, 2, 8), (3, 1, 9), (3, 4, 10)],
 )
-def test_a_fresh_start_may_keep_one_more_or_what_half_awake_latents_hold(
+def test_a_fresh_start_may_keep_one_more_or_what_half_awake_latents_hold_and_more_training_wake_some(
     n_held: int, n_waking: int, high: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = fondue_module.forecast
@@ -126,6 +127,27 @@ def test_a_fresh_start_may_keep_one_more_or_what_half_awake_latents_hold(
     monkeypatch.setattr(fondue_module, "FIRST_NARROW", FIRST)  # the curves of the theory move until then
     assert fondue(InCompany(EIGENVALUES), Goal()).interval == (5, high)
     assert fondue(LinearCandidates(EIGENVALUES), Goal()).interval == (6, 6 + n_waking)  # these begin afresh
+
+
+def test_a_fresh_start_is_not_added_to_what_a_wide_model_foretold_that_was_trained_afresh_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fondue_module, "FIRST_NARROW", FIRST)
+    told = fondue_module.forecast
+    for (low, high), expected in {(6, 6): (5, 7), (5, 7): (5, 7), (4, 9): (4, 9)}.items():
+        does_not_stand = {"low": low, "high": high, "moves": 2}
+        monkeypatch.setattr(
+            fondue_module, "forecast", lambda *args, of=does_not_stand: dataclasses.replace(told(*args), **of)
+        )
+        assert fondue(InCompany(EIGENVALUES), Goal()).interval == expected
+
+
+@pytest.mark.parametrize(("n_needed", "widths"), [(14, [16]), (15, [16]), (16, [16, 32])])
+def test_a_wide_model_is_widened_where_it_has_no_latent_to_spare(n_needed: int, widths: list[int]) -> None:
+    eigenvalues = np.concatenate([np.full(n_needed, 1000.0), np.full(20, 0.01)])
+    found = fondue(LinearCandidates(eigenvalues), Goal())
+    assert found.value == n_needed
+    assert [trial.n_latents for trial in found.trials if trial.note == WIDE] == widths
 
 
 def test_data_that_need_more_than_the_first_width_widen_it() -> None:

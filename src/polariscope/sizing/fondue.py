@@ -105,10 +105,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
             raise
         note = ALL_FIT.format(no_surplus(goal.cap).capitalize())
         return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (note,))
-    low, high = _reach([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
-    is_open = high >= goal.cap
-    if candidates.can_prune:
-        low, high = max(min(1, low), low - FRESH), min(goal.cap, max(high + FRESH, answer + wide.n_held))
+    low, high, is_open = _reach(trials, answer, wide, goal, candidates.can_prune)
     faint = _n_faint(candidates, trials, answer, goal, wide)
     end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
     notes = notes_of(trials, answer, end, faint, goal.threshold)
@@ -205,14 +202,35 @@ def notes_of(
     return notes
 
 
-def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> tuple[int, int]:
-    """From what surely fits to the last before what surely does not, as far as models are in doubt; and what the wide
-    model may come to.
+def _reach(
+    trials: Sequence[Trial], answer: int, wide: Forecast, goal: Goal, is_pruned: bool
+) -> tuple[int, int, bool]:
+    """The interval, and whether its upper end is only where the search ends.
 
-    Where the wide model stands, and narrow ones on both sides are sure, only latents that may still wake are added:
-    what the wide model foretells of the others has been measured. Else, a model in doubt that may have too many says
-    itself how many it keeps at worst, and so does the wide model; one that may fit after all says nothing of wider
-    ones, which the wide model does, if it is sound, and otherwise only the cap.
+    Narrow models bound it: from what surely fits to the last before what surely does not. Where they began with the
+    wide one's latents, others that are trained afresh may keep one more or fewer, and as many more as half-awake
+    latents hold. The wide model, which was trained afresh itself, says what more training may bring: of all that it
+    may come to only the latents that may still wake, where it stands and narrow models on both sides are sure; what it
+    foretells of the others has been measured then.
+    """
+    low, high, is_sure = _bounded([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
+    is_sure = is_sure and wide.has_settled
+    if is_sure or not wide.is_sound:
+        least, most = low, high + (wide.n_waking if is_sure else 0)
+    else:
+        least, most = wide.low, wide.high
+    is_open = max(high, most) >= goal.cap
+    if is_pruned:
+        low, high = max(min(1, low), low - FRESH), max(high + FRESH, answer + wide.n_held)
+    return min(low, least), min(goal.cap, max(high, most)), is_open
+
+
+def _bounded(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> tuple[int, int, bool]:
+    """From what surely fits to the last before what surely does not, and whether both ends are the answer.
+
+    A model in doubt that may have too many says itself how many it keeps at worst, and so does the wide model; one
+    that may fit after all says nothing of wider ones, which the wide model does, if it is sound, and otherwise only
+    the cap.
     """
     doubtful = [
         trial
@@ -222,8 +240,8 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     sure = [trial for trial in narrow if trial not in doubtful]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
-    if wide.has_settled and answer in fitting and answer + 1 in surplus:
-        return answer, min(answer + wide.n_waking, goal.cap)
+    if answer in fitting and answer + 1 in surplus:
+        return answer, answer, True
     at_least = wide.low if wide.is_sound else 0
     kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
     low = max(min(kept, default=answer), max(fitting, default=0))
@@ -231,9 +249,7 @@ def _reach(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> 
     if above := [trial.n_latents for trial in doubtful if trial.n_latents > answer]:
         most = max(above) if wide.is_sound else goal.cap
         high = min(surplus, default=most + 1) - 1
-    if wide.is_sound:
-        low, high = min(low, wide.low), max(high, min(wide.high, goal.cap))
-    return low, high
+    return low, high, False
 
 
 def _n_faint(
