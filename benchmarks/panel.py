@@ -1,5 +1,8 @@
 """The data that sizing is judged on, in two halves: constants are chosen on one, and the other is only reported.
 
+What was reported once may have an influence on what is changed next, so there is a third part, of data that were added
+after the last rule had been set.
+
 An entry says how its data are made. MNIST and Fashion-MNIST are read from folders (the four IDX files, gzipped or
 not), given by ``--mnist`` and ``--fashion``; entries whose files are not given are left out, and that is said.
 """
@@ -27,7 +30,7 @@ class Entry:
 
     name: str
     half: str
-    """"chosen on" or "unseen"."""
+    """"chosen on", "unseen" or "new"."""
     load: Callable[[Path], AbstractDataset]
     folder: str | None = None
     """The option that gives its files; None where none are needed."""
@@ -59,10 +62,14 @@ def gaussian(eigenvalues: np.ndarray) -> Callable[[Path], AbstractDataset]:
 
 
 def rendered(name: str, size: int, *variants: dict[str, object]) -> Callable[[Path], AbstractDataset]:
-    """A part of one of our rendered image sets."""
-    return lambda _: apply_variants(
-        ps.load_dataset(name, image_size=size), [*variants, {"name": "subset", "n": N_IMAGES}]
-    )
+    """One of our rendered image sets, or a part of it where it is large."""
+
+    def loaded(_: Path) -> AbstractDataset:
+        whole = ps.load_dataset(name, image_size=size)
+        part = [{"name": "subset", "n": N_IMAGES}] if len(whole) > N_IMAGES else []
+        return apply_variants(whole, [*variants, *part])
+
+    return loaded
 
 
 def idx(name: str) -> Callable[[Path], AbstractDataset]:
@@ -78,10 +85,14 @@ SPECTRA = {
     "power law": 10.0 / np.arange(1, 41) ** 1.5,
     "decay": 10 * np.exp(-np.arange(40) / 4) + 0.02,
     "steps": np.concatenate([np.full(3, 20.0), np.full(6, 2.0), np.full(12, 0.3), np.full(19, 0.02)]),
+    "ramp": np.linspace(6.0, 0.02, 30),
+    "two scales": np.concatenate([np.full(4, 50.0), np.full(14, 1.0), np.full(22, 0.05)]),
+    "heavy tail": 10.0 / np.arange(1, 61) ** 2,
+    "one direction": np.concatenate([np.full(1, 20.0), np.full(19, 0.5)]),
 }
 """Eigenvalues of the gaussian tables: :func:`polariscope.analysis.theory.linear_size` has their answers."""
 
-CHOSEN_ON, UNSEEN = "chosen on", "unseen"
+CHOSEN_ON, UNSEEN, NEW = "chosen on", "unseen", "new"
 
 PANEL = (
     Entry("gaussian, equal", CHOSEN_ON, gaussian(SPECTRA["equal"]), around=10, net="linear"),
@@ -98,6 +109,14 @@ PANEL = (
     Entry("sprites 64", UNSEEN, rendered("sprites", 64), around=10),
     Entry("noisy sprites 32", UNSEEN, rendered("sprites", 32, {"name": "noisy"}), around=5),
     Entry("solids 32", UNSEEN, rendered("solids", 32), around=5),
+    Entry("gaussian, ramp", NEW, gaussian(SPECTRA["ramp"]), net="linear"),
+    Entry("gaussian, two scales", NEW, gaussian(SPECTRA["two scales"]), net="linear"),
+    Entry("gaussian, heavy tail", NEW, gaussian(SPECTRA["heavy tail"]), net="linear"),
+    Entry("gaussian, one direction", NEW, gaussian(SPECTRA["one direction"]), net="linear"),
+    Entry("diabetes", NEW, table("load_diabetes"), around=4),
+    Entry("iris", NEW, table("load_iris"), around=2),
+    Entry("norb 32", NEW, rendered("norb", 32), around=8),
+    Entry("cars 32", NEW, rendered("cars", 32), around=6),
 )
 
 
