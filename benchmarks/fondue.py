@@ -1,4 +1,4 @@
-"""Sizing with all defaults against models that were trained until nothing changed, on the panel's two halves.
+"""Sizing with all defaults against models that were trained until nothing changed, on all parts of the panel.
 
     python benchmarks/fondue.py [NAME …] [--seeds 2] [--minutes M] [--mnist FOLDER] [--fashion FOLDER] [--write]
 
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from fondue_reference import Value, answer_of, read
-from panel import CHOSEN_ON, UNSEEN, Entry, add_options, asked_for
+from panel import CHOSEN_ON, NEW, UNSEEN, Entry, add_options, asked_for
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import binomtest
@@ -175,15 +175,20 @@ def show(rows: list[Row], half: str, console: Console) -> None:
             f"{row.seconds:.0f}",
         )
     console.print(table)
-    ratios = [row.fewer for row in rows if row.reference_steps]
-    widths = sorted(row.high - row.low + 1 for row in rows)
-    console.print(
+    console.print(figures(rows))
+
+
+def figures(rows: list[Row]) -> str:
+    """How rows do, in words. The width of 8–12 is 4, and five numbers are in it."""
+    widths = [row.high - row.low for row in rows]
+    words = (
         f"{share([row.is_close for row in rows])} equal up to one (a tenth above 20); reference inside the interval in "
         f"{share([row.is_inside for row in rows])}; median width {statistics.median(widths):g}"
     )
-    if ratios:
+    if ratios := [row.fewer for row in rows if row.reference_steps]:
         mean = statistics.geometric_mean(ratios)
-        console.print(f"geometric mean {mean:.1f}x fewer steps, least {min(ratios):.1f}x")
+        words += f"; geometric mean {mean:.1f}x fewer steps, least {min(ratios):.1f}x"
+    return words
 
 
 def share(hits: list[bool]) -> str:
@@ -221,8 +226,10 @@ def main() -> None:
             rows.append(row)
             if options.write:
                 keep([row])
-    for half in (CHOSEN_ON, UNSEEN):
+    for half in (CHOSEN_ON, UNSEEN, NEW):
         show(rows, half, console)
+    if unchosen := [row for row in rows if row.half != CHOSEN_ON]:
+        console.print(f"{UNSEEN} and {NEW}: {figures(unchosen)}")
 
 
 if __name__ == "__main__":
