@@ -13,7 +13,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.objectives import Term
 from polariscope.objectives.vae import VaeObjective
 from polariscope.storage.folder import RunFolder, read_log
-from polariscope.training.loop import fit
+from polariscope.training.loop import fit, gradient_norm
 from polariscope.training.plan import plan
 from polariscope.training.settings import TrainSettings
 from polariscope.training.train import train
@@ -261,3 +261,15 @@ def test_how_often_is_validated_follows_from_how_often_is_logged(log_every, ever
     )
     with pytest.raises(InputError, match="validate_every must be a multiple of log_every, got 10 and 7"):
         plan(gaussian_data(300), net="linear", steps=50, log_every=7, validate_every=10)
+
+
+def test_the_norm_of_the_gradient_is_pytorchs() -> None:
+    draw = torch.Generator().manual_seed(0)
+    weights = [torch.nn.Parameter(torch.zeros(shape)) for shape in ((7, 5), (3,), ())]
+    assert gradient_norm(weights, None) == 0  # none has a gradient yet
+    for weight in weights[:2]:
+        weight.grad = torch.randn(weight.shape, generator=draw)
+    expected = torch.nn.utils.get_total_norm([weight.grad for weight in weights[:2]])
+    assert torch.equal(gradient_norm(weights, None), expected)
+    gradient_norm(weights, 0.5)
+    assert gradient_norm(weights, None) == pytest.approx(0.5, rel=1e-4)

@@ -158,9 +158,11 @@ def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> t
 
 def gradient_norm(parameters: list[nn.Parameter], longest: float | None) -> torch.Tensor:
     """Euclidean norm of the gradient, which is shortened to ``longest`` where it exceeds it."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return torch.zeros(())
     # What torch.nn.utils.get_total_norm does, without sorting the weights by device in every step.
-    norms = torch._foreach_norm([p.grad for p in parameters if p.grad is not None])
-    norm = torch.linalg.vector_norm(torch.stack(norms))
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     if longest is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, longest, norm)
     return norm
