@@ -28,6 +28,6 @@ def test_runs_from_before_the_floor_and_the_mean_variance_were_recorded_are_read
 
 
 def test_one_that_has_come_down_to_its_floor_says_so() -> None:
-    assert "has come down to its floor, 0.0001" in Noise(1.5e-4, True, 1.0, 1e-4).in_words
+    assert "is near its floor, 0.0001" in Noise(1.5e-4, True, 1.0, 1e-4).in_words
     assert "floor" not in Noise(2.5e-4, True, 1.0, 1e-4).in_words
     assert not Noise(1e-4, False).is_at_floor

@@ -76,7 +76,7 @@ def test_data_without_noise_are_said_to_be_at_the_floor_and_at_their_end() -> No
     rows = np.random.default_rng(0).normal(size=(50, 1))
     found = ps.size(rows, "linear")
     assert found.in_words.startswith("A model puts 1 latent to use; more were not tried.")
-    assert "γ has come down to its floor, 0.0001" in str(found)
+    assert "γ is near its floor, 0.0001" in str(found)
     assert any("50 observations of 1 feature allow" in note for note in found.notes)
 
 

@@ -62,7 +62,7 @@ class Noise:
         words = f"{said}: directions with variance below γ count as noise"
         if self.is_at_floor:
             words += (
-                f". γ has come down to its floor, {self.floor:.3g}: to this model nearly everything is signal, and how "
+                f". γ is near its floor, {self.floor:.3g}: to this model nearly everything is signal, and how "
                 "small γ would become is not known"
             )
         return words
