@@ -47,6 +47,8 @@ class Curves:
     variances: Float[np.ndarray, "look latent"]
     gammas: Float[np.ndarray, " look"] | None = None
     """The decoder's variance γ at each look, where it is one number for all values."""
+    held_out: tuple[tuple[int, float], ...] = ()
+    """The loss on held-out observations where it was measured, as (step, nats per observation)."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:
@@ -72,8 +74,8 @@ class AbstractCandidates(abc.ABC):
 
     Nothing is trained twice: a model asked for again with more steps is continued. ``changes`` are training
     options that differ from the recipe (``beta``, ``learning_rate``, ``prior`` …); models with other changes are
-    other models. So are those with ``pruned_from``, a number of latents: they begin with the most informative latents
-    of that model, as far as it was watched, and not afresh.
+    other models. So are those with ``pruned_from``, a number of latents and one of steps: they begin with the most
+    informative latents of that model after so many steps, and not afresh.
     """
 
     seed: int
@@ -334,7 +336,8 @@ class Size:
             return ""
         n = self.n_latents
         has_more = not self.trials or any(trial.n_latents > n for trial in self.trials)
-        beyond = f"of {n + 1} about one would be left over" if has_more else "more were not tried"
+        surplus = "about one" if self.threshold == 1 else "more than the threshold allows"
+        beyond = f"of {n + 1} {surplus} would be left over" if has_more else "more were not tried"
         noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
         puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
         if self.trials and not any(trial.n_latents == n for trial in self.trials):

@@ -6,7 +6,18 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from polariscope.sizing import TRACE, AbstractCandidates, Decision, Found, Goal, OutOfTimeError, Trial, method
+from polariscope.sizing import (
+    TRACE,
+    AbstractCandidates,
+    Curves,
+    Decision,
+    Found,
+    Goal,
+    OutOfTimeError,
+    Trial,
+    method,
+)
+from polariscope.sizing.support.by_heart import best_step
 from polariscope.sizing.support.deciding import (
     FIRST,
     SILENCE,
@@ -16,7 +27,7 @@ from polariscope.sizing.support.deciding import (
     passes,
     schedule,
 )
-from polariscope.sizing.support.forecast import Forecast, forecast
+from polariscope.sizing.support.forecast import LEAST_STEPS, Forecast, forecast
 from polariscope.sizing.support.judge import BEGUN
 from polariscope.sizing.support.search import CapError, no_surplus, notes_on, search_guided
 
@@ -60,8 +71,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     1. one *wide* model predicts :math:`\hat g(n)` for every n
        (:func:`~polariscope.sizing.support.forecast.forecast`; exact for linear VAEs, with a learned variance of the
        decoder too). It is trained until more training is not expected to change the answer by more than one (or a
-       tenth): no variance drifts across, and no latent woke for long. It is doubled in width if it has little surplus,
-       and not believed if it is far too wide;
+       tenth): no variance drifts across, and no latent woke for long. It is doubled in width if it has no latent to
+       spare, and not believed if it is far too wide;
     2. *narrow* models on both sides of the predicted n begin with the wide one's most informative latents
        (:func:`~polariscope.models.narrowing.take_latents`) where its posterior has independent ones, and else afresh.
        Each is trained until the level and the trend of its latents say on which side of the threshold it stays
@@ -104,13 +115,14 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         if not is_limit_of_data or wide is None:
             raise
         note = ALL_FIT.format(no_surplus(goal.cap).capitalize())
-        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), tuple(trials), (note,))
+        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), _shown(trials), (note,))
     low, high, is_open = _reach(trials, answer, wide, goal, candidates.can_prune)
     faint = _n_faint(candidates, trials, answer, goal, wide)
     end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
     notes = notes_of(trials, answer, end, faint, goal.threshold)
     notes += [] if wide.has_settled else [_unsettled(wide)]
-    return Found(answer, (low, high), tuple(trials), tuple(notes))
+    notes += _by_heart(wide, answer)
+    return Found(answer, (low, high), _shown(trials), tuple(notes))
 
 
 def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
@@ -120,44 +132,71 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
         how = _training_of(candidates, n, goal, wide)
-        first = FIRST_NARROW if "pruned_from" in how else FIRST
+        is_pruned = "pruned_from" in how
+        first = FIRST_NARROW if is_pruned else FIRST
         is_first = len(trials) == n_wide
         if is_first and candidates.gains_by_company and n < min(goal.cap, len(wide.traces) - 1):
             candidates.watch_together((n, n + 1), min(first, most), **how)  # the two that mostly decide
-        trial = decide(candidates, n, goal.threshold, most, n_awake=n_awake, first=first, **how)
+        has_descended = is_pruned and wide.steps >= LEAST_STEPS
+        trial = decide(
+            candidates,
+            n,
+            goal.threshold,
+            most,
+            n_awake=n_awake,
+            first=first,
+            has_descended=has_descended,
+            **how,
+        )
         # The data can be learned, as the wide model shows.
         if wide.n_awake and trial.note.startswith(SILENCE):
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic
 
-    return search_guided(measured, wide.after(FIRST_NARROW), goal.threshold, goal.cap)
+    expected = wide.after(min(FIRST_NARROW, most) if candidates.can_prune else 0)
+    return search_guided(measured, expected, goal.threshold, goal.cap)
 
 
 def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast) -> dict[str, Any]:
     """How a narrow model is trained: from the wide one's latents, where it has them to spare."""
     width = len(wide.traces)
-    pruned = {"pruned_from": width} if candidates.can_prune and n < width else {}
+    pruned = {"pruned_from": (width, wide.steps)} if candidates.can_prune and n < width else {}
     return {"learning_rate": goal.careful_rate(), **pruned}
 
 
 def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) -> Found:
-    """The best answer when the time is over: what narrow models bound, the wide one fills, if it stands.
+    """The best answer when the time is over: what models bound, the wide one fills, if it stands.
 
-    Otherwise more training may bring out any of its latents.
+    Otherwise more training may bring out any of its latents; and without a latent to spare it says nothing of more.
     """
-    narrow = [trial for trial in trials if trial.note != WIDE]
-    fitting = max((t.n_latents for t in narrow if passes(t, goal.threshold)), default=0)
-    surplus = min((t.n_latents for t in narrow if not passes(t, goal.threshold)), default=goal.cap + 1)
+    width = len(wide.traces)
+    fitting = max((t.n_latents for t in trials if passes(t, goal.threshold)), default=0)
+    surplus = min((t.n_latents for t in trials if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
-    most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else len(wide.traces)
+    most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else width
+    if wide.value == width:
+        most = goal.cap
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
-    notes = [why]
-    if high == len(wide.traces) < goal.cap and not wide.has_settled:
+    low = max(min(1, low), low - FRESH)
+    notes = [why, *_by_heart(wide, answer)]
+    low = low if wide.best is None else min(low, wide.best.value)
+    if wide.value == width < goal.cap:
+        notes.append(f"The interval ends at the cap, {high}, because even {width} latents left none over.")
+    elif high == width < goal.cap and not wide.has_settled:
         notes.append(
             f"The interval ends at {high} because no model had more latents yet: the data may need more."
         )
-    return Found(answer, (low, high), tuple(trials), tuple(notes))
+    return Found(answer, (low, high), _shown(trials), tuple(notes))
+
+
+def _shown(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Models as they are listed: a wide one that also decides, as n + 1, is there once."""
+    narrow = [trial.n_latents for trial in trials if trial.note != WIDE]
+    width = max(trial.n_latents for trial in trials if trial.note == WIDE)
+    return tuple(
+        trial for trial in trials if trial.note != WIDE or trial.n_latents < width or width not in narrow
+    )
 
 
 def _unsettled(wide: Forecast) -> str:
@@ -168,6 +207,17 @@ def _unsettled(wide: Forecast) -> str:
     )
 
 
+def _by_heart(wide: Forecast, answer: int) -> list[str]:
+    """What is said where the wide model has learned more than helps with observations it was not trained on."""
+    if wide.best is None or wide.best.value >= answer:
+        return []
+    return [
+        f"The wide model learns single observations by heart: on held-out ones its loss was lowest after about "
+        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval begins there; more "
+        "observations would tell."
+    ]
+
+
 def notes_of(
     trials: Sequence[Trial], answer: int, open_end: str, n_faint: int, threshold: float
 ) -> list[str]:
@@ -175,7 +225,7 @@ def notes_of(
 
     :param trials: the models that were trained
     :param answer: the number of latents
-    :param open_end: where the interval ends, in words, if no model is sure to have too many latents; else ""
+    :param open_end: where the interval ends, in words, if no model has clearly too many latents; else ""
     :param n_faint: how many latents of the answer's model carry little
     :param threshold: most Σ E[σ²] that counts as no surplus
     """
@@ -186,7 +236,9 @@ def notes_of(
         for trial in narrow
         if trial.note
     ]
-    no_end = f"no model is sure to have too many latents, so the interval ends at {open_end}"
+    no_end = (
+        f"no model is beyond the threshold by more than training may vary, so the interval ends at {open_end}"
+    )
     if n_faint:
         which, them = ("carries", "it") if n_faint == 1 else ("carry", "them")
         faint = (
@@ -211,7 +263,8 @@ def _reach(
     wide one's latents, others that are trained afresh may keep one more or fewer, and as many more as half-awake
     latents hold. The wide model, which was trained afresh itself, says what more training may bring: of all that it
     may come to only the latents that may still wake, where it stands and narrow models on both sides are sure; what it
-    foretells of the others has been measured then.
+    foretells of the others has been measured then. Where it learns observations by heart, the interval begins at what
+    it said before.
     """
     low, high, is_sure = _bounded([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
@@ -222,6 +275,7 @@ def _reach(
     is_open = max(high, most) >= goal.cap
     if is_pruned:
         low, high = max(min(1, low), low - FRESH), max(high + FRESH, answer + wide.n_held)
+    least = least if wide.best is None else min(least, wide.best.value)
     return min(low, least), min(goal.cap, max(high, most)), is_open
 
 
@@ -282,10 +336,9 @@ def wide_forecasts(
         before = len(trials)
         for steps in schedule(most, FIRST_LOOK):
             curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())
-            features = candidates.n_learned_from
-            found = forecast(curves.steps, curves.variances, goal.threshold, features, curves.gammas)
+            found = _foretold(curves, goal.threshold, candidates.n_learned_from)
             trace = float(curves.variances[-1].sum())
-            decision: Decision = "fits" if trace <= goal.threshold else "too many"
+            decision: Decision = "fits" if found.value == width else "too many"
             seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, note=WIDE)
             trials[before:] = [seen]  # the time may be over before the next look
             yield found
@@ -302,3 +355,16 @@ def wide_forecasts(
                 f"{no_surplus(width)}, and cap is {goal.cap}; raise the cap, or check the threshold."
             )
         width = min(goal.cap, 2 * width)
+
+
+def _foretold(curves: Curves, threshold: float | int, n_features: int | None) -> Forecast:
+    """What a wide model predicts, and if it learns observations by heart by now, what it predicted before that."""
+
+    def until(last: int) -> Forecast:
+        seen = curves.steps <= last
+        gammas = None if curves.gammas is None else curves.gammas[seen]
+        return forecast(curves.steps[seen], curves.variances[seen], threshold, n_features, gammas)
+
+    best = best_step(curves.held_out)
+    found = until(int(curves.steps[-1]))
+    return found if best is None else dataclasses.replace(found, best=until(max(best, FIRST_LOOK)))

@@ -23,11 +23,11 @@ def candidates_in(folder: Path) -> TrainedCandidates:
 def test_a_pruned_model_begins_with_the_latents_that_say_most(tmp_path: Path) -> None:
     candidates = candidates_in(tmp_path)
     wide = candidates.watch(4, 400, learning_rate=1e-2).variances[-1]
-    curves = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=4)
+    curves = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 400))
     np.testing.assert_allclose(np.sort(curves.variances[0]), np.sort(wide)[:2], atol=0.1)  # 25 steps later
     fresh = candidates.watch(2, 50, learning_rate=1e-2)
     assert fresh.variances[0].min() > 2 * curves.variances[0].max()
-    assert candidates.n_watched(2, learning_rate=1e-2, pruned_from=4) == 50
+    assert candidates.n_watched(2, learning_rate=1e-2, pruned_from=(4, 400)) == 50
     assert candidates.n_watched(4, learning_rate=1e-2) == 400
     assert candidates.n_watched(3) == 0
     assert candidates.n_steps == 400 + 50 + 50
@@ -37,11 +37,11 @@ def test_one_that_was_interrupted_goes_on_to_the_same_curves(tmp_path: Path) -> 
     whole, parts = candidates_in(tmp_path / "whole"), candidates_in(tmp_path / "parts")
     for candidates in (whole, parts):
         candidates.watch(4, 200, learning_rate=1e-2)
-    parts.watch(2, 50, learning_rate=1e-2, pruned_from=4)
+    parts.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 200))
     again = candidates_in(tmp_path / "parts")  # as after a kill: the search asks for the same again
     again.watch(4, 200, learning_rate=1e-2)
-    expected = whole.watch(2, 100, learning_rate=1e-2, pruned_from=4)
-    found = again.watch(2, 100, learning_rate=1e-2, pruned_from=4)
+    expected = whole.watch(2, 100, learning_rate=1e-2, pruned_from=(4, 200))
+    found = again.watch(2, 100, learning_rate=1e-2, pruned_from=(4, 200))
     np.testing.assert_array_equal(found.variances, expected.variances)
 
 
@@ -49,12 +49,34 @@ def test_two_that_are_watched_together_have_the_curves_they_have_alone(tmp_path:
     turns, beside = candidates_in(tmp_path / "turns"), candidates_in(tmp_path / "beside")
     for candidates in (turns, beside):
         candidates.watch(4, 200, learning_rate=1e-2)
-    expected = [turns.watch(n, 100, learning_rate=1e-2, pruned_from=4) for n in (2, 3)]
-    beside.watch_together((2, 3), 100, learning_rate=1e-2, pruned_from=4)
+    expected = [turns.watch(n, 100, learning_rate=1e-2, pruned_from=(4, 200)) for n in (2, 3)]
+    beside.watch_together((2, 3), 100, learning_rate=1e-2, pruned_from=(4, 200))
     assert beside.n_steps == turns.n_steps == 200 + 100 + 100
     for n, alone in zip((2, 3), expected, strict=True):
-        found = beside.watch(n, 100, learning_rate=1e-2, pruned_from=4)
+        found = beside.watch(n, 100, learning_rate=1e-2, pruned_from=(4, 200))
         np.testing.assert_array_equal(found.variances, alone.variances)
+
+
+def test_one_that_begins_with_a_wide_model_of_more_steps_is_another(tmp_path: Path) -> None:
+    candidates = candidates_in(tmp_path)
+    candidates.watch(4, 100, learning_rate=1e-2)
+    early = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
+    wide = candidates.watch(4, 400, learning_rate=1e-2)
+    late = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 400))
+    np.testing.assert_allclose(np.sort(late.variances[0]), np.sort(wide.variances[-1])[:2], atol=0.1)
+    assert early.variances[0].sum() > 1.5 * late.variances[0].sum()
+    again = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
+    np.testing.assert_array_equal(again.variances, early.variances)
+
+
+def test_a_wide_model_that_is_no_longer_as_it_was_is_taken_as_it_is(tmp_path: Path) -> None:
+    candidates = candidates_in(tmp_path)
+    candidates.watch(4, 400, learning_rate=1e-2)
+    later = candidates_in(tmp_path)  # another search, of fewer steps
+    later.watch(4, 100, learning_rate=1e-2)
+    curves = later.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
+    expected = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 400))
+    np.testing.assert_array_equal(curves.variances, expected.variances)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +95,7 @@ def test_nets_with_enough_to_compute_gain_by_company_where_there_are_cores(
 def test_it_is_never_taken_for_a_model_that_was_trained_afresh(tmp_path: Path) -> None:
     candidates = candidates_in(tmp_path / "search" / "seed-0")
     candidates.watch(4, 100, learning_rate=1e-2)
-    candidates.watch(2, 100, learning_rate=1e-2, pruned_from=4)
+    candidates.watch(2, 100, learning_rate=1e-2, pruned_from=(4, 100))
     job = plan(
         candidates.data, n_latents=2, steps=200, learning_rate=1e-2, seed=0, probe_samples=512, **RECIPE
     )
@@ -102,3 +124,11 @@ def test_models_of_a_search_that_goes_on_have_the_threads_of_those_before(tmp_pa
     recorded = [run.settings["environment"]["threads"] for run in again.folder.models()]
     assert recorded == [2, 2]
     assert TrainedCandidates(data, tmp_path, 0, {**RECIPE, "threads": 1}).threads == 1
+
+
+def test_features_that_do_not_vary_are_no_directions_to_ask_for(tmp_path: Path) -> None:
+    table = np.random.default_rng(0).standard_normal((500, 6)).astype(np.float32)
+    table[:, 4] = 0.3
+    table[:-1, 5] = 0.0  # one row of the last varies
+    assert TrainedCandidates(ps.from_arrays(table), tmp_path / "table", 0).most_latents == 4
+    assert TrainedCandidates(ps.from_arrays(table[:3]), tmp_path / "rows", 0).most_latents == 2

@@ -19,7 +19,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.inference import decode_codes
+from polariscope.models.inference import batch_size, chunks, decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
 from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeError
@@ -55,7 +55,20 @@ def most_latents(job: RunPlan) -> int | None:
     """
     if not job.blueprint.likelihood.learns_one_variance:
         return None
-    return max(1, min(job.data.n_features, len(job.data)) - 1)
+    return max(1, min(_n_varying(job.data), len(job.data)) - 1)
+
+
+def _n_varying(data: AbstractDataset) -> int:
+    """How many features of a table are not the same in all rows; of images, all values."""
+    if len(data.shape) != 1:
+        return data.n_features
+    first = data.values(np.zeros(1, dtype=np.int64))
+    varies = np.zeros(data.n_features, dtype=bool)
+    for rows in chunks(len(data), batch_size(data.n_features)):
+        varies |= (data.values(np.arange(rows.start, rows.stop)) != first).any(axis=0)
+        if varies.all():
+            break
+    return int(varies.sum())
 
 
 class TrainedCandidates(AbstractCandidates):
@@ -164,8 +177,9 @@ class TrainedCandidates(AbstractCandidates):
 
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
         changes = dict(changes)
-        if (width := changes.pop("pruned_from", None)) is not None:
-            return f"from-{width:03d}-{self._name(n_latents, changes)}"
+        if (wide := changes.pop("pruned_from", None)) is not None:
+            width, steps = wide
+            return f"from-{width:03d}-after-{steps}-{self._name(n_latents, changes)}"
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
@@ -226,21 +240,23 @@ class TrainedCandidates(AbstractCandidates):
         return {**self.recipe, **own, "steps": steps}
 
     def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
-        """Begin a model with the most informative latents of a wide one, as far as this search has trained that.
+        """Begin a model with the most informative latents of a wide one, as it was after so many steps.
 
-        Nothing happens where it has begun already, or begins afresh.
+        Where the wide one has been trained further and is no longer there as it was, as it is now. Nothing happens
+        where the model has begun already, or begins afresh.
         """
         name = self._name(n_latents, changes)
         if "pruned_from" not in changes or self.folder.model(name).checkpoints.steps:
             return
         alike = {key: value for key, value in changes.items() if key != "pruned_from"}
-        width = changes["pruned_from"]
-        watched = self.n_watched(width, **alike)
-        variances = self.watch(width, watched, **alike).variances[-N_LAST:].mean(axis=0)
+        width, trained = changes["pruned_from"]
+        if self.has_gone_beyond(width, trained, **alike):
+            trained = max(self.folder.model(self._name(width, alike)).checkpoints.steps)
+        variances = self.watch(width, trained, **alike).variances[-N_LAST:].mean(axis=0)
         begin_narrow(
             self.data,
             self.folder.model(name).path,
-            self.model(width, watched, **alike),
+            self.model(width, trained, **alike),
             sorted(np.argsort(variances)[:n_latents].tolist()),
             n_latents=n_latents,
             device=self.device,
@@ -284,6 +300,7 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
+            tuple((line["step"], _total(line)) for line in lines if "validation" in line),
         )
 
     def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
@@ -334,8 +351,7 @@ class TrainedCandidates(AbstractCandidates):
         line = next(line for line in lines if line["step"] == steps)
         terms = line["validation"]
         rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
-        total = sum(line["weights"][name] * value for name, value in terms.items())
-        return Losses(float(total), float(terms["reconstruction"]), None if rate is None else float(rate))
+        return Losses(_total(line), float(terms["reconstruction"]), None if rate is None else float(rate))
 
     def reconstructions(
         self, n_latents: int, steps: int, **changes: object
@@ -354,6 +370,11 @@ class TrainedCandidates(AbstractCandidates):
     @property
     def _n_samples(self) -> int:
         return min(N_SAMPLES, len(self.data))
+
+
+def _total(line: Mapping[str, Any]) -> float:
+    """The loss on held-out observations in a line of the log: all terms with their weights."""
+    return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
 
 
 def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:

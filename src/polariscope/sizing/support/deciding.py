@@ -43,6 +43,7 @@ def decide(
     *,
     n_awake: int | None = None,
     first: int = FIRST,
+    has_descended: bool = False,
     **changes: object,
 ) -> Trial:
     """Train until the verdict of :func:`~polariscope.sizing.support.judge.judge` is clear, or for ``most`` steps.
@@ -53,19 +54,13 @@ def decide(
     :param most: steps after which it is taken as it is
     :param n_awake: (default None) how many latents will be awake in the end, where another model has shown it
     :param first: (default 900) steps before the first verdict
+    :param has_descended: (default False) whether it begins with latents that another model has learned
     :param changes: of the recipe: the learning rate, and others
     """
     # Where the search has seen more of it already, as its wide model, that counts.
     for steps in schedule(most, max(first, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
-        verdict = judge(
-            curves.steps,
-            curves.variances,
-            threshold,
-            AHEAD * steps,
-            n_awake,
-            has_descended="pruned_from" in changes,
-        )
+        verdict = judge(curves.steps, curves.variances, threshold, AHEAD * steps, n_awake, has_descended)
         if verdict.decision != "undecided":
             break
     return _trial(candidates.seed, n_latents, steps, curves, verdict, threshold, changes)

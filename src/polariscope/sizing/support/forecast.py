@@ -46,7 +46,7 @@ class Forecast:
     n_awake: int
     """Latents with a posterior variance below one half."""
     n_waking: int
-    """Latents that may still wake: as many as did in the last two doublings, if so many are asleep."""
+    """Latents that may still wake: as many as did in the last two doublings."""
     n_held: int
     """Latents that half-awake ones beyond the answer would fill, brought together; 0 where γ is learned."""
     n_woken: tuple[float, float]
@@ -65,6 +65,8 @@ class Forecast:
     """After which it was made."""
     noise_fell: float = 0.0
     """Part of the decoder's variance γ that was lost in the last doubling: structure that was noise before."""
+    best: Forecast | None = None
+    """What was predicted when the loss on held-out observations was lowest, if that rises by now."""
 
     @property
     def has_settled(self) -> bool:
@@ -145,7 +147,7 @@ def forecast(
     coming = trace_by_width(np.clip(level + slope, 0, np.maximum(1, level)), n_features)
     n_woken = awakenings(steps, variances)
     n_asleep = int((variances[last_part(steps, 0.25)].mean(axis=0) >= BEGUN).sum())
-    n_waking = min(round(sum(n_woken)), n_asleep)
+    n_waking = round(sum(n_woken))  # not only those that are asleep here: a wider model has more of them
     value = values[-1]
     least_held, most_held = HALF_AWAKE
     surplus = np.sort(level)[value:]
