@@ -213,7 +213,7 @@ def _by_heart(wide: Forecast, answer: int) -> list[str]:
         return []
     return [
         f"The wide model learns single observations by heart: on held-out ones its loss was lowest after about "
-        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval begins there; more "
+        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval takes that in; more "
         "observations would tell."
     ]
 
