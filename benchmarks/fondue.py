@@ -31,7 +31,9 @@ from scipy.stats import binomtest
 import polariscope as ps
 from polariscope.analysis.dimension.mle import mle
 from polariscope.data.dataset import AbstractDataset
+from polariscope.sizing.support.candidates import most_latents
 from polariscope.sizing.support.search import grow_and_bisect
+from polariscope.training.plan import plan
 
 RESULTS = Path(__file__).with_suffix(".csv")
 N_FOR_DIMENSION = 10_000
@@ -98,7 +100,8 @@ def compare(entry: Entry, folder: Path, seed: int, values: list[Value], minutes:
     if entry.is_gaussian:  # known in closed form, so nothing is compared in cost
         known: tuple[int, bool] | None = (ps.size(data, "linear").n_latents, True)
     else:
-        known = answer_of(values, entry.name, seed)
+        job = plan(data, n_latents=1, steps=1, net=entry.net)
+        known = answer_of(values, entry.name, seed, most_latents(job))
     if known is None:
         return None
     reference, settled = known

@@ -4,8 +4,9 @@
 
 Each model is trained as published (Adam 1e-4, batch 64) for 1, 2, 4 … times a first length of an epoch or 1,000 steps,
 whichever is longer, and Σ E[σ²] of 10,000 samples is taken after each. It has settled when two doublings in a row left
-it on its side of the threshold and the last moved it by less than a tenth; after ``--most`` steps it is taken as it is
-and marked. Models are trained on both sides of the answer only: the largest n that fits, and the next.
+it on its side of the threshold, and neither moved it towards the threshold by a tenth or more; after ``--most`` steps
+it is taken as it is and marked. Models are trained on both sides of the answer only: the largest n that fits, and the
+next.
 
 Every value goes into ``benchmarks/fondue_reference.csv`` (data, seed, latents, steps, Σ E[σ²], seconds, settled), which
 is committed and grows with time; what it has is not trained again. Models are kept in --out as well, so that an
@@ -19,6 +20,7 @@ import concurrent.futures
 import csv
 import dataclasses
 import fcntl
+import itertools
 import multiprocessing
 import time
 from pathlib import Path
@@ -35,7 +37,7 @@ THRESHOLD, CAP = 1.0, 64
 FIRST = 1000
 """Steps of the shortest training, where an epoch is shorter."""
 MOVED = 0.1
-"""Change of Σ E[σ²] over the last doubling below which a model has settled."""
+"""Change of Σ E[σ²] towards the threshold over a doubling below which a model has settled."""
 RISE = 0.7
 """Rise of Σ E[σ²] with each latent that is expected near the answer; it changes the time only."""
 PUBLISHED = {"learning_rate": 1e-4, "batch_size": 64, "log_every": 500, "probe_samples": 256}
@@ -72,7 +74,7 @@ def add(value: Value) -> None:
     """Put a value into the table, which several processes may do at once; the table is whole at any time."""
     names = [field.name for field in dataclasses.fields(Value)]
     part = TABLE.with_suffix(".part")
-    with TABLE.with_suffix(".lock").open("w") as lock:
+    with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with part.open("w", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -85,13 +87,18 @@ def add(value: Value) -> None:
 
 
 def has_settled(traces: list[float]) -> bool:
-    """Whether two doublings left the model on its side, and the last moved it little.
+    """Whether two doublings left the model on its side, and moved it little towards the other, or away from it.
 
-    >>> has_settled([3.0, 0.9, 0.8]), has_settled([0.9, 0.8, 0.75]), has_settled([0.5, 0.7, 0.9])
+    >>> has_settled([3.0, 0.9, 0.8]), has_settled([0.9, 0.6, 0.55]), has_settled([0.5, 0.7, 0.75])
     (False, True, False)
+    >>> has_settled([2.2, 1.8, 1.9]), has_settled([1.8, 1.9, 2.5])
+    (False, True)
     """
-    sides = {value <= THRESHOLD for value in traces[-3:]}
-    return len(traces) >= 3 and len(sides) == 1 and abs(traces[-1] - traces[-2]) < MOVED
+    last = traces[-3:]
+    if len(last) < 3 or len({value <= THRESHOLD for value in last}) > 1:
+        return False
+    away = 1 if last[-1] > THRESHOLD else -1
+    return all(away * (after - before) > -MOVED for before, after in itertools.pairwise(last))
 
 
 def settle(
@@ -103,9 +110,7 @@ def settle(
         key=lambda value: value.steps,
     )
     first = max(FIRST, candidates.steps_per_epoch)
-    while (
-        not found or found[-1].settled == "no" or (found[-1].settled == "cut" and 2 * found[-1].steps <= most)
-    ):
+    while not found or (not has_settled([each.trace for each in found]) and 2 * found[-1].steps <= most):
         steps = 2 * found[-1].steps if found else first
         begin = time.perf_counter()
         value = round(trace(candidates.representation(n_latents, steps)), 4)
@@ -144,8 +149,11 @@ def reference(job: tuple[str, Path, int, int, Path, int]) -> None:
         print(f"{entry.name}, seed {seed}: {error}", flush=True)
 
 
-def answer_of(values: list[Value], data: str, seed: int) -> tuple[int, bool] | None:
-    """The reference's answer, the largest n that fits, and whether both its models settled; None while it is open."""
+def answer_of(values: list[Value], data: str, seed: int, most: int | None = None) -> tuple[int, bool] | None:
+    """The reference's answer, the largest n that fits, and whether both its models settled; None while it is open.
+
+    Where no more than ``most`` latents can be asked for, and so many fit, they are the answer.
+    """
     last = {
         value.n_latents: value
         for value in sorted(values, key=lambda each: each.steps)
@@ -153,7 +161,7 @@ def answer_of(values: list[Value], data: str, seed: int) -> tuple[int, bool] | N
     }
     fitting = [n for n, value in last.items() if value.trace <= THRESHOLD]
     surplus = [n for n, value in last.items() if value.trace > THRESHOLD]
-    answers = [n for n in (0, *fitting) if n + 1 in surplus]
+    answers = [n for n in (0, *fitting) if n + 1 in surplus or n == most]
     if not answers:
         return None
     deciding = [last[n] for n in (min(answers), min(answers) + 1) if n in last]
