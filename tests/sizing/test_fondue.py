@@ -142,6 +142,19 @@ def test_a_fresh_start_is_not_added_to_what_a_wide_model_foretold_that_was_train
         assert fondue(InCompany(EIGENVALUES), Goal()).interval == expected
 
 
+def test_half_awake_latents_are_those_beyond_what_the_wide_model_keeps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # shapes3d: the wide model keeps 9 and three more would be filled, narrow models say 8.
+    told = fondue_module.forecast
+    monkeypatch.setattr(
+        fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), value=7, n_held=3)
+    )
+    monkeypatch.setattr(fondue_module, "FIRST_NARROW", FIRST)
+    found = fondue(InCompany(EIGENVALUES), Goal())
+    assert (found.value, found.interval) == (6, (5, 10))
+
+
 @pytest.mark.parametrize(("n_needed", "models"), [(14, [16, 14, 15]), (15, [15, 16]), (16, [16, 32, 16, 17])])
 def test_a_wide_model_is_widened_where_it_has_no_latent_to_spare(n_needed: int, models: list[int]) -> None:
     # Of 15, the wide model of 16 is the one with a latent too many, and is listed once; of 16 it is another model.

@@ -274,7 +274,8 @@ def _reach(
         least, most = wide.low, wide.high
     is_open = max(high, most) >= goal.cap
     if is_pruned:
-        low, high = max(min(1, low), low - FRESH), max(high + FRESH, answer + wide.n_held)
+        held = max(answer, wide.value) + wide.n_held  # by latents beyond what the wide model keeps
+        low, high = max(min(1, low), low - FRESH), max(high + FRESH, held)
     least = least if wide.best is None else min(least, wide.best.value)
     return min(low, least), min(goal.cap, max(high, most)), is_open
 
