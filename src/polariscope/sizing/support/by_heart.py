@@ -15,9 +15,10 @@ def best_step(held_out: Sequence[tuple[int, float]]) -> int | None:
     It rises where a line in log₂(step) over the last half of the training does, beyond 2.5 standard errors. What a
     model has learned since its best step does not help with observations it was not trained on.
 
-    >>> best_step([(1000, 13.8), (2000, 13.3), (3000, 13.6), (4000, 13.9), (5000, 14.2), (6000, 14.6)])
+    >>> steps = range(1000, 9000, 1000)
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.6, 13.9, 14.2, 14.6, 14.8, 15.1], strict=True)))
     2000
-    >>> best_step([(1000, 13.8), (2000, 13.3), (3000, 13.1), (4000, 13.0), (5000, 13.0), (6000, 12.9)])
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], strict=True)))
 
     :param held_out: losses, as (step, nats per observation).
     """
