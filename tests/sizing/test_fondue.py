@@ -341,7 +341,7 @@ class ByHeart(LinearCandidates):
 
     def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
         curves = super().watch(n_latents, steps, **changes)
-        held_out = tuple((int(step), 10 + abs(np.log2(step / self.best))) for step in curves.steps[::8])
+        held_out = tuple((int(step), 10 + abs(np.log2(step / self.best)), 9.0) for step in curves.steps[::8])
         variances = curves.variances.copy()
         if n_latents == 16:
             variances[:, 3:] = np.where(curves.steps[:, None] < 1200, 0.99, variances[:, 3:])

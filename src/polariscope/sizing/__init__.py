@@ -47,8 +47,8 @@ class Curves:
     variances: Float[np.ndarray, "look latent"]
     gammas: Float[np.ndarray, " look"] | None = None
     """The decoder's variance γ at each look, where it is one number for all values."""
-    held_out: tuple[tuple[int, float], ...] = ()
-    """The loss on held-out observations where it was measured, as (step, nats per observation)."""
+    held_out: tuple[tuple[int, float, float], ...] = ()
+    """The loss where it was measured on held-out observations, as (step, held out, in training), nats each."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:

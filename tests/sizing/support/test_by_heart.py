@@ -11,8 +11,12 @@ from polariscope.sizing.support.by_heart import best_step
 STEPS = np.arange(500, 8001, 500)
 
 
-def losses(course: np.ndarray) -> list[tuple[int, float]]:
-    return [(int(step), float(loss)) for step, loss in zip(STEPS, course, strict=True)]
+def losses(course: np.ndarray, slope: float = -1.0) -> list[tuple[int, float, float]]:
+    """A course of the loss on held-out observations, where that in training changes by so much with each doubling."""
+    training = 20 + slope * np.log2(STEPS)
+    return [
+        (int(step), float(out), float(own)) for step, out, own in zip(STEPS, course, training, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("best", [500, 2000, 3000])
@@ -34,4 +38,11 @@ def test_noise_alone_is_rarely_taken_for_a_rise() -> None:
 
 @pytest.mark.parametrize("n", [0, 3, 4])
 def test_few_losses_say_nothing(n: int) -> None:
-    assert best_step([(step, float(step)) for step in (1000, 2000, 3000, 4000)[:n]]) is None
+    assert best_step([(step, float(step), 1.0) for step in (1000, 2000, 3000, 4000)[:n]]) is None
+
+
+def test_an_objective_whose_loss_rises_in_training_too_is_none() -> None:
+    rising = np.log2(STEPS)
+    assert best_step(losses(rising)) == 500
+    assert best_step(losses(rising, slope=0.0)) == 500
+    assert best_step(losses(rising, slope=1.0)) is None

@@ -132,3 +132,13 @@ def test_features_that_do_not_vary_are_no_directions_to_ask_for(tmp_path: Path) 
     table[:-1, 5] = 0.0  # one row of the last varies
     assert TrainedCandidates(ps.from_arrays(table), tmp_path / "table", 0).most_latents == 4
     assert TrainedCandidates(ps.from_arrays(table[:3]), tmp_path / "rows", 0).most_latents == 2
+
+
+def test_curves_have_the_loss_on_held_out_observations_where_it_was_measured(tmp_path: Path) -> None:
+    candidates = candidates_in(tmp_path)
+    candidates.watch(2, 100, objective="beta", beta=4.0)
+    curves = candidates.watch(2, 200, objective="beta", beta=4.0)
+    assert [step for step, _, _ in curves.held_out] == [100, 200]
+    assert curves.held_out[-1][1] == candidates.losses(2, 200, objective="beta", beta=4.0).total
+    assert curves.held_out[-1][1] < curves.held_out[0][1]
+    assert curves.held_out[-1][2] == pytest.approx(curves.held_out[-1][1], rel=0.2)  # in training, much the same

@@ -9,22 +9,24 @@ import numpy as np
 from polariscope.sizing.support.judge import LEAST_LOOKS, last_part, lines
 
 
-def best_step(held_out: Sequence[tuple[int, float]]) -> int | None:
-    """The step at which the loss on held-out observations was lowest, if it rises now; None while it does not.
+def best_step(losses: Sequence[tuple[int, float, float]]) -> int | None:
+    """The step at which the loss on held-out observations was lowest, if only that one rises now; None otherwise.
 
-    It rises where a line in log₂(step) over the last half of the training does, beyond 2.5 standard errors. What a
-    model has learned since its best step does not help with observations it was not trained on.
+    It rises where a line in log₂(step) over the last half of the training does, beyond 2.5 standard errors. Where the
+    loss in training rises as well, the objective itself has changed, as those do whose weights follow a schedule. What
+    a model has learned since its best step does not help with observations it was not trained on.
 
     >>> steps = range(1000, 9000, 1000)
-    >>> best_step(list(zip(steps, [13.8, 13.3, 13.6, 13.9, 14.2, 14.6, 14.8, 15.1], strict=True)))
+    >>> training = [13.5, 12.9, 12.6, 12.2, 11.9, 11.7, 11.6, 11.4]
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.6, 13.9, 14.2, 14.6, 14.8, 15.1], training, strict=True)))
     2000
-    >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], strict=True)))
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], training, strict=True)))
 
-    :param held_out: losses, as (step, nats per observation).
+    :param losses: as (step, held out, in training), nats per observation.
     """
-    steps = np.array([step for step, _ in held_out])
-    losses = np.array([loss for _, loss in held_out], dtype=float)
+    steps = np.array([step for step, _, _ in losses])
+    values = np.array([both for _, *both in losses], dtype=float)
     if len(steps) < LEAST_LOOKS or last_part(steps, 0.5).sum() < LEAST_LOOKS:
         return None
-    _, slope, _ = lines(steps, losses[:, None], 0.5)
-    return int(steps[losses.argmin()]) if slope[0] > 0 else None
+    (held_out,), (training,) = (lines(steps, column[:, None], 0.5)[1] for column in values.T)
+    return int(steps[values[:, 0].argmin()]) if held_out > 0 and training <= 0 else None

@@ -300,7 +300,7 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
-            tuple((line["step"], _total(line)) for line in lines if "validation" in line),
+            tuple((line["step"], _total(line), line["loss"]) for line in lines if "validation" in line),
         )
 
     def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
