@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.analysis.theory import LinearSolution, linear_vae
-from polariscope.sizing import Curves, Goal, OutOfTimeError, Trial
+from polariscope.sizing import TRACE, Curves, Goal, OutOfTimeError, Size, Trial
 from polariscope.sizing.fondue import FIRST_NARROW, WIDE, fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.deciding import FIRST
@@ -338,9 +338,12 @@ class ByHeart(LinearCandidates):
     """Has a loss on held-out observations, lowest after ``best`` steps. Of a wide model three latents come early."""
 
     best = 8000
+    most_seen = 100_000
 
     def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
         curves = super().watch(n_latents, steps, **changes)
+        if n_latents < 16 and self.n_steps > self.most_seen:
+            raise OutOfTimeError("The time was over.")
         held_out = tuple((int(step), 10 + abs(np.log2(step / self.best)), 9.0) for step in curves.steps[::8])
         variances = curves.variances.copy()
         if n_latents == 16:
@@ -358,6 +361,11 @@ def test_where_observations_are_learned_by_heart_the_interval_begins_at_what_was
     assert (found.value, found.interval[0]) == (6, low)
     notes = [note for note in found.notes if "by heart" in note]
     assert len(notes) == (low < 6)
+    candidates.most_seen = 1950  # the time is over at the first narrow model
+    cut = fondue(candidates, Goal())
+    assert "The time was over." in cut.notes
+    assert [note for note in cut.notes if "by heart" in note] == notes
+    assert cut.interval[0] == min(low, 5)
     if notes:
         assert f"after about {max(best, 400):,} steps, when it pointed at 3 latents" in notes[0]
 
@@ -381,6 +389,37 @@ def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> Non
     assert note.startswith("Even 1 latent has no surplus.")
 
 
+def test_learning_by_heart_is_told_where_all_latents_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = fondue_module.forecast
+    early = told(np.arange(25, 401, 25), np.tile([0.1, 0.1, 1.0], (16, 1)), 1.0)
+    monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), best=early))
+    found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
+    assert (found.value, found.interval) == (9, (2, 9))
+    assert "lowest after about 400 steps, when it pointed at 2 latents" in found.notes[1]
+
+
+class TrainedFurther(InCompany):
+    """An earlier search in the same folder gave the wide model 8,000 steps."""
+
+    gains_by_company = False
+    pruned: tuple[object, ...] = ()
+
+    def nearest_steps(self, n_latents: int, steps: int, **changes: object) -> int:
+        return 8000
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        self.pruned += (changes["pruned_from"],) if "pruned_from" in changes else ()
+        return super().watch(n_latents, steps, **changes)
+
+
+def test_a_wide_model_that_an_earlier_search_has_trained_further_is_told() -> None:
+    candidates = TrainedFurther(EIGENVALUES)
+    found = fondue(candidates, Goal(steps=2000))
+    assert set(candidates.pruned) == {(16, 8000)}
+    assert any("the wide model had 8,000 steps already" in note for note in found.notes)
+    assert not any("steps already" in note for note in fondue(InCompany(EIGENVALUES), Goal(steps=2000)).notes)
+
+
 class Pruned(NoNoise):
     can_prune = True
 
@@ -389,7 +428,7 @@ def test_an_interval_that_a_fresh_start_brings_to_its_end_is_not_called_open() -
     # γ = 0.2 is learned: Σ E[σ²] = 0.4 of two latents, 1.4 of three, and no model may have more than three.
     found = fondue(Pruned(np.array([1.0, 1.0, 0.2, 0.2])), Goal())
     assert (found.value, found.interval) == (2, (1, 3))
-    assert not any("no model is beyond the threshold" in note.lower() for note in found.notes)
+    assert not any("no model has clearly" in note.lower() for note in found.notes)
 
 
 class OutOfTime(LinearCandidates):
@@ -429,14 +468,26 @@ def test_a_time_that_ends_before_a_wider_model_was_asked_leaves_the_upper_end_op
     found = fondue(candidates, Goal(cap=100))
     assert found.value >= 16
     assert found.interval[1] == 100
-    assert any("even 16 latents left none over" in note for note in found.notes) == (most < 2300)
+    assert any("latents left none over" in note for note in found.notes)
 
 
-def test_a_model_without_surplus_counts_where_a_wider_one_has_only_begun() -> None:
-    eigenvalues = np.concatenate([np.full(40, 1000.0), np.full(5, 0.01)])
-    candidates = OutOfTime(eigenvalues)
-    candidates.most = 2500  # 32 latents have 400 or 500 steps
-    assert fondue(candidates, Goal(cap=100)).value >= 16
+def test_a_model_without_surplus_counts_where_a_wider_one_has_only_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = fondue_module.forecast
+
+    def early(*args: Any) -> Any:  # of 32 latents, after 400 or 500 steps, only three are awake
+        found = told(*args)
+        begun = {"value": 3, "low": 2, "high": 9, "moves": 9}
+        return dataclasses.replace(found, **begun) if len(found.traces) == 32 else found
+
+    monkeypatch.setattr(fondue_module, "forecast", early)
+    candidates = OutOfTime(np.concatenate([np.full(40, 1000.0), np.full(5, 0.01)]))
+    candidates.most = 2500
+    found = fondue(candidates, Goal(cap=100))
+    assert (found.value, found.interval) == (16, (1, 100))
+    assert any("even 16 latents left none over" in note for note in found.notes)
+    assert [(trial.n_latents, trial.decision) for trial in found.trials] == [(16, "fits"), (32, "too many")]
 
 
 def test_a_wide_model_that_was_stopped_while_it_changed_is_told() -> None:
@@ -545,3 +596,15 @@ def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, note: str)
     if n_faint:
         assert f"the answer counts {'it' if n_faint == 1 else 'them'}" in about[0]
         assert f"Choose {5 - n_faint} if every latent must be informative." in about[0]
+
+
+def test_what_is_beyond_the_answer_is_said_only_of_what_was_trained() -> None:
+    def words(*trained: int, threshold: float = 1.0) -> str:
+        trials = tuple(Trial(n, 0, 1.0, "fits", 100) for n in trained)
+        return Size(
+            9, (8, 10), "fondue", statistic=TRACE, threshold=threshold, per_seed=(9,), trials=trials
+        ).in_words
+
+    assert "of 10 about one would be left over" in words(9, 10)
+    assert "with 10, more would be left over than the threshold allows" in words(9, 10, threshold=2.0)
+    assert "10 were not tried" in words(9, 16)

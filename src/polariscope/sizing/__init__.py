@@ -124,6 +124,15 @@ class AbstractCandidates(abc.ABC):
         """Steps up to which a model was watched so far, in this search."""
         return 0
 
+    def nearest_steps(self, n_latents: int, steps: int, **changes: object) -> int:
+        """Steps with which a model can be had: so many, or all that it has where an earlier search trained it further.
+
+        :param n_latents: of the model.
+        :param steps: after which it is wanted.
+        :param changes: options that differ from the recipe.
+        """
+        return steps
+
     @abc.abstractmethod
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         """Train a model up to ``steps`` and return its curves from the beginning."""
@@ -335,9 +344,16 @@ class Size:
         if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
             return ""
         n = self.n_latents
-        has_more = not self.trials or any(trial.n_latents > n for trial in self.trials)
-        surplus = "about one" if self.threshold == 1 else "more than the threshold allows"
-        beyond = f"of {n + 1} {surplus} would be left over" if has_more else "more were not tried"
+        has_more = not self.trials or any(trial.n_latents == n + 1 for trial in self.trials)
+        is_wider = any(trial.n_latents > n for trial in self.trials)
+        beyond = f"{n + 1 if is_wider else 'more'} were not tried"
+        if has_more:
+            about = f"of {n + 1} about one would be left over"
+            beyond = (
+                about
+                if self.threshold == 1
+                else f"with {n + 1}, more would be left over than the threshold allows"
+            )
         noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
         puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
         if self.trials and not any(trial.n_latents == n for trial in self.trials):

@@ -105,7 +105,8 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         for latest in wide_forecasts(candidates, goal, most, trials):
             wide = latest  # the last one, if the time is over before the next
         assert wide is not None
-        answer = _prove(candidates, goal, most, wide, trials)
+        begun = candidates.nearest_steps(len(wide.traces), wide.steps, learning_rate=goal.careful_rate())
+        answer = _prove(candidates, goal, most, wide, begun, trials)
     except OutOfTimeError as error:
         if wide is None:
             early = f"There is no answer yet: the first comes after {FIRST_LOOK} steps of one model."
@@ -114,24 +115,35 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     except CapError:
         if not is_limit_of_data or wide is None:
             raise
-        note = ALL_FIT.format(no_surplus(goal.cap).capitalize())
-        return Found(goal.cap, (min(wide.low, goal.cap), goal.cap), _shown(trials), (note,))
+        notes = [ALL_FIT.format(no_surplus(goal.cap).capitalize()), *_by_heart(wide, goal.cap)]
+        low = min(goal.cap, wide.low, wide.low if wide.best is None else wide.best.value)
+        return Found(goal.cap, (low, goal.cap), _shown(trials), tuple(notes))
     low, high, is_open = _reach(trials, answer, wide, goal, candidates.can_prune)
-    faint = _n_faint(candidates, trials, answer, goal, wide)
+    faint = _n_faint(candidates, trials, answer, _training_of(candidates, answer, goal, wide, begun))
     end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
     notes = notes_of(trials, answer, end, faint, goal.threshold)
     notes += [] if wide.has_settled else [_unsettled(wide)]
     notes += _by_heart(wide, answer)
+    if begun != wide.steps and candidates.can_prune:
+        notes.append(
+            f"In this folder the wide model had {begun:,} steps already, and narrow ones began with its latents as "
+            f"they are now. For an answer of {wide.steps:,} steps take another folder."
+        )
     return Found(answer, (low, high), _shown(trials), tuple(notes))
 
 
-def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, trials: list[Trial]) -> int:
-    """The largest n of which a narrow model fits, while one with a latent more does not."""
+def _prove(
+    candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, begun: int, trials: list[Trial]
+) -> int:
+    """The largest n of which a narrow model fits, while one with a latent more does not.
+
+    Narrow models begin with the latents of the wide one after ``begun`` steps.
+    """
     n_wide = len(trials)
 
     def measured(n: int) -> tuple[bool, float]:
         n_awake = wide.n_awake if wide.has_settled else None
-        how = _training_of(candidates, n, goal, wide)
+        how = _training_of(candidates, n, goal, wide, begun)
         is_pruned = "pruned_from" in how
         first = FIRST_NARROW if is_pruned else FIRST
         is_first = len(trials) == n_wide
@@ -158,10 +170,12 @@ def _prove(candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast
     return search_guided(measured, expected, goal.threshold, goal.cap)
 
 
-def _training_of(candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast) -> dict[str, Any]:
+def _training_of(
+    candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast, begun: int
+) -> dict[str, Any]:
     """How a narrow model is trained: from the wide one's latents, where it has them to spare."""
     width = len(wide.traces)
-    pruned = {"pruned_from": (width, wide.steps)} if candidates.can_prune and n < width else {}
+    pruned = {"pruned_from": (width, begun)} if candidates.can_prune and n < width else {}
     return {"learning_rate": goal.careful_rate(), **pruned}
 
 
@@ -174,15 +188,16 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     fitting = max((t.n_latents for t in trials if passes(t, goal.threshold)), default=0)
     surplus = min((t.n_latents for t in trials if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
-    most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else width
-    if wide.value == width:
+    most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else max(width, wide.high)
+    full = max((t.n_latents for t in trials if t.note == WIDE and t.decision == "fits"), default=0)
+    if full:
         most = goal.cap
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
     low = max(min(1, low), low - FRESH)
     notes = [why, *_by_heart(wide, answer)]
     low = low if wide.best is None else min(low, wide.best.value)
-    if wide.value == width < goal.cap:
-        notes.append(f"The interval ends at the cap, {high}, because even {width} latents left none over.")
+    if full and high == goal.cap:
+        notes.append(f"The interval ends at the cap, {high}, because even {full} latents left none over.")
     elif high == width < goal.cap and not wide.has_settled:
         notes.append(
             f"The interval ends at {high} because no model had more latents yet: the data may need more."
@@ -213,8 +228,8 @@ def _by_heart(wide: Forecast, answer: int) -> list[str]:
         return []
     return [
         f"The wide model learns single observations by heart: on held-out ones its loss was lowest after about "
-        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval takes that in; more "
-        "observations would tell."
+        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval takes that in; with "
+        "more observations it would be clear."
     ]
 
 
@@ -236,9 +251,7 @@ def notes_of(
         for trial in narrow
         if trial.note
     ]
-    no_end = (
-        f"no model is beyond the threshold by more than training may vary, so the interval ends at {open_end}"
-    )
+    no_end = f"no model has clearly too many latents, so the interval ends at {open_end}"
     if n_faint:
         which, them = ("carries", "it") if n_faint == 1 else ("carry", "them")
         faint = (
@@ -257,7 +270,7 @@ def notes_of(
 def _reach(
     trials: Sequence[Trial], answer: int, wide: Forecast, goal: Goal, is_pruned: bool
 ) -> tuple[int, int, bool]:
-    """The interval, and whether its upper end is only where the search ends.
+    """The interval, and whether no model bounds its upper end, which is then where the search ends.
 
     Narrow models bound it: from what surely fits to the last before what surely does not. Where they began with the
     wide one's latents, others that are trained afresh may keep one more or fewer, and as many more as half-awake
@@ -272,7 +285,7 @@ def _reach(
         least, most = low, high + (wide.n_waking if is_sure else 0)
     else:
         least, most = wide.low, wide.high
-    is_open = max(high, most) >= goal.cap
+    is_open = high >= goal.cap
     if is_pruned:
         held = max(answer, wide.value) + wide.n_held  # by latents beyond what the wide model keeps
         low, high = max(min(1, low), low - FRESH), max(high + FRESH, held)
@@ -308,13 +321,12 @@ def _bounded(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -
 
 
 def _n_faint(
-    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, goal: Goal, wide: Forecast
+    candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, how: dict[str, Any]
 ) -> int:
     """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
     if not steps:
         return 0
-    how = _training_of(candidates, answer, goal, wide)
     variances = candidates.watch(answer, steps[-1], **how).variances[-1]
     count = int((variances > BEGUN).sum())
     return 0 if count == answer else count

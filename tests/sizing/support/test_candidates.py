@@ -74,6 +74,9 @@ def test_a_wide_model_that_is_no_longer_as_it_was_is_taken_as_it_is(tmp_path: Pa
     candidates.watch(4, 400, learning_rate=1e-2)
     later = candidates_in(tmp_path)  # another search, of fewer steps
     later.watch(4, 100, learning_rate=1e-2)
+    assert later.nearest_steps(4, 100, learning_rate=1e-2) == 400
+    assert later.nearest_steps(4, 400, learning_rate=1e-2) == 400
+    assert later.nearest_steps(3, 100, learning_rate=1e-2) == 100  # which has not begun
     curves = later.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
     expected = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 400))
     np.testing.assert_array_equal(curves.variances, expected.variances)
@@ -141,4 +144,6 @@ def test_curves_have_the_loss_on_held_out_observations_where_it_was_measured(tmp
     assert [step for step, _, _ in curves.held_out] == [100, 200]
     assert curves.held_out[-1][1] == candidates.losses(2, 200, objective="beta", beta=4.0).total
     assert curves.held_out[-1][1] < curves.held_out[0][1]
-    assert curves.held_out[-1][2] == pytest.approx(curves.held_out[-1][1], rel=0.2)  # in training, much the same
+    assert curves.held_out[-1][2] == pytest.approx(
+        curves.held_out[-1][1], rel=0.2
+    )  # in training, much the same

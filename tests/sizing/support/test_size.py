@@ -459,7 +459,7 @@ def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:
         assert part in str(size)
     forecast = dataclasses.replace(size, trials=(Trial(16, 0, 9.2, "too many", 500),))  # out of time
     assert forecast.in_words.startswith(
-        "A model puts 3 latents to use, by what wider ones show (none of this size was trained); of 4 about one"
+        "A model puts 3 latents to use, by what wider ones show (none of this size was trained); 4 were not tried"
     )
     assert Size(2.0, (1, 3), "fondue", target="beta", threshold=1.0).in_words == ""
     assert Size(7, (6, 8), "id", statistic="dimension").in_words == ""

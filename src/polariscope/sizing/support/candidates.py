@@ -242,16 +242,15 @@ class TrainedCandidates(AbstractCandidates):
     def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
         """Begin a model with the most informative latents of a wide one, as it was after so many steps.
 
-        Where the wide one has been trained further and is no longer there as it was, as it is now. Nothing happens
-        where the model has begun already, or begins afresh.
+        Where the wide one has been trained further since, as it is now. Nothing happens where the model has begun
+        already, or begins afresh.
         """
         name = self._name(n_latents, changes)
         if "pruned_from" not in changes or self.folder.model(name).checkpoints.steps:
             return
         alike = {key: value for key, value in changes.items() if key != "pruned_from"}
         width, trained = changes["pruned_from"]
-        if self.has_gone_beyond(width, trained, **alike):
-            trained = max(self.folder.model(self._name(width, alike)).checkpoints.steps)
+        trained = self.nearest_steps(width, trained, **alike)
         variances = self.watch(width, trained, **alike).variances[-N_LAST:].mean(axis=0)
         begin_narrow(
             self.data,
@@ -286,6 +285,11 @@ class TrainedCandidates(AbstractCandidates):
         """
         kept = self.folder.model(self._name(n_latents, changes)).checkpoints.steps
         return max(kept, default=0) > steps and steps not in kept
+
+    def nearest_steps(self, n_latents: int, steps: int, **changes: object) -> int:
+        if not self.has_gone_beyond(n_latents, steps, **changes):
+            return steps
+        return max(self.folder.model(self._name(n_latents, changes)).checkpoints.steps)
 
     def watch(self, n_latents: int, steps: int, **changes: object) -> Curves:
         name = self._name(n_latents, changes)
