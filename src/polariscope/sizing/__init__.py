@@ -125,7 +125,9 @@ class AbstractCandidates(abc.ABC):
         return 0
 
     def nearest_steps(self, n_latents: int, steps: int, **changes: object) -> int:
-        """Steps with which a model can be had: so many, or all that it has where an earlier search trained it further.
+        """With how many steps narrow models begin from this one: so many, or all it has where they are gone.
+
+        An earlier search in the same folder may have trained it further.
 
         :param n_latents: of the model.
         :param steps: after which it is wanted.

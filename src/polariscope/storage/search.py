@@ -121,6 +121,13 @@ class SeedFolder:
         """The runs that were begun, by name."""
         return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
 
+    def has_any(self, beginning: str) -> bool:
+        """Whether a run was begun whose name begins so.
+
+        :param beginning: of the name of its folder.
+        """
+        return any(self.path.glob(f"{beginning}*/{layout.SETTINGS}"))
+
     def points(self) -> dict[str, Any]:
         """What was measured of models for curves, by what it was measured of."""
         file = self.path / layout.POINTS

@@ -69,6 +69,21 @@ def test_one_that_begins_with_a_wide_model_of_more_steps_is_another(tmp_path: Pa
     np.testing.assert_array_equal(again.variances, early.variances)
 
 
+def test_a_search_that_is_repeated_finds_its_narrow_models_though_the_wide_one_went_on(
+    tmp_path: Path,
+) -> None:
+    candidates = candidates_in(tmp_path)
+    candidates.watch(4, 100, learning_rate=1e-2)
+    expected = candidates.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
+    for steps in (200, 300, 400):  # as where it has one latent more than the answer, and decides
+        candidates.watch(4, steps, learning_rate=1e-2)
+    again = candidates_in(tmp_path)
+    assert again.has_gone_beyond(4, 100, learning_rate=1e-2)
+    assert again.nearest_steps(4, 100, learning_rate=1e-2) == 100
+    found = again.watch(2, 50, learning_rate=1e-2, pruned_from=(4, 100))
+    np.testing.assert_array_equal(found.variances, expected.variances)
+
+
 def test_a_wide_model_that_is_no_longer_as_it_was_is_taken_as_it_is(tmp_path: Path) -> None:
     candidates = candidates_in(tmp_path)
     candidates.watch(4, 400, learning_rate=1e-2)

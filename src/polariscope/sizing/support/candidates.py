@@ -178,8 +178,7 @@ class TrainedCandidates(AbstractCandidates):
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
         changes = dict(changes)
         if (wide := changes.pop("pruned_from", None)) is not None:
-            width, steps = wide
-            return f"from-{width:03d}-after-{steps}-{self._name(n_latents, changes)}"
+            return f"{_beginning(*wide)}{self._name(n_latents, changes)}"
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
@@ -250,7 +249,7 @@ class TrainedCandidates(AbstractCandidates):
             return
         alike = {key: value for key, value in changes.items() if key != "pruned_from"}
         width, trained = changes["pruned_from"]
-        trained = self.nearest_steps(width, trained, **alike)
+        trained = self._at_hand(width, trained, alike)
         variances = self.watch(width, trained, **alike).variances[-N_LAST:].mean(axis=0)
         begin_narrow(
             self.data,
@@ -287,6 +286,12 @@ class TrainedCandidates(AbstractCandidates):
         return max(kept, default=0) > steps and steps not in kept
 
     def nearest_steps(self, n_latents: int, steps: int, **changes: object) -> int:
+        if self.folder.has_any(_beginning(n_latents, steps)):  # of this search, which is repeated or goes on
+            return steps
+        return self._at_hand(n_latents, steps, changes)
+
+    def _at_hand(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Steps with which a model is on disk, or will be: so many, or all it has where they are gone."""
         if not self.has_gone_beyond(n_latents, steps, **changes):
             return steps
         return max(self.folder.model(self._name(n_latents, changes)).checkpoints.steps)
@@ -374,6 +379,11 @@ class TrainedCandidates(AbstractCandidates):
     @property
     def _n_samples(self) -> int:
         return min(N_SAMPLES, len(self.data))
+
+
+def _beginning(n_latents: int, steps: int) -> str:
+    """How names of models begin that began with the latents of such a wide one."""
+    return f"from-{n_latents:03d}-after-{steps}-"
 
 
 def _total(line: Mapping[str, Any]) -> float:
