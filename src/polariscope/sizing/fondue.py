@@ -83,9 +83,10 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     smallest, since with a learned variance of the decoder the statistic may fall again when n nears the number of
     features. Models trained afresh may keep a latent more or fewer, and as many more as what half-awake latents of the
     wide model hold would fill. The interval takes that in, the latents that may still wake, and, unless both sides are
-    sure, all that the wide model may come to and every narrow model that may still turn out otherwise. Data of which a
-    model learns nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is the best there is,
-    and the interval as wide as it has to be.
+    sure, all that the wide model may come to and every narrow model that may still turn out otherwise; and where the
+    wide model learns observations by heart, what it said before
+    (:func:`~polariscope.sizing.support.by_heart.best_step`). Data of which a model learns nothing need 0 latents, and a
+    note says so. When ``minutes`` are over, the answer is the best there is, and the interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
