@@ -82,7 +82,7 @@ def entry_points(folder: Path, with_models: bool) -> dict[str, dict[str, Any]]:
         assert main([command, str(run), *more]) == 0
         found[f"polariscope {command}"] = newest(run, kind)
 
-    for name in ("diagnose", "score", "decompose", "encode"):
+    for name in ("diagnose", "score", "decompose", "encode", "geometry"):
         analysis = ps.analyses[name]()
         found[f"study, {name}"] = {
             field: getattr(analysis, field)

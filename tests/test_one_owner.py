@@ -18,7 +18,7 @@ from runs.test_earlier_versions import FIXTURES
 PACKAGE = Path(polariscope.__file__).parent
 PROBE = Path(__file__).with_name("one_owner.py")
 CHANGES = {
-    "alpha": ("analysis/regime/rule.py", r"\] = 0\.1\n", "] = 0.2\n", 0.2),
+    "alpha": ("analysis/regime/rule.py", r"alpha: Alpha = 0\.1\n", "alpha: Alpha = 0.2\n", 0.2),
     "n_bootstrap": ("analysis/regime/rule.py", r"= 200\n", "= 30\n", 30),
     "n_samples": ("data/observations.py", r"= 10_000\n", "= 150\n", 150),
     "seed": ("data/observations.py", r"Ge\(0\)\] = 0\n", "Ge(0)] = 3\n", 3),
