@@ -1,0 +1,229 @@
+"""The state of a training, computed from its log: converged, still learning, overfitting, …"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from polariscope.numerics.trends import FEWEST, Trend, trend
+
+StateCode = Literal["converged", "still-learning", "overfitting", "diverged", "stopped-early", "unknown"]
+FEW_LINES = 20
+"""Lines of the log below which only a clear fall is judged: the noise of fewer cannot be told from a trend."""
+NATS, SHARE, CAP = 0.5, 0.01, 0.05
+"""A gain counts from 0.5 nats, or 5 % of the loss gained so far if that is less, and at least 1 % of it."""
+FULL_RATE = 0.5
+"""Share of the largest learning rate below which the decay of a schedule, not convergence, stops the loss."""
+SURE = 2.5
+"""Standard errors beyond which a rise of the held-out loss is real."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingState:
+    """What the log shows about the end of a training."""
+
+    code: StateCode
+    step: int = 0
+    """Last step of the log."""
+    since: int | None = None
+    """Overfitting: step of the lowest held-out loss. Stopped early: the step of the model."""
+    gain: float | None = None
+    """Expected fall of the loss, in nats, from training as many steps again."""
+    gain_limit: float | None = None
+    """Upper 95 % limit of that gain."""
+    tolerance: float | None = None
+    """Gain in nats from which the training counts as still learning."""
+    moves: tuple[int, ...] = ()
+    """Latents whose information crosses the threshold of use if their trend continues."""
+    judged_until: int | None = None
+    """Last step that was judged, if the learning rate decays to 0 after it."""
+    ramp_until: int | None = None
+    """End of the objective's schedule, if training ended before it."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether conclusions can be drawn: training has converged, or stopped for a reason."""
+        return self.code in ("converged", "overfitting", "stopped-early")
+
+    @property
+    def more_steps(self) -> int:
+        """Number of further steps to try: as many again, or until the objective's schedule has ended twice."""
+        return max(self.step, 2 * (self.ramp_until or 0) - self.step)
+
+
+def training_state(
+    lines: Sequence[Mapping[str, Any]],
+    *,
+    threshold: float,
+    ramp_until: int = 0,
+    stopped_at: int | None = None,
+) -> TrainingState:
+    r"""Return the state of a training from the lines of its log.
+
+    Let :math:`b` be the slope of a line in log₂(step) through the batch means of the loss in the last half of the log
+    (:func:`polariscope.numerics.trends.trend`): the expected gain from as many steps again is :math:`-b`, since
+    learning curves are nearly straight in log₂(step). The training is
+
+    * *diverged* if a loss is not finite,
+    * *overfitting* if the held-out loss and its excess over the training loss rise over the last half of the training,
+    * *still learning* if the upper 95 % limit of the gain exceeds max(1 % of G, min(0.5 nats, 5 % of G)), with G the
+      loss gained since the first line; if the information of a latent crosses the threshold of use when its trend
+      continues over as many steps again; or if the schedule of the objective has not ended,
+    * *stopped early* if early stopping ended it,
+    * *unknown* without a log, or with fewer than 20 lines that show no clear fall,
+    * *converged* otherwise.
+
+    If the learning rate decays to 0, the loss stops falling whether or not the model has converged, so the part with at
+    least half of the largest rate is judged.
+
+    :param lines: lines of a log: ``step``, ``loss``, ``learning_rate``, ``variance``, ``std``, perhaps ``validation``.
+    :param threshold: information in nats, ½ log(1 + Var μ / E σ²), from which a latent is in use.
+    :param ramp_until: (default 0) step at which the schedule of the objective ends.
+    :param stopped_at: (default None) step at which early stopping ended the training.
+
+    >>> fall = [{"step": 100 * i, "loss": 100 / i} for i in range(1, 41)]
+    >>> training_state(fall, threshold=0.05).code
+    'still-learning'
+    >>> flat = [{"step": 100 * i, "loss": 50 * 0.5**i} for i in range(1, 41)]
+    >>> training_state(flat, threshold=0.05).code
+    'converged'
+    """
+    if not lines:
+        return TrainingState("unknown")
+    last = int(lines[-1]["step"])
+    if not all(math.isfinite(line["loss"]) for line in lines):
+        return TrainingState("diverged", last)
+    if stopped_at is not None:
+        return TrainingState("stopped-early", last, since=stopped_at)
+    if last <= ramp_until:
+        return TrainingState("still-learning", last, ramp_until=ramp_until)
+    judged = _at_full_rate([line for line in lines if line["step"] > ramp_until])
+    until = int(judged[-1]["step"])
+    decayed = {} if until == last else {"judged_until": until}
+    if (best := overfitting_since(lines, ramp_until)) is not None:
+        return TrainingState("overfitting", last, since=best)
+    loss = _trend(judged, [line["loss"] for line in judged])
+    if loss is None:
+        return TrainingState("unknown", last)
+    gain, (_, limit) = -loss.slope, (-loss.limits[1], -loss.limits[0])
+    gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
+    tolerance = max(SHARE * gained, min(NATS, CAP * gained))
+    moves = crossing(judged, threshold)
+    facts: dict[str, Any] = {
+        "gain": gain,
+        "gain_limit": limit if math.isfinite(limit) else None,
+        "tolerance": tolerance,
+        "moves": moves,
+        **decayed,
+    }
+    if len(judged) < FEW_LINES:
+        falls = -loss.limits[1] > tolerance
+        return TrainingState("still-learning" if falls else "unknown", last, **facts)
+    return TrainingState("still-learning" if limit > tolerance or moves else "converged", last, **facts)
+
+
+def information(line: Mapping[str, Any]) -> list[float]:
+    """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, from a line of a log; empty if it has no moments.
+
+    :param line: with ``variance``, the mean posterior variances, and ``std``, the standard deviations of the means.
+    """
+    spreads, variances = line.get("std") or [], line.get("variance") or []
+    return [
+        0.5 * math.log1p(spread**2 / variance) if spread is not None and variance > 0 else math.nan
+        for spread, variance in zip(spreads, variances, strict=True)
+    ]
+
+
+def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int, ...]:
+    """Return the latents whose information crosses a threshold if its trend continues over as many steps again.
+
+    A trend counts beyond its 95 % limits. Latents with a posterior variance of 0 are left out.
+
+    :param lines: lines of a log.
+    :param threshold: information in nats from which a latent is in use.
+    """
+    table = np.array([values for line in lines if (values := information(line))])
+    if len(table) < max(FEWEST, len(lines)):
+        return ()
+    steps = [line["step"] for line in lines]
+    found = []
+    for latent, values in enumerate(table.T):
+        if not np.isfinite(values).all():
+            continue
+        line = _trend(lines, values.tolist(), steps)
+        if line is None or line.limits[0] <= 0 <= line.limits[1]:
+            continue
+        if (line.level > threshold) != (line.level + line.slope > threshold):
+            found.append(latent)
+    return tuple(found)
+
+
+def overfitting_since(lines: Sequence[Mapping[str, Any]], ramp_until: int = 0) -> int | None:
+    """Return the step of the lowest held-out loss if the model overfits now; None otherwise.
+
+    The model overfits if the held-out loss rises over the last half of the training, and its excess over the training
+    loss too: if both losses rise alike, the objective itself has changed.
+
+    :param lines: lines of a log, some of them with ``validation`` and ``weights``.
+    :param ramp_until: (default 0) step at which the schedule of the objective ends.
+    """
+    validated = [line for line in lines if line.get("validation") and line["step"] > ramp_until]
+    losses = [(line["step"], held_out_loss(line), line["loss"]) for line in validated]
+    return best_step(losses)
+
+
+def held_out_loss(line: Mapping[str, Any]) -> float:
+    """Return the held-out loss of a line with ``validation``: its terms, weighted as in the objective.
+
+    :param line: a line of a log.
+    """
+    return math.fsum(line["weights"].get(name, 1.0) * value for name, value in line["validation"].items())
+
+
+def best_step(losses: Sequence[tuple[int, float, float]]) -> int | None:
+    """Return the step of the lowest held-out loss, if it and its excess over the training loss rise; None otherwise.
+
+    >>> steps = range(1000, 9000, 1000)
+    >>> training = [13.5, 12.9, 12.6, 12.2, 11.9, 11.7, 11.6, 11.4]
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.6, 13.9, 14.2, 14.6, 14.8, 15.1], training, strict=True)))
+    2000
+    >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], training, strict=True)))
+
+    :param losses: as (step, held out, in training), nats per observation.
+    """
+    steps = [step for step, _, _ in losses]
+    if len(steps) < FEWEST or sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+        return None
+    values = np.array([both for _, *both in losses], dtype=np.float64)
+    if not np.isfinite(values).all():
+        return None
+    held_out, training = values.T
+    rises = [
+        (line := trend(steps, curve.tolist())).slope > SURE * line.error
+        for curve in (held_out, held_out - training)
+    ]
+    return int(steps[int(held_out.argmin())]) if all(rises) else None
+
+
+def _at_full_rate(lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the lines up to the last with at least half of the largest learning rate."""
+    rates = [line.get("learning_rate", 1.0) for line in lines]
+    last = max(index for index, rate in enumerate(rates) if rate >= FULL_RATE * max(rates))
+    return lines[: last + 1]
+
+
+def _trend(
+    lines: Sequence[Mapping[str, Any]], values: Sequence[float], steps: Sequence[int] | None = None
+) -> Trend | None:
+    """Return the trend over the last half of the steps, or over 20 lines if that is more; None if there are too few."""
+    steps = [line["step"] for line in lines] if steps is None else steps
+    if len(steps) < FEWEST:
+        return None
+    half = sum(step > steps[-1] / 2 for step in steps)
+    count = min(len(steps), max(half, FEW_LINES))
+    share = 1.0 if count == len(steps) else 1 - steps[-count - 1] / steps[-1]
+    return trend(steps, values, share)
