@@ -229,7 +229,8 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
                 got=f"{len(first)} and {len(array)}",
                 remedy=f"{remedy}",
             )
-        differs = np.array([one != other for one, other in zip(first.tolist(), array.tolist(), strict=True)])
+        # Names of rows that are whole numbers were kept as numbers up to version 0.2.
+        differs = first.astype(str) != array.astype(str)
         if differs.any():
             row = int(differs.argmax())
             raise InputError(

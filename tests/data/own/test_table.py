@@ -13,7 +13,7 @@ import pytest
 from polariscope.core.errors import InputError
 from polariscope.data.chain import apply_variants
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.own.support import delimited
+from polariscope.data.own.support import separated
 from polariscope.data.own.table import TableDataset
 from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.training.plan import plan
@@ -67,7 +67,7 @@ def test_columns_and_row_names_are_chosen_by_name(write):
 
 
 def test_whole_numbers_stay_whole_until_one_is_not(write, monkeypatch):
-    monkeypatch.setattr(delimited, "LINES", 2)
+    monkeypatch.setattr(separated, "BLOCK_BYTES", 11)  # about two lines
     rows = [[1, 10], [2, 20], [3, 30], [4, 40], [5, 50]]
     text = "a,b\n" + "\n".join(f"{a},{b}" for a, b in rows)
     assert TableDataset(write(text))._rows.dtype == np.int64
