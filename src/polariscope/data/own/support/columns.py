@@ -116,9 +116,11 @@ def is_absent(value: object) -> bool:
 
     :param value: the value.
     """
-    import pandas
-
-    return pandas.isna(value) is True or (isinstance(value, str | bytes) and not value.strip())
+    if isinstance(value, str | bytes):
+        return not value.strip()
+    # pandas and polars have objects of their own for missing values.
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_number(text: str) -> bool:

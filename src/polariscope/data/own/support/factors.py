@@ -131,9 +131,8 @@ def _unmasked(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the columns as ordinary arrays; masked values are missing, and refused."""
     troubles = Troubles()
     for name, column in given.items():
-        masked = np.flatnonzero(np.ma.getmaskarray(column)) if isinstance(column, np.ma.MaskedArray) else ()
-        if len(masked):
-            troubles.missing(name, masked.tolist())
+        if np.ma.is_masked(column):
+            troubles.missing(name, np.flatnonzero(np.ma.getmaskarray(column)).tolist())
     troubles.refuse("factors", "drop these samples, or fill the values in")
     return {name: np.asarray(column) for name, column in given.items()}
 

@@ -11,7 +11,8 @@ import csv
 import dataclasses
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 2**24
 """Text that is parsed at once, unless it contains quotes."""
 QUOTE = b'"'
+LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def read_separated(
@@ -166,11 +168,17 @@ def _blocks(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[
 def _first_record(path: Path, blocks: Iterator[bytes], delimiter: str) -> tuple[_Record | None, bytes]:
     """Return the first line that is not blank, and the text after it in its block."""
     for block in blocks:
+        end = 0
+
+        def lines(block: bytes = block) -> Iterator[str]:
+            nonlocal end
+            for line in LINE.finditer(block):
+                end = line.end()
+                yield line.group().decode("utf-8")
+
         with _parser_errors(path):
-            text = io.StringIO(block.decode("utf-8"), newline="")
-            fields = next(filter(None, csv.reader(text, delimiter=delimiter, strict=True)), None)
+            fields = next(filter(None, csv.reader(lines(), delimiter=delimiter, strict=True)), None)
         if fields is not None:
-            end = len(text.getvalue()[: text.tell()].encode())
             line = block[:end]
             return _Record(fields, line if line.endswith((b"\n", b"\r")) else line + b"\n"), block[end:]
     return None, b""
@@ -192,8 +200,8 @@ def _names_columns(first: _Record, where: str, trust_names: bool) -> bool:
             f"{where}: the first line contains {numbers[0]!r} and {text!r}, so it could be column names or a sample"
         ),
         remedy=Either(
-            "say whether it names the columns with header=True or header=False",
-            "say whether it names the columns with --header yes|no",
+            ("say which with ", Argument("header", True), " or ", Argument("header", False)),
+            ("say which with ", Argument("header"), " yes|no (yes: it names the columns)"),
         ),
     )
 
@@ -263,11 +271,12 @@ class _Table:
                     raise too_large(self.path, self.limit)
                 if not lines.count:
                     continue
-                frame = self._parse(lines, features, tuple(texts.values()))
                 if features:
-                    arrays.append(self._features(lines, frame, features, start, troubles))
-            for name, index in texts.items():
-                parts[name].append(frame[index].to_numpy())
+                    arrays.append(self._features(lines, features, start, troubles))
+                if texts:
+                    written = self._parse(lines, texts.values(), as_written=True)
+                    for name, index in texts.items():
+                        parts[name].append(written[index].to_numpy())
             start += lines.count
         if not start:
             raise InputError(
@@ -278,12 +287,15 @@ class _Table:
 
     def _lines(self, block: bytes, start: int) -> _Lines:
         """Check that every row has a value for every column and that quotes are well formed; pandas forgives both."""
+        if not block.isascii():
+            block.decode("utf-8")  # pandas does not look at columns that are not used
         if QUOTE in block or not self.delimiter.isascii():
             text = io.StringIO(block.decode("utf-8"), newline="")
             rows = filter(None, csv.reader(text, delimiter=self.delimiter, strict=True))
             lengths = np.fromiter(map(len, rows), dtype=np.int64)
             self._check_lengths(lengths, start)
-            padded = len(_leading_zeros(np.frombuffer(block, dtype=np.uint8))) > 0
+            # The parser in Python, for delimiters that are not ASCII, does not read floats exactly.
+            padded = not self.delimiter.isascii() or len(_leading_zeros(np.frombuffer(block, np.uint8))) > 0
             return _Lines(block, len(lengths), frozenset(range(len(self.names))) if padded else frozenset())
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -308,26 +320,25 @@ class _Table:
                 remedy="give every row a value for every column, and put texts with the delimiter in quotes",
             )
 
-    def _parse(self, lines: _Lines, numbers: Sequence[int], texts: Sequence[int]) -> pandas.DataFrame:
-        """Return some columns of a block: numbers where pandas recognises them, and texts exactly as written."""
+    def _parse(self, lines: _Lines, columns: Collection[int], as_written: bool) -> pandas.DataFrame:
+        """Return some columns of a block: texts exactly as written, or numbers where pandas recognises them."""
         import pandas
 
-        used = sorted({*numbers, *texts})
         options: dict[str, Any] = {"engine": "c", "low_memory": False}
-        as_written = {*texts, *(lines.padded & set(numbers))}
         # The usual parser of floats is exact since pandas 3.1, which deprecates the option.
         if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):
             options["float_precision"] = "round_trip"
         if not self.delimiter.isascii():  # the parser in C needs a single byte
-            options, as_written = {"engine": "python"}, set(used)
+            options = {"engine": "python"}
         frame = pandas.read_csv(
             io.BytesIO(lines.block),
             sep=self.delimiter,
             header=None,
             names=range(len(self.names)),
-            usecols=None if len(used) == len(self.names) else used,
+            usecols=None if len(columns) == len(self.names) else sorted(columns),
             index_col=False,
-            dtype=dict.fromkeys(as_written, object),
+            # One type for all columns: pandas is slow with a type for each of many columns.
+            dtype=object if as_written else None,
             na_filter=False,
             skip_blank_lines=QUOTE in lines.block,
             **options,
@@ -337,31 +348,30 @@ class _Table:
         return frame
 
     def _features(
-        self, lines: _Lines, frame: pandas.DataFrame, features: list[int], start: int, troubles: Troubles
+        self, lines: _Lines, features: list[int], start: int, troubles: Troubles
     ) -> Num[np.ndarray, "row feature"]:
         """Return the features of a block; what cannot be a feature is noted."""
-        kinds = dict(zip(frame.columns, (kind.kind for kind in frame.dtypes), strict=True))
-        clear = [index for index in features if kinds[index] in "if"]
-        numbers = (frame if len(clear) == frame.shape[1] else frame[clear]).to_numpy()
-        if clear != sorted(clear) and len(clear) == frame.shape[1]:
-            numbers = numbers[:, clear]
-        # A float hides whether a large number was written as a whole one.
-        large = (numbers >= LARGEST_WHOLE) | (numbers <= -LARGEST_WHOLE)
-        doubtful = {index: None for index in features if kinds[index] not in "if"}
-        doubtful |= {clear[place]: None for place in np.flatnonzero(large.any(axis=0)).tolist()}
-        if not doubtful:
+        plain = [index for index in sorted(features) if index not in lines.padded]
+        frame = self._parse(lines, plain, as_written=False) if plain else None
+        is_number = [] if frame is None else [kind.kind in "if" for kind in frame.dtypes]
+        clear = list(itertools.compress(plain, is_number))
+        numbers = np.empty((lines.count, 0), dtype=np.int64)
+        if frame is not None and clear:
+            numbers = (frame if len(clear) == len(plain) else frame[clear]).to_numpy()
+        # A float does not show whether a large number was written as a whole one.
+        small = ((numbers < LARGEST_WHOLE) & (numbers > -LARGEST_WHOLE)).all(axis=0)
+        doubtful = set(features) - {clear[place] for place in np.flatnonzero(small)}
+        if not doubtful and clear == features:
             return np.ascontiguousarray(numbers)
-        texts = self._parse(lines, (), tuple(doubtful))
-        read = {
-            index: as_features(self.names[index], texts[index].tolist(), start, troubles)
-            for index in doubtful
-        }
-        array = np.empty(
-            (len(frame), len(features)),
-            dtype=np.result_type(
-                numbers.dtype if clear else np.int64, *(column.dtype for column in read.values())
-            ),
-        )
+        read = {}
+        if doubtful:
+            texts = self._parse(lines, doubtful, as_written=True)
+            read = {
+                index: as_features(self.names[index], texts[index].tolist(), start, troubles)
+                for index in doubtful
+            }
+        kind = np.result_type(numbers.dtype, *{column.dtype for column in read.values()})
+        array = np.empty((lines.count, len(features)), dtype=kind)
         places = {index: place for place, index in enumerate(clear)}
         for place, index in enumerate(features):
             array[:, place] = read[index] if index in read else numbers[:, places[index]]
@@ -376,7 +386,7 @@ class _Lines:
     count: int
     """Rows in them."""
     padded: frozenset[int]
-    """Columns in which a value begins with a zero before another digit."""
+    """Columns that are read as text first: a value begins with a zero before another digit."""
 
 
 def _leading_zeros(codes: UInt8[np.ndarray, " byte"]) -> Shaped[np.ndarray, " zero"]:

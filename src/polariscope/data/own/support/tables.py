@@ -21,6 +21,8 @@ REMEDY: Text = (
     Argument("columns"),
     ", name classes with ",
     Argument("labels"),
+    " and rows with ",
+    Argument("row_names"),
     ", or leave columns out with ",
     Argument("aside"),
 )
