@@ -340,7 +340,7 @@ def size_and_tell(
 
     with SizeProgress(quiet=quiet, chosen=chosen) as progress:
         if compare:
-            sizes = compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal)
+            sizes = tuple(compare_sizes(data, methods, progress=progress, begin=progress.begin, **goal))
         else:
             sizes = (find_size(data, methods[0] if methods else "fondue", progress=progress, **goal),)
     if quiet:
