@@ -41,6 +41,7 @@ INTERNAL = {
     "Mixture",
     "LatentMoments",
     "Note",
+    "Draft",
     "RelativePosterior",
     "Moments",
     "Table",
