@@ -73,7 +73,7 @@ def test_of_many_runs_that_are_not_done_some_are_named_and_the_others_counted() 
 
 def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
     table = handmade().over_seeds()
-    rows = [row for row in table.records() if row["column"] == "mig"]
+    rows = [row for row in table.rows if row["column"] == "mig"]
     assert [(row["beta"], row["n"]) for row in rows] == [(1, 3), (4, 3)]
     (low, _) = handmade().aggregate(["mig"])
     assert (rows[0]["mean"], rows[0]["sd"], rows[0]["t.low"], rows[0]["t.high"]) == (low.mean, low.sd, *low.t)

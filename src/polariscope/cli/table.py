@@ -227,7 +227,7 @@ def print_table(
         return
     from polariscope.studies.table import shown
 
-    headers = [name for name in chosen.columns if any(row.get(name) is not None for row in chosen.rows)]
+    headers = [name for name in chosen.columns if chosen.frame[name].notna().any()]
     printed = table(*headers, numbers=tuple(chosen.measured))
     for row in chosen.rows:
         printed.add_row(*(shown(row.get(name)) for name in headers))

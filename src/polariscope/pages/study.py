@@ -136,7 +136,7 @@ def render_study(record: StudyRecord) -> str:
         },
         aggregates=aggregates,
         columns=[{"name": name, "classes": words} for name, words in classes.items()],
-        rows=[_cells(row, classes, record.reports) for row in table.records()],
+        rows=[_cells(row, classes, record.reports) for row in table.rows],
         failures=[
             {"name": name, "kind": kind, "message": message} for name, kind, message in record.failures
         ],

@@ -18,7 +18,6 @@ from polariscope.studies.figures.support.drawing import (
     panels,
 )
 from polariscope.studies.figures.support.grouping import grouped, summary, values_of
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +40,7 @@ class InformationByPassive(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         need(table, "passive", *(f"{quantity}.{source}" for quantity in QUANTITIES for source in SOURCES))
-        runs = [row for row in finished(table) if values_of([row], "passive")]
+        runs = [row for row in table.finished.rows if values_of([row], "passive")]
         groups = grouped(runs, lambda row: values_of([row], "passive")[0])
         found: list[Row] = []
         for quantity in QUANTITIES:

@@ -54,7 +54,7 @@ class LossesFigure(AbstractFigure):
             raise InputError(problem="no run of the study has begun", remedy="run it first")
 
     def numbers(self, table: Table) -> Rows:
-        if not table.rows:
+        if not len(table):
             raise InputError(problem="no run of the study has a log yet", remedy="run it first")
         if self.term not in table.measured:
             raise unknown("number in the logs", self.term, table.measured)

@@ -25,7 +25,6 @@ from polariscope.studies.figures.support.grouping import (
     summary,
     values_of,
 )
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +50,7 @@ class MetricByFactor(AbstractFigure):
     """Setting whose values are shown side by side; by default the data, where they vary."""
 
     def numbers(self, table: Table) -> Rows:
-        runs = finished(table)
+        runs = table.finished.rows
         by_factor = [name for name in table.measured if MARK in name]
         if not by_factor:
             raise InputError(

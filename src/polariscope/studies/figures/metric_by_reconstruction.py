@@ -26,7 +26,6 @@ from polariscope.studies.figures.support.grouping import (
     summary,
     values_of,
 )
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +60,7 @@ class MetricByReconstruction(AbstractByStrength):
         found: list[Row] = []
         runs = [
             row
-            for row in finished(table)
+            for row in table.finished.rows
             if axis.of(row) and all(values_of([row], column) for column in columns.values())
         ]
         for name, members in grouped(runs, series).items():

@@ -16,7 +16,6 @@ from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import COLUMN, PAGE, names_in, number
 from polariscope.studies.figures.support.grouping import values_of
 from polariscope.studies.select import ELBO, with_elbo
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +63,7 @@ class RankCorrelations(AbstractFigure):
                 problem=f"there {'is 1 metric' if metrics else 'is no metric'} in the table, too few to compare",
                 remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
-        rows = finished(table)
+        rows = table.finished.rows
         found: list[Row] = []
         for first in metrics:
             for second in columns:

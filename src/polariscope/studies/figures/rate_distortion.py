@@ -26,7 +26,6 @@ from polariscope.studies.figures.support.grouping import (
     strength_of,
     values_of,
 )
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +62,7 @@ class RateDistortion(AbstractByStrength):
         axis = strength_of(table, self.strength)
         series = series_of(table, axis.names)
         found: list[Row] = []
-        for row in finished(table):
+        for row in table.finished.rows:
             pair = values_of([row], rate), values_of([row], distortion)
             if all(pair) and (strength := axis.of(row)):
                 point: Row = {"series": series(row), **strength, "run": row["run"]}

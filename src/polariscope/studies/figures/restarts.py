@@ -18,7 +18,6 @@ from polariscope.studies.figures.support.grouping import (
     series_of,
     values_of,
 )
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +45,7 @@ class RestartsFigure(AbstractFigure):
         metric = need_metric(table, self.metric)
         across = across_of(table, self.across)
         series = series_of(table, (across,))
-        rows = [row for row in finished(table) if values_of([row], metric)]
+        rows = [row for row in table.finished.rows if values_of([row], metric)]
         every = values_of(rows, metric)
         low, high = min(every), max(every)
         edges = np.linspace(low, high if high > low else low + 1, self.n_bins + 1)

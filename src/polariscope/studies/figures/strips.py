@@ -28,7 +28,6 @@ from polariscope.studies.figures.support.grouping import (
     series_of,
     values_of,
 )
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +60,7 @@ class StripsFigure(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         metric = need_metric(table, self.metric)
-        if self.over_pruned != "keep" and not any("over_pruned" in row for row in table.rows):
+        if self.over_pruned != "keep" and "over_pruned" not in table.columns:
             raise InputError(
                 problem="the table does not say which runs are over-pruned",
                 remedy=(remedy_for("over_pruned"), ", or keep all with ", Argument("over_pruned", "keep")),
@@ -69,7 +68,7 @@ class StripsFigure(AbstractFigure):
         across = across_of(table, self.across)
         series = series_of(table, (across,))
         found: list[Row] = []
-        for row in finished(table):
+        for row in table.finished.rows:
             for value in values_of([row], metric):
                 pruned = bool(row.get("over_pruned"))
                 if not (pruned and self.over_pruned == "drop"):

@@ -9,11 +9,12 @@ from typing import TypeVar
 import numpy as np
 
 from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.frames import finite
 from polariscope.core.options import show
 from polariscope.numerics.intervals import t_interval
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.figures import Row
-from polariscope.studies.table import Table, finished, numbers_in
+from polariscope.studies.table import Table
 
 Key = TypeVar("Key")
 ALL = "all runs"
@@ -135,7 +136,9 @@ def values_of(rows: Iterable[Columns], column: str) -> list[float]:
     :param rows: of a table.
     :param column: its name.
     """
-    return [number for row in rows for number in numbers_in(row, column)]
+    from pandas import Series
+
+    return finite(Series([row.get(column) for row in rows], dtype="object")).dropna().tolist()
 
 
 def summary(values: Sequence[float]) -> Row:
@@ -162,7 +165,7 @@ def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[st
     axis = strength_of(table, strength)
     series = series_of(table, axis.names)
     found: list[Row] = []
-    runs = [row for row in finished(table) if axis.of(row) is not None]
+    runs = [row for row in table.finished.rows if axis.of(row) is not None]
     for name, members in grouped(runs, series).items():
         points = grouped(members, lambda row: tuple((axis.of(row) or {}).items()))
         for point in sorted(points, key=lambda point: in_order(point[1][1])):
