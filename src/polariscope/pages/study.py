@@ -111,7 +111,9 @@ def render_study(record: StudyRecord) -> str:
     data = {
         "columns": table.columns,
         "settings": list(table.settings),
-        "rows": [{name: _plain(cell) for name, cell in row.items()} for row in table.rows],
+        "rows": [
+            {name: _plain(cell) for name, cell in row.items() if cell is not None} for row in table.rows
+        ],
         "aggregates": aggregates,
     }
     varying = [name for name in table.settings if name != "seed"]

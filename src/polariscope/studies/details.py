@@ -155,7 +155,7 @@ def compared(
         found = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
         groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
         return dataclasses.replace(found, groups=tuple(groups)).average()
-    pair = (steps[0] or runs[0].n_steps, steps[1])
+    pair = (steps[0] or runs[0].folder.finished_steps or runs[0].n_steps, steps[1])
     found = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
     ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
     members = {

@@ -595,7 +595,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
                     **({"step": step} if study.checkpoints else {}),
                     **common,
                     **cells,
-                    **(extra.get(entry.run.hash, {}) if step == entry.run.steps else {}),
+                    **(extra.get(entry.run.hash, {}) if step == entry.step else {}),
                     "message": entry.message or None,
                     "folder": str(entry.run.folder),
                 }
@@ -624,7 +624,7 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
             measured = analysis.measure(opened, step)
             cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
-        found.append((step or opened.n_steps, {**log_cells(log, step), **cells, **time_cells(opened)}))
+        found.append((step or entry.step, {**log_cells(log, step), **cells, **time_cells(opened)}))
     return found
 
 
