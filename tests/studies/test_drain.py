@@ -326,6 +326,7 @@ def test_a_training_that_stopped_early_is_done_and_measured_once(tmp_path: Path)
     opened.folder.save_model(opened.model(), 11, run.steps)
     if run.steps in opened.folder.checkpoints.steps:
         shutil.rmtree(opened.folder.checkpoints.path(run.steps))
+    Worker(ledger).drain()  # measures the model anew, and does not train it to the end
     entry = Ledger(ledger.study).entry(run)
     assert (entry.state, entry.step) == ("done", 11)
     assert [row["step"] for row in study_table(ledger).rows][-1] == 11
