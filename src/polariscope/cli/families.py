@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polariscope.cli.command import command
 from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
 
@@ -44,6 +45,7 @@ IN_PYTHON = {
 """Families whose options are arguments of functions, not flags."""
 
 
+@command()
 def list_family(
     family: Annotated[
         str | None,
@@ -53,7 +55,7 @@ def list_family(
         str | None, typer.Argument(help="A member, to be explained with its options.", metavar="[NAME]")
     ] = None,
 ) -> None:
-    """List what there is to choose from, with options; of one member, all there is to know."""
+    """List the members of a family, or explain one."""
     from polariscope.cli.console import printer, say, table
 
     if family is None:
@@ -82,8 +84,9 @@ def open_family(name: str) -> Family:
 
 def table_of(members: Family, flags: bool = True) -> Table:
     """Each member with its summary, and a line for each of its options: a flag, or the name of an argument."""
+    from polariscope.cli.command import explain, show_default
     from polariscope.cli.console import table
-    from polariscope.cli.flags import explain, groups_of, show_default, show_flag
+    from polariscope.cli.flags import groups_of, show_flag
 
     shown = table(members.noun, "option", "default", "what it is", prose=("what it is",))
     for group in groups_of(members.noun, members):
@@ -98,8 +101,9 @@ def explain_member(members: Family, name: str, flags: bool) -> None:
     """The docstring of a member, and each of its options with type, default and what it is for."""
     import inspect
 
+    from polariscope.cli.command import show_default
     from polariscope.cli.console import printer, say, table
-    from polariscope.cli.flags import show_default, show_flag
+    from polariscope.cli.flags import show_flag
     from polariscope.core.options import describe, options_of
     from polariscope.core.references import keys_in, references
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from polariscope.cli.command import command
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def with_values(words: list[str]) -> list[str]:
     return found
 
 
+@command(RunCommand)
 def run(
     file: File,
     workers: Annotated[

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.command import command
+from polariscope.cli.flags import KEY, FlagCommand, Group, assign_flags, group_of, groups_of
 from polariscope.cli.study import File, open_study
 from polariscope.core.errors import InputError
 
@@ -21,6 +22,7 @@ class FigureCommand(FlagCommand):
         return groups_of("figure", family)
 
 
+@command(FigureCommand)
 def figure(
     context: typer.Context,
     file: File,
@@ -53,10 +55,9 @@ def figure(
             raise InputError(problem="no figure is named", remedy="name one; without it they are listed")
         _list_figures(file)
         return
-    family[name]  # refuses unknown names
-    every = groups_of("figure", family)
-    chosen = [group for group in every if group.name == name]
-    made = build(family, name, share_out(given, chosen, every, ("--out", "--csv", "--where"))["figure"])
+    chosen = [group_of("figure", family, name)]
+    every = context.command.groups  # type: ignore[attr-defined]
+    made = build(family, name, assign_flags(given, chosen, every, ("--out", "--csv", "--where"))["figure"])
     ledger = open_study(file)
     drawn = make_figure(made, made.table(ledger), where or ())
     target = out or ledger.folder / "figures" / f"{name}.svg"

@@ -115,7 +115,7 @@ def print_stability(
 
     check_word("relation", relation, get_args(Relation))
     given = cast("Relation", relation)
-    targets = [open_target(run, samples, step) or run for run in runs]
+    targets = [open_target(run, ()) or run for run in runs]
     found = stability(targets, relation=given, n_samples=samples or SAMPLES, seed=seed, step=step)
     say(found.headline)
     shown = table(
