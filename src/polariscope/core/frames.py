@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -117,28 +119,37 @@ def csv_of(frame: DataFrame, separator: str = ",") -> str:
     return frame.to_csv(index=False, sep=separator, lineterminator="\n")
 
 
-def write_frame(frame: DataFrame, file: Path, format: str | None = None) -> None:
+def text_of(frame: DataFrame, format: str) -> str:
+    """Return a frame as text; a missing cell is empty in CSV and TSV, and null in JSON.
+
+    :param frame: any.
+    :param format: csv, tsv or json, a list of rows.
+    """
+    if format == "json":
+        # Not by pandas, which rounds to 15 decimals: 1e-20 would be 0. JSON has no ∞, so that is null too.
+        rows = rows_of(frame.replace([math.inf, -math.inf], math.nan))
+        return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if format not in ("csv", "tsv"):
+        raise unknown("format of a table", format, FORMATS)
+    return csv_of(frame, "," if format == "csv" else "\t")
+
+
+def write_frame(frame: DataFrame, file: Path, format: str) -> None:
     """Write a frame whole or not at all.
 
     :param frame: any.
     :param file: where to.
-    :param format: (default: by the end of the file's name) csv, tsv, json (a list of rows) or parquet.
+    :param format: csv, tsv, json (a list of rows) or parquet.
     """
-    format = format or file.suffix.removeprefix(".")
-    if format in ("csv", "tsv"):
-        files.write_text(file, csv_of(frame, "," if format == "csv" else "\t"))
-    elif format == "json":
-        # Not by pandas, which rounds to 15 decimals: 1e-20 would be 0. JSON has no ∞, so that is null too.
-        rows = rows_of(frame.replace([math.inf, -math.inf], math.nan))
-        files.write_json(file, rows)
-    elif format == "parquet":
-        with files.atomic(file) as part:
-            try:
-                uniform(frame).to_parquet(part, engine="pyarrow", index=False)
-            except ImportError:
-                raise InputError(
-                    problem="Parquet files need pyarrow, which is not installed",
-                    remedy="install it with pip install pyarrow, or write a CSV file",
-                ) from None
-    else:
-        raise unknown("format of a table", format, FORMATS)
+    if format != "parquet":
+        files.write_text(file, text_of(frame, format))
+        return
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        raise InputError(
+            problem="Parquet files need pyarrow, which is not installed",
+            remedy="install it with pip install pyarrow, or write a CSV file",
+        ) from None
+    with files.atomic(file) as part:
+        uniform(frame).to_parquet(part, engine="pyarrow", index=False)
