@@ -22,9 +22,17 @@ def printer(*, errors: bool = False) -> Console:
     """A console for results (standard output) or for news on the way (standard error)."""
     file = sys.stderr if errors else sys.stdout
     console = Console(file=file, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
+    if not is_terminal(console):
         console = Console(file=file, markup=False, highlight=False, emoji=False, width=UNLIMITED)
     return console
+
+
+def is_terminal(console: Console) -> bool:
+    """Return whether somebody looks: lines then fit the width of the terminal.
+
+    :param console: where is printed.
+    """
+    return console.is_terminal
 
 
 def say(message: str | Text, *, errors: bool = False) -> None:

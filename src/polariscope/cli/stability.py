@@ -38,8 +38,8 @@ def stability(
     """Match the latents of runs that were trained alike with other seeds.
 
     Shows which latents recur in every run, how consistent the runs are compared with chance, and which run is most
-    representative. Codes of other libraries take part as .npz files with mean and variance (or log_variance) of the same
-    observations.
+    representative. Codes of other libraries take part as .npz files with mean and variance (or log_variance) of the
+    same observations.
     """
     from polariscope.cli.console import say
     from polariscope.core import files

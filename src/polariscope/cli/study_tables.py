@@ -15,6 +15,7 @@ from polariscope.cli.table import (
     FileOptions,
     RowOptions,
     ScreenOptions,
+    main_results,
     print_aggregates,
     print_comparisons,
     print_table,
@@ -36,7 +37,7 @@ def table(file: File, rows: RowOptions, screen: ScreenOptions, output: FileOptio
     """
     chosen = rows.of(_runs(file))
     if not write_table(chosen, output):
-        print_table(chosen, all_columns=screen.all or bool(rows.columns))
+        print_table(chosen, rows.columns, everything=screen.all)
 
 
 @command(rows=RowOptions, output=FileOptions)
@@ -82,9 +83,9 @@ def extremes(
     ranked = best_and_worst(_runs(file).where(*rows.where), column)
     chosen = ranked.only([RESTART, column, *rows.columns]) if rows.columns else ranked
     if not write_table(chosen, output):
-        # The run is shown, because other commands ask for its name.
-        more = ("run", RESTART, column)
-        print_table(chosen, all_columns=screen.all or bool(rows.columns), keys=("run", RESTART), more=more)
+        asked = rows.columns or main_results(chosen)
+        # By the run, because other commands ask for its name.
+        print_table(chosen, (RESTART, column, *asked), everything=screen.all, named_by="run")
 
 
 @checked

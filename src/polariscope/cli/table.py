@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Aggregate, Comparison, Table
 
 MAIN = ("loss", "active", "mixed", "passive")
-"""Results that are shown if no columns are named; and the KL, see :func:`main_columns`."""
+"""Results that are shown if no columns are named, and the KL."""
 KL = ("kl", "loss.rate")
 """Columns of the KL, the better one first: that of the diagnosis, or that of the log."""
 
@@ -117,7 +117,7 @@ def table(
     elif options.over_seeds:
         print_aggregates(chosen)
     else:
-        print_table(chosen, all_columns=screen.all or bool(rows.columns), keys=("run",))
+        print_table(chosen, rows.columns, everything=screen.all, named_by="both")
     if options.csv is not None:
         (chosen.over_seeds() if options.over_seeds else chosen).write(options.csv, "csv")
         say(f"The table is in {options.csv}")
@@ -147,58 +147,69 @@ def write_table(table: Table, file: FileOptions) -> bool:
     return file.out is not None or file.format is not None
 
 
-def main_columns(table: Table) -> list[str]:
-    """Return the columns that are shown unless others are asked for: settings, loss, counts by type, and KL.
-
-    The state is one of them if a run is not done, and the run if the settings do not tell rows apart.
-
-    :param table: of runs.
-    """
-    kl = [name for name in KL if name in table.measured][:1]
-    settings = [name for name in ("step", *table.settings) if name in table.columns]
-    is_unique = bool(settings) and not table.frame.duplicated(settings).any()
-    hidden = {*(["state"] if not table.not_done else []), *(["run"] if is_unique else [])}
-    shown = {"run", "state", *settings, *MAIN, *kl} - hidden
-    return [name for name in table.columns if name in shown]
-
-
 def print_table(
-    table: Table, *, all_columns: bool = False, keys: Sequence[str] = (), more: Sequence[str] = ()
+    table: Table,
+    asked: Sequence[str] = (),
+    *,
+    everything: bool = False,
+    named_by: Literal["settings", "run", "both"] = "settings",
 ) -> None:
     """Print a table in as many parts as the terminal needs, and its notes.
 
+    Settings that follow from another one are not shown, nor the state of runs that are all done. A table without
+    settings is the answer to a query, and is shown whole.
+
     :param table: what is printed.
-    :param all_columns: (default False) whether columns beyond :func:`main_columns` are shown.
-    :param keys: (default: the settings, or the run) columns that name a row; every part has them.
-    :param more: (default none) columns that are shown in any case.
+    :param asked: (default: loss, counts by type and KL) results that are shown.
+    :param everything: (default False) whether all columns are shown.
+    :param named_by: (default "settings") columns that name a row.
     """
     from polariscope.cli.console import plural, print_in_parts, say
     from polariscope.core.frames import cells_of
-    from polariscope.studies.table import shown
+    from polariscope.studies.table import IDENTITY, WORDS, shown
 
     filled = [name for name in table.columns if table.frame[name].notna().any()]
-    main = main_columns(table)
-    is_result_of_query = not table.settings
-    chosen = [
-        name
-        for name in filled
-        if all_columns or is_result_of_query or name in main or name in keys or name in more
-    ]
-    if all_columns and not keys and table.settings:
-        # The name of a run repeats its settings, and the state of runs that are all done says nothing.
-        chosen = [name for name in chosen if name in main or name not in ("run", "state")]
-    names = [name for name in (keys or ("step", *table.settings)) if name in chosen] or chosen[:1]
+    settings = [name for name in ("step", *table.settings) if name in filled]
+    is_unique = bool(settings) and not table.frame.duplicated(settings).any()
+    keys = ["run"] if named_by != "settings" or not is_unique else settings
+    state = ["state"] if table.not_done else []
+    telling = [] if named_by == "run" else [name for name in settings if not follows(table, name)]
+    first = [name for name in filled if name in (*keys, *state, *telling)]
+    results = [name for name in asked or main_results(table) if name in filled and name not in first]
+    chosen = filled if everything or not table.settings else [*first, *results]
     cells = {name: [shown(cell) for cell in cells_of(table.frame[name])] for name in chosen}
-    print_in_parts(cells, keys=names, numbers=table.measured)
+    named = [name for name in keys if name in first] if table.settings else filled[:1]
+    print_in_parts(cells, keys=named, numbers=table.measured)
     for note in table.notes:
         say(note)
-    hidden = [
-        name for name in filled if name not in chosen and name not in ("run", "state", "folder", "message")
-    ]
-    if hidden:
-        say(
-            f"{plural(len(hidden), 'more column')}: --all shows them, --columns NAMES some of them, and a file has all."
-        )
+    hidden = [name for name in filled if name not in (*chosen, *IDENTITY, *WORDS)]
+    if hidden and not asked:
+        count = plural(len(hidden), "more column")
+        say(f"{count}: --all shows them, --columns NAMES some of them, and a file has all.")
+
+
+def main_results(table: Table) -> list[str]:
+    """Return the results that are shown unless others are asked for: loss, counts by type, and KL.
+
+    :param table: of runs.
+    """
+    kl = [name for name in KL if name in table.columns][:1]
+    return [name for name in (*MAIN, *kl) if name in table.columns]
+
+
+def follows(table: Table, setting: str) -> bool:
+    """Return whether a setting has one value at most, and another setting tells which runs have it.
+
+    An option of one objective of several is of this kind.
+
+    :param table: of runs.
+    :param setting: its name.
+    """
+    frame = table.frame
+    others = [name for name in table.settings if name not in (setting, "seed") and frame[name].nunique() > 1]
+    return frame[setting].nunique() == 1 and any(
+        frame.groupby(name, dropna=False)[setting].nunique(dropna=False).max() == 1 for name in others
+    )
 
 
 def print_comparisons(table: Table, text: str) -> None:
