@@ -81,9 +81,10 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
     refused = call("study table mine.toml --across beta")
     assert refused.code == 2
     assert "No such option: --across" in refused.err
-    wrong = call("study table mine.toml --paper --format csv")
+    wrong = call("study paper mine.toml --format csv")
     assert wrong.code == 2
-    assert "there are latex, md" in wrong.err
+    assert "--format must be one of md, latex" in wrong.err
+    assert "there are latex, md" in call("study paper mine.toml --out t.csv").err
     assert call("study table mine.toml --paper --over-seeds").code == 2
     long = call("study seeds mine.toml --format md --columns mig").out
     assert long.startswith("| beta | column | n | mean |")

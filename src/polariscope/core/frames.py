@@ -126,7 +126,7 @@ def text_of(frame: DataFrame, format: str) -> str:
     :param format: csv, tsv or json, a list of rows.
     """
     if format == "json":
-        # Not by pandas, which rounds to 15 decimals: 1e-20 would be 0. JSON has no ∞, so that is null too.
+        # Not by pandas, which rounds to 15 decimals: 1e-20 would be 0. JSON has no ∞, which becomes null.
         rows = rows_of(frame.replace([math.inf, -math.inf], math.nan))
         return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if format not in ("csv", "tsv"):

@@ -228,7 +228,7 @@ class Table:
         for settings, rows in done.groups("seed"):
             for name in self.measured if columns is None else columns:
                 values = done.numbers[name].to_numpy()[rows]
-                # Sorted by value, then by name, so that the order of seeds in the table changes no digit; NaN is last.
+                # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
                 order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
                 if len(order):
                     found.append(_aggregate(settings, name, values[order], runs[rows][order].tolist()))
