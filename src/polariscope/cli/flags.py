@@ -40,6 +40,8 @@ class Group:
     """The dataclass or function whose options they are."""
     without: Collection[str] = ()
     """Options that are not flags here."""
+    called: str = ""
+    """How messages call the concept; by default its part and name."""
 
     @property
     def options(self) -> dict[str, Option]:
@@ -53,7 +55,7 @@ class Group:
     @property
     def owner(self) -> str:
         """How messages call the concept."""
-        return f"{self.part} {self.name!r}" if self.name else self.part
+        return self.called or (f"{self.part} {self.name!r}" if self.name else self.part)
 
     @property
     def flags(self) -> dict[str, str]:
@@ -90,8 +92,8 @@ class Flags(Spelling):
     def __init__(
         self,
         flags: Iterable[str],
-        more: Callable[[], Iterable[str]] = tuple,
-        advised: Callable[[], Iterable[str]] = tuple,
+        more: Callable[[], Collection[str]] = tuple,
+        advised: Callable[[], Collection[str]] = tuple,
         parts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.flags = frozenset(flags)
@@ -105,10 +107,10 @@ class Flags(Spelling):
         """
         return self._find(name, (lambda: self.flags, self.more)) or self.parts().get(name, name)
 
-    def _find(self, name: str, places: Iterable[Callable[[], Iterable[str]]]) -> str | None:
+    def _find(self, name: str, places: Iterable[Callable[[], Collection[str]]]) -> str | None:
         """The flag of a name in the first place that has it; later places are not opened."""
         for place in places:
-            flags = frozenset(place())
+            flags = place()
             for form in _forms(name):
                 if form in flags:
                     return form
@@ -313,6 +315,7 @@ def assign_flags(
     every: Groups,
     own: Iterable[str] = (),
     defers: Mapping[str, Collection[str]] = DEFERS,
+    related: Callable[[str], Collection[str]] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Give each flag to the chosen part that has the option, check its value, and refuse other flags.
 
@@ -321,8 +324,13 @@ def assign_flags(
     :param every: opens the parts that could be chosen, for the message about a flag that no chosen part has.
     :param own: (default none) the command's own flags, for suggestions only.
     :param defers: (default: data to training) parts that leave an option to others which have it too.
+    :param related: (default none) finds related commands that have a flag, for the message.
     """
     chosen = list(chosen)
+
+    def refusal(flag: str) -> InputError:
+        return _refusal(flag, chosen, every, own, related(flag) if related else ())
+
     known: dict[str, dict[str, Group]] = {group.part: {} for group in chosen}
     for group in chosen:
         known[group.part] |= {name: group for name in group.options if name not in known[group.part]}
@@ -331,9 +339,9 @@ def assign_flags(
     homes = route(
         [off.get(key, key) for key in keys],
         known,
-        lambda key: _refusal(_flag(key, keys, off), chosen, every, own),
+        lambda key: refusal(_flag(key, keys, off)),
         defers=defers,
-        spell=lambda key: spelling(key),
+        spell=spelling,
     )
     assigned: dict[str, dict[str, Any]] = {part: {} for part in known}
     for key, flag in keys.items():
@@ -343,7 +351,7 @@ def assign_flags(
         if is_switch(group.options[name].annotation):
             value = _as_switch(value, is_off=key in off)
         elif key in off:
-            raise _refusal(flag, chosen, every, own)
+            raise refusal(flag)
         elif value is NO_VALUE:
             raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
         assigned[part] |= check_part(group, {name: value}, key)
@@ -384,7 +392,14 @@ def _as_switch(value: object, *, is_off: bool) -> object:
     return WORDS.get(value.lower(), value) if isinstance(value, str) and not is_off else value
 
 
-def _refusal(flag: str, chosen: list[Group], every: Groups, own: Iterable[str]) -> InputError:
+def _refusal(
+    flag: str, chosen: list[Group], every: Groups, own: Iterable[str], related: Collection[str]
+) -> InputError:
+    if related:
+        commands = " and ".join(f"'polariscope {name}'" for name in related)
+        return InputError(
+            problem=f"no option {flag} here: it belongs to {commands}", remedy=f"leave {flag} out"
+        )
     elsewhere = [group for group in every() if group.has(flag)]
     if elsewhere:
         homes = " and ".join(group.title for group in elsewhere)

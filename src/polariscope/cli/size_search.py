@@ -94,7 +94,7 @@ def search_group() -> Group:
     """The options of every search."""
     from polariscope.sizing import FROM_DATA, Goal
 
-    return Group("search", "", Goal, without=FROM_DATA)
+    return Group("search", "", Goal, without=FROM_DATA, called="the search")
 
 
 def models_group() -> Group:

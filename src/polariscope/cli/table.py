@@ -115,7 +115,8 @@ def print_stability(
 
     check_word("relation", relation, get_args(Relation))
     given = cast("Relation", relation)
-    targets = [open_target(run, ()) or run for run in runs]
+    named = [name for name, value in (("n_samples", samples), ("step", step)) if value is not None]
+    targets = [open_target(run, named) or run for run in runs]
     found = stability(targets, relation=given, n_samples=samples or SAMPLES, seed=seed, step=step)
     say(found.headline)
     shown = table(

@@ -151,7 +151,8 @@ def check_options(
         except ValidationError:
             wanted = describe(options[name].annotation)
             subject = ("option ", Argument(name), f" of {owner}") if owner else Argument(name)
-            raise InputError(subject, f"be {wanted}", got=f"{value!r}") from None
+            remedy = _remedy(options[name].annotation, value)
+            raise InputError(subject, f"be {wanted}", got=f"{value!r}", remedy=remedy) from None
     check_values(concept, checked, owner)
     return checked
 
@@ -217,7 +218,7 @@ def _split(value: Any, annotation: Any) -> Any:
     }
     if value in choices:
         return choices[value]
-    if value.lower() == "none" and type(None) in kinds:
+    if value.lower() == "none" and type(None) in kinds and Path not in kinds:  # a file can be called none
         return None
     for kind in kinds:
         if get_origin(kind) is tuple:
@@ -383,10 +384,15 @@ def check_value(name: str, value: object, annotation: object, owner: str = "") -
     must = violation(annotation, value)
     if must is None:
         return
-    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
+    remedy = _remedy(annotation, value)
     shown = f"{value!r}" if isinstance(value, str) else f"{value}"
     raise InputError(name, must, got=f"{shown} ({owner})" if owner else shown, remedy=remedy)
+
+
+def _remedy(annotation: object, value: object) -> Text | None:
+    """The nearest word that an option can be, or what its annotation advises."""
+    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
 
 
 def violation(annotation: object, value: object) -> str | None:
