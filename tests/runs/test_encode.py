@@ -161,7 +161,7 @@ def test_data_of_another_shape_and_missing_data_are_refused(tmp_path):
     ps.train(ROWS, net="mlp", steps=1, out=tmp_path / "run")
     with pytest.raises(InputError, match="pass data with"):
         ps.encode(tmp_path / "run")
-    with pytest.raises(InputError, match="n_samples must be an integer from 1"):
+    with pytest.raises(InputError, match="n_samples must be at least 1, got 0; None takes the whole dataset"):
         ps.encode(linear_model(), ROWS, n_samples=0)
 
 
@@ -201,10 +201,11 @@ def test_modules_without_weights_or_in_double_precision_are_encoders_too():
     ("arguments", "words"),
     [
         ({"model": 42, "data": ROWS}, "model must be a model, a run folder or a function"),
-        ({"part": "tst"}, r"no part named 'tst'.*Did you mean 'test'"),
-        ({"n_samples": 10.5}, "n_samples must be an integer from 1"),
+        ({"part": "tst"}, r"part must be 'all' or 'train' or .*, got 'tst'; did you mean 'test'"),
+        ({"n_samples": 10.5}, "n_samples must be an integer, got 10.5"),
     ],
 )
+@pytest.mark.usefixtures("unannotated")
 def test_wrong_arguments_are_refused_in_words(arguments, words):
     with pytest.raises(InputError, match=words):
         ps.encode(**{"model": linear_model(), "data": ROWS, **arguments})

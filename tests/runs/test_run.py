@@ -290,7 +290,7 @@ def test_calls_that_mean_nothing_are_refused(path: Path) -> None:
     run = ps.open_run(path)
     for call, words in (
         (lambda: run.model(step="100"), "step must be an integer, got '100'"),
-        (lambda: run.regime(seed=-1), "seed must be an integer from 0, got -1"),
+        (lambda: run.regime(seed=-1), "seed must not be negative, got -1"),
         (lambda: run.comparison(checkpoints=True, step=100), "give one of them"),
     ):
         with pytest.raises(InputError, match=words):

@@ -118,7 +118,7 @@ def test_a_train_fraction_of_one_trains_on_everything_and_says_what_validation_i
     opened = ps.open_run(run, TABLE)
     assert len(opened.split().train) == N
     assert np.isfinite(opened.log()[-1]["validation"]["reconstruction"])
-    with pytest.raises(InputError, match="the run has no test part: its split leaves none; use part='all'"):
+    with pytest.raises(InputError, match="the test part of the run's split is empty; use part='all'"):
         opened.regime(part="test")
     page = ps.report(run, TABLE).read_text()
     assert "on training data" in page

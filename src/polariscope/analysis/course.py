@@ -16,7 +16,8 @@ from polariscope.analysis.regime.regime import (
     Polarised,
     polarised_until_the_end,
 )
-from polariscope.analysis.regime.types import ALPHA, TYPES, VariableType
+from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError
@@ -49,7 +50,7 @@ class Snapshot:
     """Correlations of the mean representation."""
 
 
-def snapshot(representation: Representation, step: int, alpha: float = ALPHA) -> Snapshot:
+def snapshot(representation: Representation, step: int, alpha: float = TypeRule.alpha) -> Snapshot:
     """The numbers of :func:`polariscope.diagnose` that a course follows, without its resampling.
 
     :param representation: the codes of the model at this step.

@@ -12,13 +12,13 @@ from polariscope.analysis.metrics import Score, Scores, family
 from polariscope.analysis.metrics.support.checks import check_factors, named
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import moments, types_of
 from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, non_default
 
-ALPHA = 0.1  # of the rule that names variable types
 Source = Literal["mean", "sampled"]
 Progress = Callable[[str, int, int], None]
 """Called before each metric: its name, how many are done, how many there are."""
@@ -275,7 +275,7 @@ def _about_posterior(rep: Representation | None, uses_types: bool) -> dict[str, 
     """What a table holds of the posterior and the prior beside the variances."""
     if rep is None:
         return {}
-    types = types_of(moments(relative_posterior(rep)), ALPHA).tolist() if uses_types else None
+    types = types_of(moments(relative_posterior(rep)), TypeRule.alpha).tolist() if uses_types else None
     mean, variance = rep.prior_mean, rep.prior_variance
     is_standard = (mean is None or not np.any(mean != 0)) and (variance is None or not np.any(variance != 1))
     return {"types": types, "prior_is_standard": is_standard}

@@ -38,6 +38,9 @@ from polariscope.core.errors import Argument, InputError, Text, unknown
 from polariscope.core.records import to_plain
 from polariscope.core.registry import Family
 
+Recorded = TypeVar("Recorded")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 @dataclasses.dataclass(frozen=True)
 class Option:
@@ -305,20 +308,111 @@ def build(family: Family, chosen: object, options: Mapping[str, object] | None =
     return chosen
 
 
-def describe_concept(family: Family, concept: object) -> dict[str, Any]:
-    """The JSON record of a concept made by :func:`build`; building from it gives an equal one.
+def spelled_out(*records: Any) -> Callable[[Function], Function]:
+    """Decorate a function whose ``**options`` are the fields of records, so that its signature shows each of them.
 
-    A field that is newer than some records says so in its metadata, ``is_newer=True``: it is left out where it has its
-    default, so records, and the hashes of settings, are those of before.
+    Type checkers read the annotation of ``**options`` (``Unpack`` of a ``TypedDict``); ``help()`` and tab completion
+    show the fields with their defaults.
+
+    :param records: dataclasses whose fields the function accepts by name.
     """
-    assert dataclasses.is_dataclass(concept)
-    newer = {
-        field.name
-        for field in dataclasses.fields(concept)
-        if field.metadata.get("is_newer") and getattr(concept, field.name) == field.default
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        fields = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation
+            )
+            for record in records
+            for name, each in options_of(record).items()
+            if name not in signature.parameters
+        ]
+        function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+Affects = Literal["weights", "log", "files"]
+"""What an option changes: the weights, only the log, or only which files are kept."""
+ALWAYS = object()  # no record lacks the option
+
+
+def option(default: Any, *, since: str = "", absent: object = ALWAYS, affects: Affects = "weights") -> Any:
+    """Declare a field of a dataclass of options that is newer than some records, or that changes no weights.
+
+    ``depth: int = option(2, since="0.3", absent=1)``: records written before 0.3 do not have the option, and their
+    models were trained as if it were 1. It is left out of a record if it has that value, so the hashes of earlier
+    settings stay as they are, and a record without it is read with that value (:func:`to_record`,
+    :func:`from_record`).
+
+    :param default: the default.
+    :param since: (default "": the first version) version that added the option.
+    :param absent: the value that records without the option have; required if ``since`` is given.
+    :param affects: (default "weights") what the option changes.
+    """
+    if bool(since) != (absent is not ALWAYS):
+        raise TypeError("an option that is newer than some records needs both since and absent")
+    return dataclasses.field(default=default, metadata={"since": since, "absent": absent, "affects": affects})
+
+
+def to_record(options: Any) -> dict[str, Any]:
+    """Return a dataclass of options as JSON values, without newer options that have the value of their absence.
+
+    :param options: the dataclass.
+    """
+    plain = to_plain(options)
+    absent = _absent(type(options))
+    return {
+        name: value
+        for name, value in plain.items()
+        if name not in absent or getattr(options, name) != absent[name]
     }
-    plain = to_plain(concept)
-    return {"name": family.name_of(concept), **{key: plain[key] for key in plain if key not in newer}}
+
+
+def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded:
+    """Return the dataclass of options that :func:`to_record` wrote, in this version or an earlier one.
+
+    :param kind: the dataclass.
+    :param record: its record.
+    """
+    return kind(**{**_absent(kind), **record})
+
+
+def affecting(kind: Any, *parts: Affects) -> set[str]:
+    """Return the names of the options that change one of these parts.
+
+    :param kind: a dataclass of options.
+    :param parts: "weights", "log" or "files".
+    """
+    return {
+        field.name for field in dataclasses.fields(kind) if field.metadata.get("affects", "weights") in parts
+    }
+
+
+def _absent(kind: Any) -> dict[str, Any]:
+    """Return the values that newer options have in records without them."""
+    values = {field.name: field.metadata.get("absent", ALWAYS) for field in dataclasses.fields(kind)}
+    return {name: value for name, value in values.items() if value is not ALWAYS}
+
+
+def rebuild(family: Family, record: Mapping[str, Any]) -> Any:
+    """Return the concept that :func:`describe_concept` recorded, in this version or an earlier one.
+
+    :param family: its family.
+    :param record: its record, with its ``name``.
+    """
+    return build(family, {**_absent(family[record["name"]]), **record})
+
+
+def describe_concept(family: Family, concept: object) -> dict[str, Any]:
+    """Return the JSON record of a concept made by :func:`build`; building from it gives an equal one.
+
+    :param family: its family.
+    :param concept: the concept, a dataclass.
+    """
+    return {"name": family.name_of(concept), **to_record(concept)}
 
 
 LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}

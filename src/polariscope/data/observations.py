@@ -18,12 +18,17 @@ from polariscope.data.splits import Split
 Part = Literal["all", "train", "validation", "test"]
 
 
-class ObservationOptions(TypedDict, total=False):
-    """The fields of :class:`Observations` as keyword arguments, for type checkers; none is required."""
+class SubsetOptions(TypedDict, total=False):
+    """The fields of :class:`Subset` as keyword arguments, for type checkers; none is required."""
 
     n_samples: int | None
     seed: int
     part: Part
+
+
+class ObservationOptions(SubsetOptions, total=False):
+    """The fields of :class:`Observations` as keyword arguments, for type checkers; none is required."""
+
     step: int | None
 
 

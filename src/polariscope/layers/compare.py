@@ -17,6 +17,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import LAYER_SAMPLES
 from polariscope.layers.comparison import Comparison
 from polariscope.layers.scratch import Scratch, scratch
 from polariscope.layers.sources import Layers, Source, encode_layers
@@ -29,7 +30,7 @@ def compare_layers(
     sources: list[Source],
     dataset: AbstractDataset | None,
     measure: str = "cka",
-    n_samples: object = 5000,
+    n_samples: int | None = LAYER_SAMPLES,
     seed: int = 0,
     *,
     folder: str | Path | None = None,

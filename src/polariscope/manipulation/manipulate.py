@@ -16,6 +16,7 @@ from polariscope import __version__
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import check_options
 from polariscope.core.records import to_plain
+from polariscope.data.observations import Subset
 from polariscope.manipulation.attack import Side, Sides, fit_manipulation, in_words, work_of_batch
 from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
 from polariscope.manipulation.result import Manipulation, open_manipulation
@@ -46,7 +47,7 @@ def manipulate(
     ensemble: int = 1,
     entangled: Runs = (),
     disentangled: Runs = (),
-    n_samples: int = 10_000,
+    n_samples: int | None = Subset.n_samples,
     device: object = "auto",
     threads: int | None = None,
     progress: bool | Listener = False,
@@ -210,7 +211,8 @@ class Attack:
         :param folder: where it would be.
         """
         try:
-            if folder.model_header().get("step") != self.settings.steps:
+            folder.model_header()  # refuses a damaged file
+            if not folder.is_finished_for(self.settings.steps):
                 return False
             Tabulated.read(folder.model_file)
         except PolariscopeError as error:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from polariscope import __version__
 from polariscope.core import files
-from polariscope.core.options import build, describe_concept
+from polariscope.core.options import describe_concept, rebuild
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.nets import AbstractNet, initialise, net
@@ -84,7 +84,7 @@ class Architecture:
         :param record: the JSON record.
         """
         tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-        return cls(**{**record, **tuples, "net": build(net, record["net"])})
+        return cls(**{**record, **tuples, "net": rebuild(net, record["net"])})
 
     def build(self, seed: int) -> ManipulationNet:
         """A network with fresh weights.

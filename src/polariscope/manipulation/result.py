@@ -94,7 +94,7 @@ def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:
             got=str(folder),
             remedy=("make one with ", Call("manipulate", "runs", out=str(folder))),
         )
-    if opened.finished_steps != opened.settings["training"]["steps"]:
+    if not opened.is_finished:
         opened.model_header()  # names a file that is there and damaged
         raise InputError(
             problem=f"the manipulation in {folder} is not finished",

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import Subset
 from polariscope.runs.run import Run
 
 
@@ -65,7 +66,7 @@ def choose_runs(
     ensemble: int = 1,
     entangled: Sequence[Run] = (),
     disentangled: Sequence[Run] = (),
-    n_samples: int = 10_000,
+    n_samples: int | None = Subset.n_samples,
     seed: int = 0,
 ) -> Choice:
     """The runs with the lowest and the highest scores, or those given; what cannot be attacked is refused.
@@ -94,7 +95,7 @@ def choose_runs(
         )
     every = [*runs, *entangled, *disentangled]
     data = _check(every)
-    n_samples = min(n_samples, len(data))
+    n_samples = len(Subset(n_samples, seed).choose(len(data), None))
     sides: list[list[tuple[Run, float | None]]]
     if entangled:
         sides = [[(run, None) for run in side] for side in (entangled, disentangled)]

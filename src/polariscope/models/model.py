@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.options import build, describe_concept
+from polariscope.core.options import describe_concept, rebuild
 from polariscope.core.seeds import derive
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
 from polariscope.models.nets import AbstractNet, Initialisation, Trunk, initialise, net
@@ -68,10 +68,10 @@ class Blueprint:
     @staticmethod
     def from_record(record: dict[str, Any]) -> Blueprint:
         return Blueprint(
-            net=build(net, record["net"]),
-            posterior=build(posterior, record["posterior"]),
-            prior=build(prior, record["prior"]),
-            likelihood=build(likelihood, record["likelihood"]),
+            net=rebuild(net, record["net"]),
+            posterior=rebuild(posterior, record["posterior"]),
+            prior=rebuild(prior, record["prior"]),
+            likelihood=rebuild(likelihood, record["likelihood"]),
             n_latents=record["n_latents"],
             shape=tuple(record["shape"]),
             initialisation=record["initialisation"],

@@ -13,10 +13,12 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import Subset
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
@@ -24,7 +26,7 @@ from polariscope.pages import words
 from polariscope.pages.sections import Subject, measure_all
 from polariscope.pages.sections.decoder import Views, views
 from polariscope.pages.sections.training import History, read_history
-from polariscope.runs.run import Run, choose_samples
+from polariscope.runs.run import Run
 from polariscope.storage.artefacts import Artefact
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ Newest = Literal["newest"]
 
 
 def make_record(
-    path: str | Path,
+    path: str | Path | Run,
     data: object = None,
     *,
     n_samples: int | Newest | None = "newest",
@@ -117,7 +119,7 @@ def make_record(
     show: Sequence[str] = (),
 ) -> ReportRecord:
     """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
-    run = Run(path, data)
+    run = path if isinstance(path, Run) and data is None else Run(getattr(path, "path", path), data)
     chosen_files = _chosen_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():
@@ -169,18 +171,17 @@ def record_of_model(
     model: AbstractModel,
     data: object,
     *,
-    n_samples: int | None = 10_000,
-    seed: int = 0,
-    alpha: float = 0.1,
+    n_samples: int | None = Subset.n_samples,
+    seed: int = Subset.seed,
+    alpha: float = TypeRule.alpha,
 ) -> ReportRecord:
     """Compute the page of a model that belongs to no run, on the data given."""
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.data.chain import in_units
 
     dataset = in_units(as_dataset(data), model.units)
-    representation = represent(
-        model, dataset, choose_samples(len(dataset), n_samples, seed, "all", None), seed
-    )
+    indices = Subset(n_samples, seed).choose(len(dataset), None)
+    representation = represent(model, dataset, indices, seed)
     regime = diagnose(representation, alpha=alpha, seed=seed)
     others = generator(seed, "report", "held out").permutation(len(dataset))
     name = str(getattr(model, "name", type(model).__name__))
@@ -209,7 +210,7 @@ def record_of_model(
 
 
 def record_of_codes(
-    representation: Representation, name: str, *, seed: int = 0, alpha: float = 0.1
+    representation: Representation, name: str, *, seed: int = Subset.seed, alpha: float = TypeRule.alpha
 ) -> ReportRecord:
     """Compute the page that codes alone allow: types, distributions, dependence and the parts of the rate."""
     from polariscope.analysis.regime.diagnose import diagnose
@@ -285,14 +286,14 @@ def _diagnosis(
     given = {name: value for name, value in asked.items() if value != "newest"}
     matching = dict(given)
     if "n_samples" in given:  # as many as there are, at most
-        whole = part in ("newest", "all")
-        count, everything = given["n_samples"], run.n_observations if whole else len(run.indices_of(part))
-        matching["n_samples"] = everything if count is None else min(count, everything)
+        given_part = {} if part == "newest" else {"part": part}
+        subset = Subset(n_samples=given["n_samples"], **given_part)  # type: ignore[arg-type]
+        matching["n_samples"] = len(subset.choose(run.n_observations, run.split))
     newest = run.newest("regime", step, None if part == "newest" else part, **matching)
     if newest is not None:
         return {**newest.key.settings, "part": newest.key.part}
-    part = "all" if part == "newest" else part
-    return {"n_samples": 10_000, "seed": 0, "alpha": 0.1, "n_bootstrap": 200, "part": part, **given}
+    given |= {} if part == "newest" else {"part": part}
+    return {**dataclasses.asdict(Subset()), **dataclasses.asdict(TypeRule()), **given}
 
 
 def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:

@@ -14,6 +14,7 @@ from polariscope.analysis.representation import Representation, check_same_sampl
 from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.chain import changes_of_units, in_units, in_words, variants_of
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import LAYER_SAMPLES
 from polariscope.data.sources import as_dataset
 from polariscope.layers.compare import compare_layers
 from polariscope.layers.comparison import Comparison
@@ -30,7 +31,7 @@ def compare(
     models: object,
     data: object = None,
     measure: str = "cka",
-    n_samples: object = 5000,
+    n_samples: int | None = LAYER_SAMPLES,
     seed: int = 0,
     *,
     checkpoints: object = False,

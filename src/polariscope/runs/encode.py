@@ -6,20 +6,21 @@ from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.observations import Observations, Part, Subset
 from polariscope.data.sources import as_dataset
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
-from polariscope.runs.run import Run, choose_samples
+from polariscope.runs.run import Run
 
 
 def encode(
     model: object,
     data: object = None,
-    n_samples: object = 10_000,
-    seed: int = 0,
+    n_samples: int | None = Observations.n_samples,
+    seed: int = Observations.seed,
     *,
-    part: str = "all",
-    step: int | None = None,
+    part: Part = Observations.part,
+    step: int | None = Observations.step,
     second: str = "log_variance",
 ) -> Representation:
     """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
@@ -43,6 +44,7 @@ def encode(
         )
     if isinstance(model, (str, Path)):
         return Run(model, data).representation(n_samples, seed, part, step)
+    subset = Subset(n_samples, seed, part)
     if step is not None:
         raise InputError(
             problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
@@ -54,7 +56,7 @@ def encode(
             got=f"{model!r}",
         )
     if isinstance(model, AbstractModel) and model.folder is not None:
-        return Run(model.folder, data).representation_of(model, n_samples, seed, part)
+        return Run(model.folder, data).representation_of(model, subset)
     if data is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
@@ -66,4 +68,4 @@ def encode(
         from polariscope.models.adapters.wrapped import WrappedModel
 
         model = WrappedModel(model, second=second)
-    return represent(model, dataset, choose_samples(len(dataset), n_samples, seed, part, None), seed)
+    return represent(model, dataset, subset.choose(len(dataset), None), seed)

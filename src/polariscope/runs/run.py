@@ -12,16 +12,25 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 from jaxtyping import Int
 
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import Argument, Call, InputError, PolariscopeError, unknown
-from polariscope.core.seeds import generator
+from polariscope.core.errors import Argument, Call, InputError, PolariscopeError
+from polariscope.core.options import from_record, spelled_out
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import (
+    LAYER_SAMPLES,
+    ObservationOptions,
+    Observations,
+    Part,
+    Subset,
+    SubsetOptions,
+)
 from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
 from polariscope.models.inference import represent
@@ -44,7 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("polariscope")
 
-Part = Literal["all", "train", "validation", "test"]
 Record = TypeVar("Record")
 
 
@@ -118,8 +126,8 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model has all the steps that were asked for."""
-        return self.folder.finished_steps == self.n_steps
+        """Whether training has ended: see :meth:`RunFolder.is_finished_for`."""
+        return self.folder.is_finished
 
     def noise(self, step: int | None = None) -> Noise | None:
         """What the model takes for noise, the variance γ of its decoder; None where the log has none.
@@ -154,17 +162,20 @@ class Run:
 
     def split(self) -> Split:
         """Training, validation and test indices of :meth:`data`."""
-        training = TrainSettings(**self.settings["training"])
+        training = from_record(TrainSettings, self.settings["training"])
         if self.settings.get("split", {}).get("by", "random") == "random":
             return training.deal_at_random(self.n_observations)  # known without opening the data
         return training.deal(self.data())
 
-    def indices_of(self, part: str) -> Int[np.ndarray, " sample"]:
-        """The observations of a part of the split; refused where it has none.
+    def indices_of(self, part: Part) -> Int[np.ndarray, " sample"]:
+        """Return the indices of all observations in a part of the split; an empty part is refused.
 
         :param part: "all", "train", "validation" or "test".
         """
-        return choose_samples(self.n_observations, None, 0, part, self.split)
+        return self._indices(Subset(n_samples=None, part=part))
+
+    def _indices(self, subset: Subset) -> Int[np.ndarray, " sample"]:
+        return subset.choose(self.n_observations, self.split)
 
     def model(self, step: int | None = None, device: str = "cpu") -> Model:
         """The finished model, or the one of a checkpoint.
@@ -197,7 +208,7 @@ class Run:
                 problem=f"{self.path} has no finished model: the run was interrupted",
                 remedy=f"run the same train command again to resume it{self._or_a_step()}",
             )
-        if step is None and finished != self.n_steps:
+        if step is None and not self.is_finished:
             raise InputError(
                 problem=(
                     f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for "
@@ -251,23 +262,32 @@ class Run:
     # What was measured of it.
 
     def representation(
-        self, n_samples: object = 10_000, seed: int = 0, part: str = "all", step: int | None = None
+        self,
+        n_samples: int | None = Observations.n_samples,
+        seed: int = Observations.seed,
+        part: Part = Observations.part,
+        step: int | None = Observations.step,
     ) -> Representation:
-        """Mean, variance and sampled representation of some observations.
+        """Return mean, variance and sampled representation of some observations.
 
         :param n_samples: (default 10,000) how many, drawn without replacement; None for all, in their order.
         :param seed: (default 0) seed of the choice and of the draws.
         :param part: (default "all") or "train", "validation", "test".
         :param step: (default None: the finished model) the checkpoint of this step.
         """
-        found = self.representation_of(self._model(step), n_samples, seed, part)
-        return dataclasses.replace(found, is_still_learning=self._is_still_learning(step))
+        return self._representation(Observations(n_samples, seed, part, step))
 
-    def representation_of(
-        self, model: AbstractModel, n_samples: object = 10_000, seed: int = 0, part: str = "all"
-    ) -> Representation:
-        """The same of a model at hand; it is kept under its own digest, so it may have been changed."""
-        indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
+    def _representation(self, observations: Observations) -> Representation:
+        rep = self.representation_of(self._model(observations.step), observations)
+        return dataclasses.replace(rep, is_still_learning=self._is_still_learning(observations.step))
+
+    def representation_of(self, model: AbstractModel, subset: Subset = Subset()) -> Representation:  # noqa: B008
+        """Return the representation of a model at hand, which can differ from the run's: it is cached by its digest.
+
+        :param model: the model.
+        :param subset: (default: as in :meth:`representation`) the observations.
+        """
+        indices, part, seed = self._indices(subset), subset.part, subset.seed
         settings = {"n_samples": len(indices), "seed": seed}
         key = Key("representation", model.digest, self.fingerprint, part, model.step, settings)
         self.used.add(self.folder.artefacts.file(key, ".safetensors"))
@@ -280,70 +300,59 @@ class Run:
             self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
         return representation
 
+    @spelled_out(Observations)
     def regime(
         self,
-        alpha: float = 0.1,
-        n_bootstrap: int = 200,
-        *,
-        n_samples: object = 10_000,
-        seed: int = 0,
-        part: str = "all",
-        step: int | None = None,
+        alpha: float = TypeRule.alpha,
+        n_bootstrap: int = TypeRule.n_bootstrap,
+        **observations: Unpack[ObservationOptions],
     ) -> Regime:
         """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
 
         :param alpha: (default 0.1) tolerance of the rule.
         :param n_bootstrap: (default 200) resamples behind each confidence.
-        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
         """
         from polariscope.analysis.regime.regime import Regime
-        from polariscope.analysis.regime.types import check_rule
 
-        check_rule(alpha, n_bootstrap)
-        settings = {**self._chosen(n_samples, seed, part), "alpha": alpha, "n_bootstrap": n_bootstrap}
+        which, rule = Observations(**observations), TypeRule(alpha, n_bootstrap)
 
         def compute() -> Regime:
             from polariscope.analysis.regime.diagnose import diagnose
 
-            rep = self.representation(n_samples, seed, part, step)
-            return diagnose(rep, alpha=alpha, n_bootstrap=n_bootstrap, seed=seed)
+            rep = self._representation(which)
+            return diagnose(rep, alpha=rule.alpha, n_bootstrap=rule.n_bootstrap, seed=which.seed)
 
-        return self._record(self._key("regime", step, part, settings), Regime, compute)
+        return self._record(self._key("regime", which, dataclasses.asdict(rule)), Regime, compute)
 
+    @spelled_out(Observations)
     def decomposition(
-        self,
-        n_points: int | None = 5000,
-        *,
-        n_samples: object = 10_000,
-        seed: int = 0,
-        part: str = "all",
-        step: int | None = None,
+        self, n_points: int | None = 5000, **observations: Unpack[ObservationOptions]
     ) -> Decomposition:
         """The rate in parts: mutual information, total correlation, the rest; see :func:`polariscope.decompose`.
 
         :param n_points: (default 5,000) samples of the representation that are used; None for all of them.
-        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
         """
         from polariscope.analysis.decomposition import Decomposition, decompose
 
-        settings = {**self._chosen(n_samples, seed, part), "n_points": n_points}
+        which = Observations(**observations)
 
         def compute() -> Decomposition:
-            return decompose(self.representation(n_samples, seed, part, step), n_points, seed)
+            return decompose(self._representation(which), n_points, which.seed)
 
-        return self._record(self._key("decomposition", step, part, settings), Decomposition, compute)
+        key = self._key("decomposition", which, {"n_points": n_points})
+        return self._record(key, Decomposition, compute)
 
+    @spelled_out(Observations)
     def scores(
         self,
         metrics: str | Sequence[str] = "all",
         source: str = "mean",
         *,
         options: Mapping[str, Mapping[str, object]] | None = None,
-        n_samples: object = 10_000,
-        seed: int = 0,
-        part: str = "all",
-        step: int | None = None,
         progress: Progress | None = None,
+        **observations: Unpack[ObservationOptions],
     ) -> Scores:
         """Disentanglement metrics and probes; see :func:`polariscope.score`.
 
@@ -353,7 +362,7 @@ class Run:
         :param source: (default "mean") which codes: "mean" or "sampled".
         :param options: (default none) options of metrics by name: ``{"mig": {"n_bins": 10}}``. Scores with other
             options are kept apart.
-        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
         :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
         from polariscope.analysis.metrics import Scores
@@ -361,9 +370,8 @@ class Run:
 
         words, options = words_of(metrics), options_of_words(metrics, options)
         # The kinds of the factors are part of the data's fingerprint.
-        settings: dict[str, Any] = {**self._chosen(n_samples, seed, part), "source": source}
-        settings |= {"options": options} if options else {}
-        key = self._key("scores", step, part, settings)
+        which = Observations(**observations)
+        key = self._key("scores", which, {"source": source, **({"options": options} if options else {})})
         self.used.add(self.folder.artefacts.file(key))
         stored = self.folder.artefacts.read(key)
         earlier = None if stored is None else Scores.from_dict(stored)
@@ -372,10 +380,10 @@ class Run:
             self._ask(key)
             return earlier.only(words)
         self._may_compute(key)
-        rep = self.representation(n_samples, seed, part, step)
+        rep = self._representation(which)
         asked = {word.partition(":")[0] for word in missing}
         given = {name: options[name] for name in options if name in asked}
-        found = score(rep, missing, seed, options=given, source=source, progress=progress)
+        found = score(rep, missing, which.seed, options=given, source=source, progress=progress)
 
         def join(one: Any, other: Any) -> Any:
             return Scores.from_dict(other).joined(Scores.from_dict(one)).to_dict()
@@ -388,54 +396,48 @@ class Run:
                 self._ask(key)
         return found.only(words)
 
+    @spelled_out(Observations)
     def geometry(
         self,
-        alpha: float = 0.1,
+        alpha: float = TypeRule.alpha,
         *,
         n_points: int = 500,
         n_observations: int = 200,
-        n_samples: object = 10_000,
-        seed: int = 0,
-        part: str = "all",
-        step: int | None = None,
+        **observations: Unpack[ObservationOptions],
     ) -> Geometry:
         """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
 
         :param alpha: (default 0.1) tolerance of the rule that says which latents are in use.
         :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
         :param n_observations: (default 200) observations whose reconstruction loss is split.
-        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
         """
         from polariscope.geometry.summary import Geometry, summarise
 
-        chosen = self._chosen(n_samples, seed, part)
-        settings = {**chosen, "alpha": alpha, "n_points": n_points, "n_observations": n_observations}
+        which = Observations(**observations)
+        settings = {"alpha": alpha, "n_points": n_points, "n_observations": n_observations}
 
         def compute() -> Geometry:
-            where: dict[str, Any] = {"n_samples": n_samples, "seed": seed, "part": part, "step": step}
             return summarise(
-                self._model(step),
+                self._model(which.step),
                 self.data(),
-                self.representation(**where),
-                self.regime(alpha, **where),
+                self._representation(which),
+                self.regime(alpha, **which.options()),
                 n_points=n_points,
                 n_observations=n_observations,
-                seed=seed,
+                seed=which.seed,
             )
 
-        return self._record(self._key("geometry", step, part, settings), Geometry, compute)
+        return self._record(self._key("geometry", which, settings), Geometry, compute)
 
+    @spelled_out(Observations)
     def measurement(
         self,
         kind: str,
         record: type[Record],
         compute: Callable[[], Record],
         settings: Mapping[str, object],
-        *,
-        n_samples: object = 10_000,
-        seed: int = 0,
-        part: str = "all",
-        step: int | None = None,
+        **observations: Unpack[ObservationOptions],
     ) -> Record:
         """A record of another kind than those above: read if it is kept with these settings, else computed and kept.
 
@@ -443,17 +445,16 @@ class Run:
         :param record: its class, which has ``to_dict`` and ``from_dict``.
         :param compute: makes it.
         :param settings: all that it depends on beside the model, the data and what follows.
-        :param n_samples: as in :meth:`representation`, like ``seed``, ``part`` and ``step``.
+        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
         """
-        given = {**self._chosen(n_samples, seed, part), **settings}
-        return self._record(self._key(kind, step, part, given), record, compute)
+        return self._record(self._key(kind, Observations(**observations), settings), record, compute)
 
     def comparison(
         self,
         others: str | Path | Run | Sequence[str | Path | Run] = (),
         measure: str = "cka",
-        n_samples: object = 5000,
-        seed: int = 0,
+        n_samples: int | None = LAYER_SAMPLES,
+        seed: int = Observations.seed,
         *,
         checkpoints: object = False,
         step: int | None = None,
@@ -496,7 +497,7 @@ class Run:
             "names": [run.name for run in runs],
             "steps": [wanted[run] for run in runs] if checkpoints is not False else None,
         }
-        key = self._key("comparison", wanted[self][-1], "all", settings)
+        key = self._key_of("comparison", wanted[self][-1], Observations.part, settings)
 
         def compute() -> Comparison:
             made = compare(
@@ -514,6 +515,7 @@ class Run:
 
         return self._record(key, Comparison, compute)
 
+    @spelled_out(Subset)
     def course(
         self,
         latent: int | None = None,
@@ -522,13 +524,11 @@ class Run:
         layers: bool = False,
         against: str | Path | Run | None = None,
         measure: str = "cka",
-        alpha: float = 0.1,
-        n_samples: object = 10_000,
+        alpha: float = TypeRule.alpha,
         n_layer_samples: int = 1000,
-        seed: int = 0,
-        part: str = "all",
         memory: float | int = 2.0,
         progress: Callable[[int, int], None] | None = None,
+        **observations: Unpack[SubsetOptions],
     ) -> Course:
         """What the codes, and the layers, were like at every step of which there is a model.
 
@@ -544,18 +544,17 @@ class Run:
             the layer of the same name of its finished model. Implies ``layers``.
         :param measure: (default "cka") a member of ``polariscope.similarity``.
         :param alpha: (default 0.1) tolerance of the rule that names the types.
-        :param n_samples: as in :meth:`representation`, like ``seed`` and ``part``.
         :param n_layer_samples: (default 1,000) how many of these observations the layers are looked at with; the time
             grows with its square.
         :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.
         :param progress: told how many checkpoints are done, and how many there are to do.
+        :param observations: ``n_samples``, ``seed`` and ``part``, as in :meth:`representation`.
         """
         from polariscope.analysis.course import Course, check_latent
-        from polariscope.analysis.regime.types import check_rule
         from polariscope.analysis.similarity import similarity
         from polariscope.runs.course import K, Plan, follow
 
-        check_rule(alpha, 1)
+        subset, rule = Subset(**observations), TypeRule(alpha)
         if latent is not None:
             check_latent(latent, self.settings["model"]["n_latents"])
         _ = similarity[measure]
@@ -574,11 +573,11 @@ class Run:
                     Argument("checkpoint_every"),
                 ),
             )
-        chosen = self._chosen(n_samples, seed, part)
-        if chosen["n_samples"] < 2:
-            raise InputError("n_samples", "be at least 2", got=chosen["n_samples"])
+        indices = self._indices(subset)
+        if len(indices) < 2:
+            raise InputError("n_samples", "be at least 2", got=len(indices))
         other = against if against is None or isinstance(against, Run) else Run(against)
-        seen = min(n_layer_samples, chosen["n_samples"])
+        seen = min(n_layer_samples, len(indices))
         if (layers or other is not None) and seen <= K:
             raise InputError(
                 "n_layer_samples",
@@ -589,19 +588,20 @@ class Run:
         plan = Plan(
             steps=wanted,
             latent=latent,
-            **chosen,
-            alpha=alpha,
-            part=part,
+            n_samples=len(indices),
+            seed=subset.seed,
+            alpha=rule.alpha,
+            part=subset.part,
             layers=layers or other is not None,
             n_layer_samples=seen,
             measure=measure,
             memory=memory,
         )
         models = [self.digest(step) for step in wanted]
-        key = self._key("course", wanted[-1], part, {**plan.settings(other), "models": models})
+        settings = {**plan.settings(other), "models": models}
+        key = self._key_of("course", wanted[-1], subset.part, settings)
 
         def compute() -> Course:
-            indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
             return follow(self, plan, indices, given=self._given, other=other, progress=progress)
 
         return self._record(key, Course, compute)
@@ -641,13 +641,12 @@ class Run:
         self.used.add(artefact.path)
         return self.folder.artefacts.read(artefact.key)
 
-    def _chosen(self, n_samples: Any, seed: int, part: Any) -> dict[str, Any]:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError("seed", "be an integer from 0", got=f"{seed!r}")
-        indices = choose_samples(self.n_observations, n_samples, seed, part, self.split)
-        return {"n_samples": len(indices), "seed": seed}
+    def _key(self, kind: str, which: Observations, settings: Mapping[str, Any]) -> Key:
+        """Return the key of a result, with the number of observations that there are."""
+        counted = {"n_samples": len(self._indices(which)), "seed": which.seed}
+        return self._key_of(kind, which.step, which.part, {**counted, **settings})
 
-    def _key(self, kind: str, step: int | None, part: str, settings: Mapping[str, Any]) -> Key:
+    def _key_of(self, kind: str, step: int | None, part: str, settings: Mapping[str, Any]) -> Key:
         digest, done = self._digest(step)
         return Key(kind, digest, self.fingerprint, part, done, settings)
 
@@ -750,37 +749,6 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
             problem=f"a step is chosen in run folders, and {path} is none", remedy="leave it out"
         )
     return read_model(file, device)
-
-
-def choose_samples(
-    n_observations: int, n_samples: Any, seed: int, part: str, split: Callable[[], Split] | None
-) -> Int[np.ndarray, " sample"]:
-    """Indices of the observations that are encoded, of so many that there are.
-
-    :param split: gives the split of a run; None where there is none.
-    """
-    is_number = isinstance(n_samples, int | np.integer) and not isinstance(n_samples, bool)
-    if n_samples is not None and (not is_number or n_samples < 1):
-        raise InputError("n_samples", "be an integer from 1, or None for the whole dataset", got=n_samples)
-    if part not in get_args(Part):
-        raise unknown("part", str(part), get_args(Part))
-    if part == "all":
-        pool = np.arange(n_observations)
-    elif split is None:
-        raise InputError(
-            problem=(Argument("part", part), " needs a model that belongs to a run"),
-            remedy="others have no split",
-        )
-    else:
-        pool = getattr(split(), part)
-        if not len(pool):
-            raise InputError(
-                problem=f"the run has no {part} part: its split leaves none",
-                remedy=("use ", Argument("part", "all"), " or train with a split that has one"),
-            )
-    if n_samples is None or n_samples >= len(pool):
-        return pool
-    return generator(seed, "encode").choice(pool, size=n_samples, replace=False)
 
 
 def _steps_of(run: Run, checkpoints: Any, step: int | None) -> list[int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from polariscope.analysis.representation import Representation
 from polariscope.analysis.stability import RETURNS, Relation, Stability
 from polariscope.analysis.stability import stability as stability_of_codes
 from polariscope.core.errors import Either, InputError
+from polariscope.core.options import spelled_out
+from polariscope.data.observations import ObservationOptions, Observations
 from polariscope.layers.sources import Source
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.compare import find_data
@@ -21,6 +23,7 @@ from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
 
 
+@spelled_out(Observations)
 def stability(
     models: object,
     data: object = None,
@@ -29,10 +32,7 @@ def stability(
     relation: Relation = "spearman",
     threshold: float = RETURNS,
     n_permutations: int = 100,
-    n_samples: object = 10_000,
-    seed: int = 0,
-    part: str = "all",
-    step: int | None = None,
+    **observations: Unpack[ObservationOptions],
 ) -> Stability:
     """Which latents return when a model is trained again, how consistent the models are, and which one is central.
 
@@ -49,10 +49,8 @@ def stability(
     :param relation: (default "spearman") which correlation; or "pearson".
     :param threshold: (default √½) strength from which a latent counts as found again.
     :param n_permutations: (default 100) shuffles of the samples behind the chance level.
-    :param n_samples: (default 10,000) observations that runs and models encode.
-    :param seed: (default 0) seed of their choice, of the draws and of the shuffles.
-    :param part: (default "all") or the part of the runs' split: "train", "validation" or "test".
-    :param step: (default None: the finished models) the checkpoint of this step of each run.
+    :param observations: ``n_samples``, ``seed``, ``part`` and ``step`` of the observations that runs and models encode,
+        as in :meth:`Run.representation`; ``seed`` is also that of the shuffles.
 
     >>> codes = np.random.default_rng(0).normal(size=(200, 3))
     >>> round(stability({"first": codes, "second": -codes[:, ::-1]}).value, 6)
@@ -66,14 +64,16 @@ def stability(
     if runs:
         # Refuses runs of different data; of arrays in memory each run is opened with those given.
         find_data([Source(name, name, None, None, run.path) for name, run in runs.items()], data)
-    where: dict[str, Any] = {"n_samples": n_samples, "seed": seed, "part": part}
+    which = Observations(**observations)
     codes: dict[str, Any] = {}
     for name, item in named.items():
         if isinstance(item, Run):
             opened = item if data is None else Run(item.path, data)
-            codes[name] = opened.representation(**where, step=step)
+            codes[name] = opened.representation(**which.options())
         else:
-            codes[name] = encode(item, data, **where) if isinstance(item, AbstractModel) else item
+            subset = (which.n_samples, which.seed)
+            is_model = isinstance(item, AbstractModel)
+            codes[name] = encode(item, data, *subset, part=which.part) if is_model else item
     _check_alike(codes)
     found = stability_of_codes(
         codes,
@@ -81,7 +81,7 @@ def stability(
         relation=relation,
         threshold=threshold,
         n_permutations=n_permutations,
-        seed=seed,
+        seed=which.seed,
     )
     return dataclasses.replace(found, notes=(*found.notes, *_differences(runs)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,6 @@ def read_json(path: Path) -> Any:
 
 NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
-RECORD_KEEPING = (
-    *("log_every", "validate_every", "probe_samples", "checkpoint_every", "keep_checkpoints", "epochs"),
-)
-"""Settings of a training that change what is written about it, and no weight."""
 
 
 def settings_hash(record: dict[str, object]) -> str:
@@ -106,14 +102,17 @@ def identity_hash(record: dict[str, object]) -> str:
     return files.digest({key: record.get(key) for key in IDENTITY})
 
 
-def weights_hash(record: Mapping[str, object]) -> str:
-    """Hash of what determines the weights: how often is logged or checkpointed, and where the data lie, is left out.
+def weights_hash(record: Mapping[str, object], training: Collection[str]) -> str:
+    """Return the hash of the settings that determine the weights.
+
+    The intervals of logging and checkpointing and the location of the data are not included.
 
     :param record: the contents of a run's settings.
+    :param training: names of the options of the training that change the weights.
     """
     parts: dict[str, Any] = {name: record[name] for name in ("format", "objective", "model")}
     given: Any = record["training"]
-    parts["training"] = {name: value for name, value in given.items() if name not in RECORD_KEEPING}
+    parts["training"] = {name: value for name, value in given.items() if name in training}
     data: Any = record["data"]
     return files.digest({**parts, "data": data["fingerprint"]})
 

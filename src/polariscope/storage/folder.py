@@ -40,6 +40,9 @@ from polariscope.storage.documents import (
 )
 from polariscope.storage.log import Log, Mark
 
+STOPPED = "stopped_early_of"
+"""Entry in the header of a model whose training stopped early: the number of steps it was to have."""
+
 
 class RunFolder:
     """One run's folder. Anybody may read; as a context manager it is held by one process, which may write.
@@ -158,6 +161,25 @@ class RunFolder:
         except PolariscopeError:
             return None
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the folder holds the finished model of its own settings."""
+        return self.is_begun and self.is_finished_for(self.settings["training"]["steps"])
+
+    def is_finished_for(self, n_steps: int) -> bool:
+        """Return whether a training for this number of steps has ended here: this is the definition of finished.
+
+        A training ends when its model has all the steps, or when it stopped early. A model that stopped early names
+        the number of steps that it was trained for (:meth:`save_model`), so asking for more steps continues it.
+
+        :param n_steps: number of steps asked for.
+        """
+        try:
+            header = self.model_header()
+        except PolariscopeError:  # a damaged model is not finished: resuming makes it again
+            return False
+        return header.get("step") is not None and n_steps in (header["step"], header.get(STOPPED))
+
     def model_header(self) -> dict[str, Any]:
         """What the file of the finished model says of itself; empty without one, and a damaged one is named."""
         return files.read_header(self.model_file) if self.model_file.exists() else {}
@@ -263,9 +285,15 @@ class RunFolder:
         self.checkpoints.write(step, model, state, words, self.log.flush())
         self.checkpoints.prune(keep=None if keep_all else 2)
 
-    def save_model(self, model: Trained, step: int) -> None:
-        """Write the finished model."""
-        model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict())
+    def save_model(self, model: Trained, step: int, n_steps: int | None = None) -> None:
+        """Write the finished model.
+
+        :param model: the model.
+        :param step: number of steps that it was trained for.
+        :param n_steps: (default: ``step``) number of steps asked for; larger if training stopped early.
+        """
+        stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
+        model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict(), **stopped)
 
     def _check(self) -> None:
         if self.guard is not None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.options import affecting
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import parse_source
 from polariscope.storage.documents import weights_hash
 from polariscope.studies.design import Point, Study, names_of, varying_axes
 from polariscope.training.plan import plan
+from polariscope.training.settings import TrainSettings
 
 SHORT = 16
 """Digits of a hash in the name of a folder."""
@@ -100,7 +102,8 @@ def plan_runs(study: Study) -> list[StudyRun]:
                     analysis.check(datasets[point.data], once_settings(point))
         except InputError as error:
             raise InputError(problem=f"run {name}: {error}") from None
-        digest = weights_hash(job.describe("cpu", {"threads": 1}))
+        record = job.describe("cpu", {"threads": 1})
+        digest = weights_hash(record, affecting(TrainSettings, "weights"))
         if digest in runs:
             raise InputError(
                 problem=f"the runs {runs[digest].name} and {name} are the same",

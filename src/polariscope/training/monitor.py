@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from polariscope.analysis.regime.criteria import polarisation
 from polariscope.analysis.regime.posterior import in_units_of_prior
-from polariscope.analysis.regime.types import ALPHA, TYPES, types_of
+from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.regime.types import TYPES, types_of
 from polariscope.analysis.regime.types import moments as moments_of
 from polariscope.core.seeds import derive
 from polariscope.models.inference import batch_size, chunks, evaluating
@@ -55,8 +56,8 @@ class Probe:
     def latents(self, n_samples: int) -> dict[str, Any]:
         """KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, how many are of each type, and any γ.
 
-        Types and Δ_KL are those of :func:`polariscope.diagnose`, for conditional priors too, with α = 0.1. Δ_KL is
-        None where it is not defined (a posterior that is a point) and, like a std μ, where it is not finite.
+        Types and Δ_KL are those of :func:`polariscope.diagnose`, for conditional priors too, with its default α. Δ_KL
+        is None where it is not defined (a posterior that is a point) and, like a std μ, where it is not finite.
         """
         model = self.feed.model
         noise = self._generator("probe")
@@ -73,7 +74,7 @@ class Probe:
         mean, variance, *prior_moments = (torch.cat(parts).numpy() for parts in zip(*moments, strict=True))
         with np.errstate(all="ignore"):  # of a model that is diverging
             relative = in_units_of_prior(mean, variance, *prior_moments)
-            types = types_of(moments_of(relative), ALPHA).tolist()
+            types = types_of(moments_of(relative), TypeRule.alpha).tolist()
             delta, spread = polarisation(relative).delta, mean.std(axis=0).tolist()
         gamma = model.gamma
         return {

@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice, checked
+from polariscope.core.options import Advice, affecting, checked, option, to_record
 from polariscope.data.splits import (
     PARTS,
     Split,
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 VALIDATE_EVERY = 1000
-NEWER = {"split": "auto", "split_column": None, "group_column": None, "adam_beta1": 0.9}
-"""Options that are newer than some records, where nothing is said."""
-NOTHING = object()
+ADAM_BETA1 = 0.9
+"""Default β₁ of Adam; other optimisers accept no other value."""
 ADAMS = ("adam", "amsgrad")
 """Optimisers that are Adam, or a variant of it."""
 
@@ -39,13 +38,15 @@ class TrainSettings:
 
     steps: Annotated[int, Ge(1)] = 20_000
     """Number of gradient steps. The published models have 300,000."""
-    epochs: Annotated[float, Gt(0)] | None = None
+    epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
     batch_size: Annotated[int, Ge(1)] = 64
     """Samples per step."""
     optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
     """Adam has β₁ = 0.9 unless it is said, β₂ = 0.999, ε = 1e-8."""
-    adam_beta1: Annotated[float, Ge(0), Lt(1), Advice("0.9 is usual, 0.5 for a generator")] = 0.9
+    adam_beta1: Annotated[float, Ge(0), Lt(1), Advice("0.9 is usual, 0.5 for a generator")] = option(
+        ADAM_BETA1, since="0.2", absent=0.9
+    )
     """β₁ of adam and amsgrad: how much of the earlier gradients stays in each step."""
     learning_rate: Annotated[float, Gt(0)] = 1e-4
     """Step size of the optimiser, at its highest."""
@@ -59,24 +60,24 @@ class TrainSettings:
     """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything, and
     validates on some of the training samples. Of a split that is given without validation, the share of its training
     part."""
-    split: Literal["auto", "official", "random"] = "auto"
+    split: Literal["auto", "official", "random"] = option("auto", since="0.2", absent="auto")
     """Train, validation and test: the dataset's own split (official) or a random one; auto: its own if it has one."""
-    split_column: str | None = None
+    split_column: str | None = option(None, since="0.2", absent=None)
     """Factor or column of the data that says train, validation or test (or 0, 1, 2) for each observation."""
-    group_column: str | None = None
+    group_column: str | None = option(None, since="0.2", absent=None)
     """Factor or column whose values stay together: all observations of a value are in the same part."""
     seed: int = 0
     """Seed of the weights, the split, the order of the data and the noise."""
-    log_every: Annotated[int, Ge(1)] = 100
+    log_every: Annotated[int, Ge(1)] = option(100, affects="log")
     """Steps between two lines of the log."""
-    validate_every: Annotated[int, Ge(1)] | None = None
+    validate_every: Annotated[int, Ge(1)] | None = option(None, affects="log")
     """Steps between two evaluations of the loss on validation samples, a multiple of log_every; by default the first
     multiple from 1000 on."""
-    probe_samples: Annotated[int, Ge(1)] = 256
+    probe_samples: Annotated[int, Ge(1)] = option(256, affects="log")
     """Validation samples from which the state of the latents is logged."""
-    checkpoint_every: Annotated[int, Ge(1)] = 1000
+    checkpoint_every: Annotated[int, Ge(1)] = option(1000, affects="files")
     """Steps between two checkpoints; a killed run loses at most this many."""
-    keep_checkpoints: Literal["last", "all"] = "last"
+    keep_checkpoints: Literal["last", "all"] = option("last", affects="files")
     """Keep every checkpoint, to compare a model with its younger self, or only what resuming needs."""
 
     def __post_init__(self) -> None:
@@ -86,7 +87,7 @@ class TrainSettings:
                 ("be a multiple of ", Argument("log_every")),
                 got=f"{self.validate_every} and {self.log_every}",
             )
-        if self.adam_beta1 != NEWER["adam_beta1"] and self.optimiser not in ADAMS:
+        if self.adam_beta1 != ADAM_BETA1 and self.optimiser not in ADAMS:
             raise InputError(
                 problem=(Argument("adam_beta1"), " means nothing to ", Argument("optimiser", self.optimiser)),
                 remedy="leave it out",
@@ -167,19 +168,15 @@ class TrainSettings:
         return self.learning_rate * warmup * decay
 
     def describe(self) -> dict[str, Any]:
-        """All settings by name; newer ones only where they were said, so hashes are those of before they could be."""
-        record = dataclasses.asdict(self)
-        return {name: value for name, value in record.items() if NEWER.get(name, NOTHING) != value}
+        """Return all settings by name, as the run records them (:func:`polariscope.core.options.to_record`)."""
+        return to_record(self)
 
     def identity(self) -> dict[str, object]:
-        """What must be the same for a run to be continued: all that decides the weights and the log.
+        """Return the settings that must be the same for a run to be continued: all that change the weights or the log.
 
-        The number of steps may grow, unless the schedule depends on it; how often checkpoints are written and
-        which are kept changes nothing.
+        The number of steps can grow, unless the schedule depends on it.
         """
-        record = self.describe()
-        for name in ("checkpoint_every", "keep_checkpoints", "epochs"):
-            del record[name]
-        if self.schedule == "constant":
-            del record["steps"]
-        return record
+        names = affecting(TrainSettings, "weights", "log") - (
+            {"steps"} if self.schedule == "constant" else set()
+        )
+        return {name: value for name, value in self.describe().items() if name in names}

@@ -140,7 +140,8 @@ def train(
 def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:
     """The model of a run that has all its steps; a damaged one is made again from its checkpoint."""
     try:
-        if run.model_header().get("step") != steps:
+        run.model_header()  # refuses a damaged model
+        if not run.is_finished_for(steps):
             return None
         model = read_model(run.model_file, str(device))
     except PolariscopeError as error:
@@ -253,7 +254,7 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
         state = fit(model, job.objective, job.data, job.split, job.settings, run, tuple(listeners))
     model.step = state.step
     if run is not None:
-        run.save_model(model, state.step)
+        run.save_model(model, state.step, job.settings.steps)
         model.folder = run.path
     return model
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polariscope.analysis.regime.types import TYPES, Moments, check_rule, classify, is_fragile, types_of
+from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.regime.types import TYPES, Moments, classify, is_fragile, types_of
 from polariscope.core.errors import InputError
 
 
@@ -83,14 +84,14 @@ def test_a_type_that_changes_just_a_fifth_away_is_not_fragile(alpha_range, fragi
 @pytest.mark.parametrize("alpha", [-0.1, 0.0, 0.5, 0.6])
 def test_a_tolerance_that_names_everything_mixed_or_twice_is_refused(alpha):
     with pytest.raises(InputError, match=r"alpha must lie between 0 and 0\.5"):
-        check_rule(alpha, 200)
+        TypeRule(alpha, 200)
 
 
 @pytest.mark.parametrize("alpha", [1e-9, np.nextafter(0.5, 0)])
 def test_every_other_tolerance_and_a_single_resample_are_accepted(alpha):
-    check_rule(alpha, 1)
+    TypeRule(alpha, 1)
     with pytest.raises(InputError, match="n_bootstrap must be at least 1, got 0"):
-        check_rule(alpha, 0)
+        TypeRule(alpha, 0)
 
 
 def test_no_tolerance_beyond_one_half_is_asked_for():

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.regime.posterior import RelativePosterior
 from polariscope.analysis.regime.regime import CriteriaTable, Mixedness, MixtureLabel, Polarisation
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import VariableType
 from polariscope.numerics.intervals import mean_with_interval
 
@@ -26,7 +27,7 @@ class Mixture:
     labels: tuple[MixtureLabel, ...]
 
 
-def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = 0.1) -> Mixture:
+def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = TypeRule.alpha) -> Mixture:
     """Label of each latent from the posterior variance of single samples, relative to the prior's.
 
     * active, passive: known, or unknown, for at least 1 − α of the samples;
@@ -129,7 +130,7 @@ def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> In
     return posterior.mean.var(axis=0) > threshold
 
 
-def mixture_label(posterior: RelativePosterior, *, alpha: float = 0.1) -> InUse:
+def mixture_label(posterior: RelativePosterior, *, alpha: float = TypeRule.alpha) -> InUse:
     """σ² ≤ 0.9 for more than a tenth of the samples: the sample-by-sample label is not passive."""
     return np.array([label != "passive" for label in mixture(posterior.variance, alpha).labels])
 

@@ -17,15 +17,15 @@ from polariscope.analysis.regime.criteria import (
     order_by_variance,
     polarisation,
 )
-from polariscope.analysis.regime.notes import notes
+from polariscope.analysis.regime.note import Note
+from polariscope.analysis.regime.notes import notes, varying_factors
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.structure import partners, redundancy, truncation
 from polariscope.analysis.regime.types import (
-    ALPHA,
     TYPES,
     alpha_ranges,
-    check_rule,
     moments,
     sensitivity,
     type_shares,
@@ -59,8 +59,8 @@ def diagnose(
     sampled: object = None,
     prior_mean: object = None,
     prior_variance: object = None,
-    alpha: float = ALPHA,
-    n_bootstrap: int = 200,
+    alpha: float = TypeRule.alpha,
+    n_bootstrap: int = TypeRule.n_bootstrap,
     seed: int = 0,
 ) -> Regime:
     """Which latents are active, mixed and passive, how sure that is, and what follows from it.
@@ -93,7 +93,7 @@ def diagnose(
     >>> regime.types
     ['active', 'passive']
     """
-    check_rule(alpha, n_bootstrap)
+    rule = TypeRule(alpha, n_bootstrap)
     arrays = {
         "mean": mean,
         "variance": variance,
@@ -103,16 +103,15 @@ def diagnose(
     }
     found = _representation(representation, arrays, seed)
     _check_size(found)
-    regime = _diagnose(found, alpha, n_bootstrap, seed)
-    notes = found.notes
-    if found.sampled_was_drawn:
-        notes = ("sampled was not given: it is one draw from N(mean, variance), made here.", *notes)
-    return dataclasses.replace(regime, notes=(*notes, *regime.notes))
+    regime = _diagnose(found, rule, seed)
+    drawn = [Note("drawn")] if found.sampled_was_drawn else []
+    notes = [Note.from_text(text) for text in found.notes]
+    return dataclasses.replace(regime, notes=(*drawn, *notes, *regime.notes))
 
 
-def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, seed: int) -> Regime:
+def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regime:
     posterior = relative_posterior(representation)
-    latents = _latents(posterior, alpha, n_bootstrap, generator(seed, "diagnose", "bootstrap"))
+    latents = _latents(posterior, rule, generator(seed, "diagnose", "bootstrap"))
     types = [latent.type for latent in latents]
     not_passive = np.array([name != "passive" for name in types])
     sources = {"mean": representation.mean, "sampled": representation.sampled}
@@ -147,31 +146,32 @@ def _diagnose(representation: Representation, alpha: float, n_bootstrap: int, se
             (informations["mean"], informations["sampled"]),
         ),
         criteria=compare_criteria(posterior, not_passive),
-        sensitivity=sensitivity(moments(posterior), alpha),
+        sensitivity=sensitivity(moments(posterior), rule.alpha),
         polarisation=polarisation(posterior),
-        notes=tuple(notes(representation, posterior, latents, covariances, alpha)),
+        notes=tuple(notes(representation, posterior, latents, covariances, rule.alpha)),
         n_samples=representation.n_samples,
-        alpha=alpha,
-        n_bootstrap=n_bootstrap,
+        alpha=rule.alpha,
+        n_bootstrap=rule.n_bootstrap,
         seed=seed,
         prior=posterior.prior,
         has_gaussian_kl=bool(kl_is_gaussian(posterior)),
         meaning_of_passive=representation.meaning_of_passive,
+        n_factors=varying_factors(representation),
     )
 
 
 def _latents(
-    posterior: RelativePosterior, alpha: float, n_bootstrap: int, generator: np.random.Generator
+    posterior: RelativePosterior, rule: TypeRule, generator: np.random.Generator
 ) -> tuple[Latent, ...]:
     found = moments(posterior)
-    types = types_of(found, alpha).tolist()
-    shares = type_shares(posterior, alpha=alpha, n_bootstrap=n_bootstrap, generator=generator)
-    ranges = alpha_ranges(found, alpha)
+    types = types_of(found, rule.alpha).tolist()
+    shares = type_shares(posterior, alpha=rule.alpha, n_bootstrap=rule.n_bootstrap, generator=generator)
+    ranges = alpha_ranges(found, rule.alpha)
     # A KL is not negative, but a model's own single-draw estimate of it can be.
     kl, interval = mean_with_interval(
         posterior.kl, at_least=0.0 if posterior.kl is posterior.gaussian_kl else -np.inf
     )
-    labels = mixture(posterior.variance, alpha)
+    labels = mixture(posterior.variance, rule.alpha)
     mean, variance = posterior.absolute_mean, posterior.absolute_variance
     columns = zip(
         kl.tolist(),

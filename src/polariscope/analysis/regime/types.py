@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_value
+from polariscope.analysis.regime.rule import ALPHA_LIMIT, TypeRule
+from polariscope.core.errors import unknown
 
 if TYPE_CHECKING:
     from polariscope.analysis.regime.posterior import RelativePosterior
@@ -20,35 +20,12 @@ VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
 COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
 """One colour per type of latent, told apart by readers of every kind of colour vision."""
-ALPHA = 0.1
-"""Tolerance of the rule, as published."""
-
-
-def check_rule(alpha: float, n_bootstrap: int) -> None:
-    """Refuse settings of the rule that mean nothing.
-
-    :param alpha: tolerance of the rule.
-    :param n_bootstrap: number of resamples.
-    """
-    check_value("alpha", alpha, float)
-    check_value("n_bootstrap", n_bootstrap, int)
-    if not 0 < alpha < ALPHA_LIMIT:
-        raise InputError(
-            "alpha",
-            f"lie between 0 and {ALPHA_LIMIT}",
-            got=alpha,
-            remedy=(
-                f"from {ALPHA_LIMIT} on a latent could be both active and passive. The published value is 0.1"
-            ),
-        )
-    if n_bootstrap < 1:
-        raise InputError("n_bootstrap", "be at least 1", got=n_bootstrap, remedy="200 is the default")
 
 
 def classify(
     mean_variance: Float[np.ndarray, " latent"],
     variance_variance: Float[np.ndarray, " latent"],
-    alpha: float = ALPHA,
+    alpha: float = TypeRule.alpha,
 ) -> list[VariableType]:
     r"""Type of each latent from two moments over the samples of its posterior variance σ².
 
@@ -97,7 +74,6 @@ def select(types: Sequence[VariableType], selection: str) -> list[int]:
 
 NEARBY = 0.2
 """How much larger or smaller another α is, relatively, for which a type should still hold."""
-ALPHA_LIMIT = 0.5  # from here on, "at most α" and "within α of 1" overlap
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

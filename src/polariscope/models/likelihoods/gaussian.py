@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import option
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class GaussianLikelihood(AbstractLikelihood):
     """Variance γ of every value; the starting point when it is learned."""
     learned: Literal["no", "shared", "per-value"] = "no"
     """Whether γ is trained: not at all, one number for all values, or a decoder output for each value."""
-    floor: Annotated[float, Gt(0)] | None = dataclasses.field(default=None, metadata={"is_newer": True})
+    floor: Annotated[float, Gt(0)] | None = option(None, since="0.2", absent=None)
     """Lowest γ, where one number is learned; with it log γ moves ten times as fast as a weight. None: it moves like any
     weight and has no floor, as in models from before there was one."""
 

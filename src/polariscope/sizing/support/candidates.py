@@ -19,6 +19,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import Part, Subset
 from polariscope.models.inference import batch_size, chunks, decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
@@ -30,7 +31,6 @@ from polariscope.training.threads import available_cores
 from polariscope.training.together import together
 from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train, work_of
 
-N_SAMPLES = 10_000
 N_LOOKED_AT = 512
 """Samples from which the curves are read: the standard error of a mixed latent's E[σ²] is then below 0.02."""
 LOOK_EVERY = 25
@@ -82,7 +82,7 @@ class TrainedCandidates(AbstractCandidates):
         recipe: Mapping[str, Any] = {},
         watcher: Watcher | None = None,
         deadline: float | None = None,
-        part: str = "all",
+        part: Part = Subset.part,
     ) -> None:
         self.data = data
         self.part = part
@@ -352,7 +352,7 @@ class TrainedCandidates(AbstractCandidates):
     def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
         model = self.model(n_latents, steps, **changes)
         run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
-        return run.representation_of(model, self._n_samples, self.seed, self.part)
+        return run.representation_of(model, Subset(self._n_samples, self.seed, self.part))
 
     def losses(self, n_latents: int, steps: int, **changes: object) -> Losses:
         self.watch(n_latents, steps, **changes)
@@ -378,7 +378,7 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def _n_samples(self) -> int:
-        return min(N_SAMPLES, len(self.data))
+        return min(Subset.n_samples or len(self.data), len(self.data))
 
 
 def _beginning(n_latents: int, steps: int) -> str:

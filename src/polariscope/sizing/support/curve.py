@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import ALPHA, TYPES, moments, types_of
+from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.regime.types import TYPES, moments, types_of
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
@@ -21,11 +22,11 @@ from polariscope.core.options import options_of
 from polariscope.core.records import from_plain, to_plain
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import Part, Subset
 from polariscope.numerics.intervals import t_interval
-from polariscope.runs.run import choose_samples
 from polariscope.sizing import TRACE, AbstractCandidates, Size, family
 from polariscope.sizing.probe_elbow import probe_score
-from polariscope.sizing.support.candidates import N_SAMPLES, TrainedCandidates, most_latents
+from polariscope.sizing.support.candidates import TrainedCandidates, most_latents
 from polariscope.sizing.support.checks import (
     BOUNDS,
     check_bounds_used,
@@ -135,7 +136,7 @@ class SizeCurve:
     """The same in passes over the training data."""
     n_samples: int
     """Observations that were encoded of each model."""
-    part: str = "all"
+    part: Part = Subset.part
     """Of the split: where these observations come from."""
     notes: tuple[str, ...] = ()
     """What is left out, and why."""
@@ -246,7 +247,7 @@ def size_curve(
     seed: int = 0,
     seeds: int = 5,
     out: str | Path | None = None,
-    part: str = "all",
+    part: Part = Subset.part,
     device: object = "auto",
     threads: int | None = None,
     progress: bool | Listen = False,
@@ -357,7 +358,7 @@ class CurvePlan:
     steps: int
     """Gradient steps of each model."""
     steps_per_epoch: int
-    part: str
+    part: Part
     """Of the split: whose observations are encoded."""
     n_samples: int
     """Observations that are encoded."""
@@ -374,7 +375,7 @@ def plan_curve(
     n_latents: Sequence[int],
     methods: Sequence[str],
     seeds: int,
-    part: str,
+    part: Part,
     options: Mapping[str, object],
 ) -> CurvePlan:
     """Refuse what cannot be trained or asked, before anything is trained.
@@ -411,7 +412,7 @@ def plan_curve(
     check_units(dataset)
     per_epoch = plan(dataset, n_latents=1, **{**recipe, "epochs": 1}).settings.steps
     deal = functools.partial(job.settings.deal, dataset)
-    n_samples = len(choose_samples(len(dataset), min(N_SAMPLES, len(dataset)), 0, part, deal))
+    n_samples = len(Subset(part=part).choose(len(dataset), deal))
     has_density = job.blueprint.posterior.has_density
     notes = [] if dataset.factor_names else ["Probe accuracy is left out: the data have no known factors."]
     if not has_density:
@@ -530,7 +531,7 @@ def measure_point(
     if has_density:
         from polariscope.analysis.regime.posterior import relative_posterior
 
-        types = types_of(moments(relative_posterior(codes)), ALPHA).tolist()
+        types = types_of(moments(relative_posterior(codes)), TypeRule.alpha).tolist()
         counts = {kind: types.count(kind) for kind in TYPES}
     return CurvePoint(
         n_latents=n_latents,
