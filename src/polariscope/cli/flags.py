@@ -1,8 +1,8 @@
 """Options of concepts as flags: every field of a dataset, objective, net … is a flag by the same name.
 
 Which flags there are depends on the concepts chosen on the same line. They are taken off the line before it is parsed,
-and given to the chosen parts afterwards, so only these are opened. All parts are opened for ``--help-all`` and for the
-message about a flag that no chosen part has.
+and given to the chosen parts afterwards, so only these are opened. The options of all parts are read, from their files,
+for help and for the message about a flag that no chosen part has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_defau
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
 from polariscope.core.options import Option, check_options, is_switch, options_of, route, show
 from polariscope.core.registry import Family
+
+if TYPE_CHECKING:
+    from polariscope.core.catalogue import Catalogue
 
 KEY = "polariscope.flags"
 """Key of the context under which the flags of parts are, as they were typed."""
@@ -149,23 +152,35 @@ def _forms(name: str) -> tuple[str, str]:
     return spelling(name), spelling(name.removeprefix("n_"))
 
 
-def group_of(part: str, family: Family, name: str) -> Group:
+def group_of(part: str, family: Mapping[str, Any], name: str) -> Group:
     """The options of one concept; where its files are is said in the source, NAME:PATH.
 
     :param part: what the command calls it: data, objective …
-    :param family: the concept's family.
+    :param family: the concept's family, which opens the concept, or its catalogue, which does not.
     :param name: its name; an unknown one is refused.
     """
     return Group(part, name, family[name], without=("path",))
 
 
-def groups_of(part: str, family: Family) -> list[Group]:
-    """The options of every concept of a family, which are all opened.
+def groups_of(part: str, family: str) -> list[Group]:
+    """The options of every concept of a family, read from their files and not opened.
 
     :param part: what the command calls them.
-    :param family: the family.
+    :param family: the family's public name: objectives.
     """
-    return [group_of(part, family, name) for name in family]
+    catalogue = read_family(family)
+    return [group_of(part, catalogue, name) for name in catalogue]
+
+
+def read_family(name: str) -> Catalogue:
+    """Read the members of a family.
+
+    :param name: its public name: objectives.
+    """
+    import polariscope
+    from polariscope.core.catalogue import read_catalogue
+
+    return read_catalogue(polariscope._FAMILIES[name])
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:
@@ -179,9 +194,7 @@ class FlagCommand(RecordCommand):
 
     def groups(self) -> list[Group]:
         """The options that may be given, those of every concept that could be chosen."""
-        from polariscope.data.dataset import family as datasets
-
-        return groups_of("data", datasets)
+        return groups_of("data", "datasets")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if HELP_ALL in args[: args.index("--") if "--" in args else None]:

@@ -77,10 +77,8 @@ class SizeCommand(TrainCommand):
 
     def groups(self) -> list[Group]:
         """The search's options first, then those of its methods, then as ``train`` has them."""
-        from polariscope.sizing import family
-
         rest = [group for group in super().groups() if group.part != "training"]
-        return [search_group(), *groups_of("method", family), models_group(), *rest]
+        return [search_group(), *groups_of("method", "sizing"), models_group(), *rest]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
         """What the command or the search has a flag for itself carries the part in front."""

@@ -47,9 +47,7 @@ class TrainCommand(FlagCommand):
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
-        from polariscope.training.plan import FAMILIES
-
-        concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
+        concepts = [group for part in ModelParts().concepts() for group in groups_of(part, f"{part}s")]
         return [training_group(), *concepts, *super().groups()]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
