@@ -80,7 +80,7 @@ def test_some_steps_and_wrong_ones(call, runs):
     assert "one step (20)" in call("course run0 --samples 50 --steps 20").out
     refused = call("course run0 --steps ten")
     assert refused.code == 2
-    assert "--steps must be whole numbers joined by commas, got 'ten'" in refused.err
+    assert "--steps must be a list of integers, got 'ten'" in refused.err
     assert "there is no run at nowhere" in call("course nowhere").err
     assert "there is no run at nowhere" in call("course run0 --against nowhere").err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from polariscope.pages.record import ReportRecord, make_record
 from polariscope.pages.report import render, report
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
+from polariscope.storage import artefacts
 from polariscope.storage.documents import read_settings, settings_hash, write_settings
-from polariscope.storage.folder import read_log
+from polariscope.storage.folder import RunFolder, read_log
 from polariscope.training.train import train
 
 
@@ -208,3 +210,23 @@ def test_the_moments_of_a_conditional_prior_are_those_of_its_samples(conditional
         assert moments.ratio == pytest.approx((representation.variance / variance)[:, j].mean(), rel=1e-4)
         apart = ((representation.mean - mean) ** 2 / variance)[:, j].mean()
         assert moments.displacement == pytest.approx(apart, rel=1e-4)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_opens_the_run_once_and_parses_each_artefact_once(
+    flat_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shutil.copytree(flat_run, tmp_path / "copy")
+    Run(path).decomposition(n_samples=400)
+    Run(path).regime(0.2, n_samples=400)
+    opened: list[str] = []
+    parsed: Counter[str] = Counter()
+    folder, parse = RunFolder.__init__, artefacts._artefact
+    monkeypatch.setattr(
+        RunFolder, "__init__", lambda self, *args: (opened.append("run"), folder(self, *args))[1]
+    )
+    monkeypatch.setattr(artefacts, "_artefact", lambda file: (parsed.update([file.name]), parse(file))[1])
+    report(Run(path))
+    assert opened == ["run"]
+    assert set(parsed.values()) == {1}
+    assert {name.split("-")[0] for name in parsed} >= {"regime", "decomposition", "representation"}

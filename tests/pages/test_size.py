@@ -45,10 +45,10 @@ FONDUE = Size(
     threshold=1.0,
     per_seed=(11, 11),
     trials=(
-        trial(64, 21.0, "too many", steps=400, note="wide model, for a first guess"),
+        trial(64, 21.0, "too many", steps=400, role="wide"),
         trial(11, 0.6, "undecided", steps=400, projected=(0.4, 1.3)),
         trial(11, 0.5, "fits", projected=(0.4, 0.6)),
-        trial(12, 1.2, "undecided", steps=1600, projected=(0.9, 1.6), note=HOSTILE),
+        trial(12, 1.2, "undecided", steps=1600, projected=(0.9, 1.6), cause="above-unsettled"),
         trial(10, 0.4, "fits", seed=1),
         trial(11, 0.5, "fits", seed=1),
         trial(12, 1.4, "too many", seed=1),
@@ -167,7 +167,7 @@ def test_the_page_says_the_answer_first_then_path_notes_and_settings(pages: dict
         (str(t.seed), str(t.n_latents), f"{t.statistic:.3f}", f"{t.steps:,}") for t in FONDUE.trials
     ]
     assert page.count('<span class="pill mixed">undecided</span>') == 2
-    assert page.count("&lt;script&gt;alert(") == 2
+    assert page.count("&lt;script&gt;alert(") == 1
     assert "lowest and highest of 2 seeds" in page
     assert "image_size=32" in page
     assert "learning_rate=0.001" not in page  # it was not given: the method's own

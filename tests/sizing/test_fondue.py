@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.analysis.theory import LinearSolution, linear_vae
-from polariscope.sizing import TRACE, Curves, Goal, OutOfTimeError, Size, Trial
-from polariscope.sizing.fondue import FIRST_NARROW, WIDE, fondue, notes_of
+from polariscope.sizing import TRACE, Cause, Curves, Goal, OutOfTimeError, Size, Trial
+from polariscope.sizing.fondue import FIRST_NARROW, fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.deciding import FIRST
 from polariscope.sizing.support.judge import SILENT
@@ -208,7 +208,7 @@ def test_a_wide_model_that_still_moves_is_asked_what_it_will_say_of_narrow_ones(
         candidates.gains_by_company, candidates.can_prune = False, can_prune
         found = fondue(candidates, Goal(steps=600))
         assert found.value == 6
-        return next(trial.n_latents for trial in found.trials if trial.note != WIDE)
+        return next(trial.n_latents for trial in found.trials if trial.role != "wide")
 
     assert asked(can_prune=True) == 4  # after as many steps again
     assert asked(can_prune=False) == 6  # which begin afresh
@@ -331,7 +331,7 @@ def test_with_a_learned_variance_the_answer_is_the_end_of_the_first_stretch(eige
     answer = next(n for n, value in enumerate(traces) if value > 1)
     found = fondue(LearnedVariance(eigenvalues), Goal())
     assert found.value == answer
-    assert len([trial for trial in found.trials if trial.note != WIDE]) <= 3  # both sides, and one to spare
+    assert len([trial for trial in found.trials if trial.role != "wide"]) <= 3  # both sides, and one to spare
 
 
 class ByHeart(LinearCandidates):
@@ -452,7 +452,7 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     assert "The time was over." in found.notes
     assert any("the data may need more" in note for note in found.notes) == (found.interval[1] == 16)
     wide, *narrow = found.trials  # how far the models came by then
-    assert (wide.n_latents, wide.note) == (16, WIDE)
+    assert (wide.n_latents, wide.role) == (16, "wide")
     assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most
     with pytest.raises(
         OutOfTimeError, match=r"no answer yet: the first comes after 400 steps .* time was over"
@@ -585,9 +585,9 @@ def test_a_model_that_is_far_too_wide_is_not_believed() -> None:
 
 @pytest.mark.parametrize("high", [5, 8, 20])
 @pytest.mark.parametrize("n_faint", [0, 1, 2])
-@pytest.mark.parametrize("note", ["", "undecided after 3,000 steps"])
-def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, note: str) -> None:
-    trials = [Trial(5, 0, 0.9, "fits", 900, note=note), Trial(6, 0, 1.4, "too many", 900)]
+@pytest.mark.parametrize("cause", [None, "below"])
+def test_notes_name_at_most_one_other_answer(high: int, n_faint: int, cause: Cause | None) -> None:
+    trials = [Trial(5, 0, 0.9, "fits", 900, cause=cause), Trial(6, 0, 1.4, "too many", 900)]
     notes = notes_of(trials, 5, "the cap, 20" if high == 20 else "", n_faint, 1.0)
     about = [words for words in notes if "cap" in words or "Choose" in words]
     assert len(about) == (n_faint > 0 or high == 20)

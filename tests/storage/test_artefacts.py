@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polariscope.storage import artefacts as module
 from polariscope.storage.artefacts import Artefacts, Key, verify
 from polariscope.storage.documents import DamagedError, FormatError, read_document, write_document
 
@@ -152,3 +153,24 @@ def test_documents_of_other_kinds_and_formats_are_refused_in_words(tmp_path: Pat
         file.write_text(old)
         with pytest.raises(FormatError, match=r"was written by an earlier version .* Make it again"):
             read_document(file, "size")
+
+
+def test_a_file_is_parsed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report asks for the newest of each kind; scanning all files for each of them took ten scans."""
+    artefacts, parsed = Artefacts(tmp_path), []
+    keys = [Key("regime", "m", "d", settings={"seed": seed}) for seed in range(3)]
+    for key in keys:
+        artefacts.keep(key, {"value": 1})
+    artefacts = Artefacts(tmp_path)
+    parse = module._artefact
+    monkeypatch.setattr(module, "_artefact", lambda path: (parsed.append(path.name), parse(path))[1])
+    for _ in range(4):
+        assert len(list(artefacts)) == 3
+        assert artefacts.by_asking()
+        assert not artefacts.damaged()
+    assert sorted(parsed) == sorted(artefacts.file(key).name for key in keys)
+    artefacts.file(keys[0]).write_text("{}")
+    artefacts.file(keys[1]).unlink()
+    assert list(artefacts.damaged()) == [artefacts.file(keys[0])]
+    assert [artefact.key for artefact in artefacts] == [keys[2]]
+    assert len(parsed) == 4

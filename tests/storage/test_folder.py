@@ -137,6 +137,24 @@ def test_the_log_of_another_run_is_not_taken_for_this_ones(copy: Path, tmp_path:
         read_log(copy)
 
 
+def test_finished_is_a_model_of_all_steps_or_one_whose_training_stopped_early(copy: Path) -> None:
+    """A run of 60 steps that stopped at 40 is finished for 60; asking for more steps continues it."""
+    folder = RunFolder(copy)
+    steps = folder.settings["training"]["steps"]
+    assert folder.is_finished
+    assert folder.finished_steps == steps
+    assert not folder.is_finished_for(steps + 20)
+    model = ps.load_model(copy)
+    folder.save_model(model, steps - 20, n_steps=steps)
+    assert (folder.finished_steps, folder.is_finished) == (steps - 20, True)
+    assert not folder.is_finished_for(steps + 20)
+    assert ps.open_run(copy).is_finished
+    assert ps.load_model(copy).step == steps - 20
+    folder.model_file.write_bytes(b"damaged")
+    assert not RunFolder(copy).is_finished
+    assert not RunFolder(copy.with_name("nothing")).is_finished
+
+
 def test_a_damaged_model_is_made_again_from_its_checkpoint(
     copy: Path, whole: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

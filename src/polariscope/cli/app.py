@@ -172,6 +172,16 @@ def _flags_of_parts(command: Any) -> dict[str, str]:
     }
 
 
+def related_with(name: str, flag: str) -> list[str]:
+    """Return the commands that are related to another and have a flag: those that begin with the same word.
+
+    :param name: the command: size.
+    :param flag: the flag: --latents.
+    """
+    related = [other for other in COMMANDS if other != name and other.split("-")[0] == name.split("-")[0]]
+    return [other for other in related if flag in _own_flags(_command([other]))]
+
+
 def _own_flags(command: Any) -> set[str]:
     return {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
 

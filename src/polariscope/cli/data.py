@@ -48,6 +48,8 @@ class Wrapping:
 
     def apply(self, data: AbstractDataset) -> AbstractDataset:
         """The dataset with its variants."""
+        if not any(dataclasses.astuple(self)):
+            return data
         from polariscope.data.chain import apply_variants, shorthands
 
         shorthands(standardise=self.standardise, scale=self.scale, keep_units=self.keep_units)
@@ -115,7 +117,6 @@ def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
     from polariscope.cli.console import plural, printer, say, table
     from polariscope.cli.facts import say_facts
-    from polariscope.data.chain import in_words
     from polariscope.data.dataset import family as datasets
 
     data = _open(context, name, wrapping)
@@ -141,6 +142,8 @@ def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     if options:
         say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
     if "variants" in record:
+        from polariscope.data.chain import in_words
+
         say(f"Variants: {in_words(record['variants'])}")
     say(
         f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.words()])}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from polariscope.core.deprecation import deprecation
 from polariscope.core.errors import InputError
 
 
@@ -104,5 +103,7 @@ def forward(words: list[str]) -> tuple[list[str], str]:
         )
     if not matches:
         return words, ""
+    from polariscope.core.deprecation import deprecation
+
     each, rest = matches[0]
     return [*each.to.split(), *rest], deprecation(each.old, each.new, each.since)

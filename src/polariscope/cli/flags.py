@@ -1,8 +1,8 @@
 """Options of concepts as flags: every field of a dataset, objective, net … is a flag by the same name.
 
 Which flags there are depends on the concepts chosen on the same line. They are taken off the line before it is parsed,
-and given to the chosen parts afterwards, so only these are opened. All parts are opened for ``--help-all`` and for the
-message about a flag that no chosen part has.
+and given to the chosen parts afterwards, so only these are opened. The options of all parts are read, from their files,
+for help and for the message about a flag that no chosen part has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_defau
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
 from polariscope.core.options import Option, check_options, is_switch, options_of, route, show
 from polariscope.core.registry import Family
+
+if TYPE_CHECKING:
+    from polariscope.core.catalogue import Catalogue
 
 KEY = "polariscope.flags"
 """Key of the context under which the flags of parts are, as they were typed."""
@@ -40,6 +43,8 @@ class Group:
     """The dataclass or function whose options they are."""
     without: Collection[str] = ()
     """Options that are not flags here."""
+    called: str = ""
+    """How messages call the concept; by default its part and name."""
 
     @property
     def options(self) -> dict[str, Option]:
@@ -53,7 +58,7 @@ class Group:
     @property
     def owner(self) -> str:
         """How messages call the concept."""
-        return f"{self.part} {self.name!r}" if self.name else self.part
+        return self.called or (f"{self.part} {self.name!r}" if self.name else self.part)
 
     @property
     def flags(self) -> dict[str, str]:
@@ -90,8 +95,8 @@ class Flags(Spelling):
     def __init__(
         self,
         flags: Iterable[str],
-        more: Callable[[], Iterable[str]] = tuple,
-        advised: Callable[[], Iterable[str]] = tuple,
+        more: Callable[[], Collection[str]] = tuple,
+        advised: Callable[[], Collection[str]] = tuple,
         parts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.flags = frozenset(flags)
@@ -105,10 +110,10 @@ class Flags(Spelling):
         """
         return self._find(name, (lambda: self.flags, self.more)) or self.parts().get(name, name)
 
-    def _find(self, name: str, places: Iterable[Callable[[], Iterable[str]]]) -> str | None:
+    def _find(self, name: str, places: Iterable[Callable[[], Collection[str]]]) -> str | None:
         """The flag of a name in the first place that has it; later places are not opened."""
         for place in places:
-            flags = frozenset(place())
+            flags = place()
             for form in _forms(name):
                 if form in flags:
                     return form
@@ -147,23 +152,35 @@ def _forms(name: str) -> tuple[str, str]:
     return spelling(name), spelling(name.removeprefix("n_"))
 
 
-def group_of(part: str, family: Family, name: str) -> Group:
+def group_of(part: str, family: Mapping[str, Any], name: str) -> Group:
     """The options of one concept; where its files are is said in the source, NAME:PATH.
 
     :param part: what the command calls it: data, objective …
-    :param family: the concept's family.
+    :param family: the concept's family, which opens the concept, or its catalogue, which does not.
     :param name: its name; an unknown one is refused.
     """
     return Group(part, name, family[name], without=("path",))
 
 
-def groups_of(part: str, family: Family) -> list[Group]:
-    """The options of every concept of a family, which are all opened.
+def groups_of(part: str, family: str) -> list[Group]:
+    """The options of every concept of a family, read from their files and not opened.
 
     :param part: what the command calls them.
-    :param family: the family.
+    :param family: the family's public name: objectives.
     """
-    return [group_of(part, family, name) for name in family]
+    catalogue = read_family(family)
+    return [group_of(part, catalogue, name) for name in catalogue]
+
+
+def read_family(name: str) -> Catalogue:
+    """Read the members of a family.
+
+    :param name: its public name: objectives.
+    """
+    import polariscope
+    from polariscope.core.catalogue import read_catalogue
+
+    return read_catalogue(polariscope._FAMILIES[name])
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:
@@ -177,9 +194,7 @@ class FlagCommand(RecordCommand):
 
     def groups(self) -> list[Group]:
         """The options that may be given, those of every concept that could be chosen."""
-        from polariscope.data.dataset import family as datasets
-
-        return groups_of("data", datasets)
+        return groups_of("data", "datasets")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if HELP_ALL in args[: args.index("--") if "--" in args else None]:
@@ -313,6 +328,7 @@ def assign_flags(
     every: Groups,
     own: Iterable[str] = (),
     defers: Mapping[str, Collection[str]] = DEFERS,
+    related: Callable[[str], Collection[str]] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Give each flag to the chosen part that has the option, check its value, and refuse other flags.
 
@@ -321,8 +337,13 @@ def assign_flags(
     :param every: opens the parts that could be chosen, for the message about a flag that no chosen part has.
     :param own: (default none) the command's own flags, for suggestions only.
     :param defers: (default: data to training) parts that leave an option to others which have it too.
+    :param related: (default none) finds related commands that have a flag, for the message.
     """
     chosen = list(chosen)
+
+    def refusal(flag: str) -> InputError:
+        return _refusal(flag, chosen, every, own, related(flag) if related else ())
+
     known: dict[str, dict[str, Group]] = {group.part: {} for group in chosen}
     for group in chosen:
         known[group.part] |= {name: group for name in group.options if name not in known[group.part]}
@@ -331,9 +352,9 @@ def assign_flags(
     homes = route(
         [off.get(key, key) for key in keys],
         known,
-        lambda key: _refusal(_flag(key, keys, off), chosen, every, own),
+        lambda key: refusal(_flag(key, keys, off)),
         defers=defers,
-        spell=lambda key: spelling(key),
+        spell=spelling,
     )
     assigned: dict[str, dict[str, Any]] = {part: {} for part in known}
     for key, flag in keys.items():
@@ -343,7 +364,7 @@ def assign_flags(
         if is_switch(group.options[name].annotation):
             value = _as_switch(value, is_off=key in off)
         elif key in off:
-            raise _refusal(flag, chosen, every, own)
+            raise refusal(flag)
         elif value is NO_VALUE:
             raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
         assigned[part] |= check_part(group, {name: value}, key)
@@ -384,7 +405,14 @@ def _as_switch(value: object, *, is_off: bool) -> object:
     return WORDS.get(value.lower(), value) if isinstance(value, str) and not is_off else value
 
 
-def _refusal(flag: str, chosen: list[Group], every: Groups, own: Iterable[str]) -> InputError:
+def _refusal(
+    flag: str, chosen: list[Group], every: Groups, own: Iterable[str], related: Collection[str]
+) -> InputError:
+    if related:
+        commands = " and ".join(f"'polariscope {name}'" for name in related)
+        return InputError(
+            problem=f"no option {flag} here: it belongs to {commands}", remedy=f"leave {flag} out"
+        )
     elsewhere = [group for group in every() if group.has(flag)]
     if elsewhere:
         homes = " and ".join(group.title for group in elsewhere)

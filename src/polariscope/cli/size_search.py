@@ -77,10 +77,8 @@ class SizeCommand(TrainCommand):
 
     def groups(self) -> list[Group]:
         """The search's options first, then those of its methods, then as ``train`` has them."""
-        from polariscope.sizing import family
-
         rest = [group for group in super().groups() if group.part != "training"]
-        return [search_group(), *groups_of("method", family), models_group(), *rest]
+        return [search_group(), *groups_of("method", "sizing"), models_group(), *rest]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
         """What the command or the search has a flag for itself carries the part in front."""
@@ -94,7 +92,7 @@ def search_group() -> Group:
     """The options of every search."""
     from polariscope.sizing import FROM_DATA, Goal
 
-    return Group("search", "", Goal, without=FROM_DATA)
+    return Group("search", "", Goal, without=FROM_DATA, called="the search")
 
 
 def models_group() -> Group:

@@ -20,9 +20,7 @@ class FigureCommand(FlagCommand):
     """A command whose flags beyond its own are options of figures."""
 
     def groups(self) -> list[Group]:
-        from polariscope.studies.figures import family
-
-        return groups_of("figure", family)
+        return groups_of("figure", "figures")
 
 
 @checked

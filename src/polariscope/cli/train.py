@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from annotated_types import Ge
 
+from polariscope.cli.app import related_with
 from polariscope.cli.command import Flag, command
 from polariscope.cli.data import TrainingData, Wrapping, dataset_group, open_source
 from polariscope.cli.flags import DEFERS, KEY, FlagCommand, Group, Groups, assign_flags, group_of, groups_of
@@ -45,9 +47,7 @@ class TrainCommand(FlagCommand):
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
-        from polariscope.training.plan import FAMILIES
-
-        concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
+        concepts = [group for part in ModelParts().concepts() for group in groups_of(part, f"{part}s")]
         return [training_group(), *concepts, *super().groups()]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
@@ -203,7 +203,14 @@ def take_flags(
     data = open_source(source, with_columns_aside(options, its_data, flags), wrapping)
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
     chosen = [group_of(part, FAMILIES[part], name) for part, name in names.items()]
-    return data, assign_flags(flags, [*others, *chosen, its_data], every, own, defers)
+    return data, assign_flags(
+        flags,
+        [*others, *chosen, its_data],
+        every,
+        own,
+        defers,
+        partial(related_with, context.info_name or ""),
+    )
 
 
 def for_train(flags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -62,8 +62,11 @@ def options_of(concept: Any) -> dict[str, Option]:
 
     What each is for is said under the field, or in the function's docstring: ``:param name: (default 4) text``.
     A function that a decorator gave further arguments, which are no options, has its own in ``own_options``. A field
-    that is none says so in its metadata, ``is_option=False``.
+    that is none says so in its metadata, ``is_option=False``. A member that was read from its file has its options in
+    ``declared_options``.
     """
+    if hasattr(concept, "declared_options"):
+        return dict(concept.declared_options)
     concept = getattr(concept, "own_options", concept)
     if dataclasses.is_dataclass(concept):
         hints = get_type_hints(concept, include_extras=True)
@@ -73,7 +76,10 @@ def options_of(concept: Any) -> dict[str, Option]:
             for field in dataclasses.fields(concept)
             if field.init and field.metadata.get("is_option", True)
         }
-    hints, helps = get_type_hints(concept, include_extras=True), _parameter_lines(concept)
+    hints, helps = (
+        get_type_hints(concept, include_extras=True),
+        documented_parameters(inspect.getdoc(concept) or ""),
+    )
     return {
         parameter.name: Option(
             parameter.name,
@@ -96,25 +102,39 @@ def _field_docstrings(concept: Any) -> dict[str, str]:
     for kind in reversed(inspect.getmro(concept)):
         if not dataclasses.is_dataclass(kind):
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-                and isinstance(text.value.value, str)
-            ):
-                found[field.target.id] = " ".join(text.value.value.split())
+        node = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(node, ast.ClassDef)
+        found |= documented_fields(node)
     return found
 
 
-def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
-    """What a function's docstring says of each argument, without the default."""
-    lines = re.findall(
-        r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", inspect.getdoc(concept) or "", flags=re.MULTILINE
-    )
+def documented_fields(node: ast.ClassDef) -> dict[str, str]:
+    """Return the string literal under each field of a class.
+
+    :param node: the class.
+    """
+    found = {}
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
+        ):
+            found[field.target.id] = " ".join(text.value.value.split())
+    return found
+
+
+def documented_parameters(docstring: str) -> dict[str, str]:
+    """Return what a function's docstring says of each argument, without the default.
+
+    :param docstring: the docstring, without its indentation.
+
+    >>> documented_parameters("Sum.\\n\\n:param n_bins: (default 20) number of bins.")
+    {'n_bins': 'Number of bins.'}
+    """
+    lines = re.findall(r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", docstring, flags=re.MULTILINE)
     texts = {name: re.sub(r"^\(default[^)]*\) ", "", " ".join(text.split())) for name, text in lines}
     return {name: f"{text[:1].upper()}{text[1:]}".replace("``", "") for name, text in texts.items()}
 
@@ -154,7 +174,8 @@ def check_options(
         except ValidationError:
             wanted = describe(options[name].annotation)
             subject = ("option ", Argument(name), f" of {owner}") if owner else Argument(name)
-            raise InputError(subject, f"be {wanted}", got=f"{value!r}") from None
+            remedy = _remedy(options[name].annotation, value)
+            raise InputError(subject, f"be {wanted}", got=f"{value!r}", remedy=remedy) from None
     check_values(concept, checked, owner)
     return checked
 
@@ -220,7 +241,7 @@ def _split(value: Any, annotation: Any) -> Any:
     }
     if value in choices:
         return choices[value]
-    if value.lower() == "none" and type(None) in kinds:
+    if value.lower() == "none" and type(None) in kinds and Path not in kinds:  # a file can be called none
         return None
     for kind in kinds:
         if get_origin(kind) is tuple:
@@ -477,10 +498,15 @@ def check_value(name: str, value: object, annotation: object, owner: str = "") -
     must = violation(annotation, value)
     if must is None:
         return
-    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
+    remedy = _remedy(annotation, value)
     shown = f"{value!r}" if isinstance(value, str) else f"{value}"
     raise InputError(name, must, got=f"{shown} ({owner})" if owner else shown, remedy=remedy)
+
+
+def _remedy(annotation: object, value: object) -> Text | None:
+    """The nearest word that an option can be, or what its annotation advises."""
+    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
 
 
 def violation(annotation: object, value: object) -> str | None:

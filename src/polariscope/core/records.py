@@ -46,6 +46,8 @@ def to_plain(value: object) -> Any:
     >>> to_plain({"shape": (3, np.int64(4)), "scores": np.array([0.5, np.inf, np.nan])})
     {'shape': [3, 4], 'scores': [0.5, 'Infinity', None]}
     """
+    if isinstance(value, str) and hasattr(value, "to_dict"):  # text that carries a code
+        return to_plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -150,6 +152,11 @@ def _read(hint: Any, value: Any, where: str) -> Any:
         return _read_array(hint, value, where)
     if dataclasses.is_dataclass(hint):
         return _read_record(hint, value, where)
+    if isinstance(hint, type) and issubclass(hint, str) and hasattr(hint, "from_dict"):
+        try:
+            return hint.from_dict(value)
+        except (InputError, KeyError, TypeError) as error:
+            raise _MisfitError(where, f"be a stored {hint.__name__} ({str(error).rstrip('.')})") from None
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _read_union(arguments, value, where)

@@ -108,7 +108,7 @@ Newest = Literal["newest"]
 
 
 def make_record(
-    path: str | Path,
+    path: str | Path | Run,
     data: object = None,
     *,
     n_samples: int | Newest | None = "newest",
@@ -119,7 +119,7 @@ def make_record(
     show: Sequence[str] = (),
 ) -> ReportRecord:
     """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
-    run = Run(path, data)
+    run = path if isinstance(path, Run) and data is None else Run(getattr(path, "path", path), data)
     chosen_files = _chosen_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():

@@ -19,6 +19,7 @@ from polariscope.pages import sections, words
 from polariscope.pages.figures import COLOURS
 from polariscope.pages.record import Newest, ReportRecord, make_record, record_of_codes, record_of_model
 from polariscope.pages.sections.training import History
+from polariscope.runs.run import Run
 from polariscope.storage import report_file
 
 
@@ -122,7 +123,7 @@ def report(
     training curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left
     when it fails.
 
-    :param run: a run's folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
+    :param run: a run or its folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
     :param data: needed for a model, and when a run was trained on arrays in memory: the same dataset or arrays.
     :param out: (default: in the run's folder, or beside the file of codes) where to write the page.
     :param n_samples: (default: those of the newest diagnosis, else 10,000) observations to diagnose; None for all.
@@ -140,9 +141,10 @@ def report(
         files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         run, step = run.folder, step or run.step
-    if isinstance(run, (str, Path)) and not Path(run).is_file():
+    if isinstance(run, Run) or (isinstance(run, (str, Path)) and not Path(run).is_file()):
         record = make_record(run, data, step=step, show=show, **given)
-        path = report_file(run, step) if out is None else Path(out)
+        folder = run.path if isinstance(run, Run) else run
+        path = report_file(folder, step) if out is None else Path(out)
     else:
         record, path = _of_something_else(run, data, out, step, given)
     files.write_text(path, render(record))

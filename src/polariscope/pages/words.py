@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import escape
 
-from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, UNFINISHED, Regime, name_latents
+from polariscope.analysis.regime.regime import Regime, name_latents
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -136,11 +136,11 @@ def _room(regime: Regime, size: Size | None) -> str:
         if size.interval is not None and size.interval[0] <= n <= size.interval[1]:
             return f"The search for their number agrees: {size.answer}."
         return f"The search for their number found {size.answer}: {'more' if size.value > n else 'fewer'}."
-    if any(note.startswith(TOO_FEW) for note in regime.notes):
+    if regime.has_note("too-few-latents"):
         return "There are more factors than latents, so a model with more latents may find a use for them."
-    if any(note.startswith(PRUNED) for note in regime.notes):
+    if regime.has_note("over-pruned"):
         return "Some of them hardly leave the prior: a lower weight of the rate comes before more latents."
-    if any(note.startswith(UNFINISHED) for note in regime.notes):
+    if regime.has_note("still-learning"):
         return "The loss was still falling when training ended: train longer before you change their number."
     faint = [j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl]
     if not faint:

@@ -235,6 +235,21 @@ class Goal:
 
 Decision = Literal["fits", "too many", "undecided"]
 Target = Literal["latents", "beta"]
+Role = Literal["narrow", "wide"]
+Cause = Literal["below", "above", "below-unsettled", "above-unsettled", "silent"]
+"""Why a trial is counted as it is: undecided and below or above the threshold, perhaps with posteriors that are still
+wider than the prior; or no latent carries information."""
+BELOW = "undecided after {} steps; counted as fitting because it is below the threshold now"
+ABOVE = "undecided after {} steps; counted as too many because it is above the threshold now"
+UNSETTLED = "; its posteriors are still wider than the prior: train longer, or raise the learning rate"
+NOTES: dict[Cause, str] = {
+    "below": BELOW,
+    "above": ABOVE,
+    "below-unsettled": BELOW + UNSETTLED,
+    "above-unsettled": ABOVE + UNSETTLED,
+    "silent": "no latent says anything about the input after {} steps",
+}
+WIDE = "wide model, for a first guess"
 
 
 class OutOfTimeError(PolariscopeError):
@@ -261,9 +276,39 @@ class Trial:
     """How many of its latents are within the threshold together in the worst case, as a narrower model's would be."""
     curve: tuple[tuple[int, float], ...] = ()
     """The statistic while training: (step, value)."""
-    note: str = ""
+    role: Role = "narrow"
+    """Whether the model decides about its number of latents, or makes the first guess."""
+    cause: Cause | None = None
+    """Why the decision is not the plain one; the note is made from it."""
     gamma: float | None = None
     """The decoder's variance γ at the end, where it is one number for all values."""
+
+    @property
+    def note(self) -> str:
+        """What a reader of the list of models should know about this one; empty in most cases."""
+        if self.role == "wide":
+            return WIDE
+        return "" if self.cause is None else NOTES[self.cause].format(f"{self.steps:,}")
+
+
+def coded(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored trial with role and cause; version 0.2.0 stored them as the text of a note.
+
+    :param trial: a trial as JSON has it.
+
+    >>> coded({"n_latents": 3, "note": "no latent says anything about the input after 400 steps"})
+    {'n_latents': 3, 'role': 'narrow', 'cause': 'silent'}
+    """
+    if "note" not in trial:
+        return dict(trial)
+    text, rest = trial["note"], {name: value for name, value in trial.items() if name != "note"}
+    cause = next((cause for cause, note in NOTES.items() if _matches(note, text)), None)
+    return {**rest, "role": "wide" if text == WIDE else "narrow", "cause": cause}
+
+
+def _matches(template: str, text: str) -> bool:
+    before, after = template.split("{}")
+    return text.startswith(before) and text.endswith(after)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -394,6 +439,9 @@ class Size:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Size:
         """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        trials = stored.get("trials") if isinstance(stored, Mapping) else None
+        if isinstance(trials, list) and all(isinstance(trial, Mapping) for trial in trials):
+            stored = {**stored, "trials": [coded(trial) for trial in trials]}
         return from_plain(cls, stored, "size the data again")
 
 

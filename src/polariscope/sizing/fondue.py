@@ -20,7 +20,6 @@ from polariscope.sizing import (
 from polariscope.sizing.support.by_heart import best_step
 from polariscope.sizing.support.deciding import (
     FIRST,
-    SILENCE,
     decide,
     may_still_cross_threshold,
     most_steps,
@@ -162,7 +161,7 @@ def _prove(
             **how,
         )
         # The data can be learned, as the wide model shows.
-        if wide.n_awake and trial.note.startswith(SILENCE):
+        if wide.n_awake and trial.cause == "silent":
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic
@@ -190,7 +189,7 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     surplus = min((t.n_latents for t in trials if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
     most = max(wide.high, wide.value + wide.n_held) if wide.has_settled else max(width, wide.high)
-    full = max((t.n_latents for t in trials if t.note == WIDE and t.decision == "fits"), default=0)
+    full = max((t.n_latents for t in trials if t.role == "wide" and t.decision == "fits"), default=0)
     if full:
         most = goal.cap
     low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
@@ -208,10 +207,10 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
 
 def _shown(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """Models as they are listed: a wide one that also decides, as n + 1, is there once."""
-    narrow = [trial.n_latents for trial in trials if trial.note != WIDE]
-    width = max(trial.n_latents for trial in trials if trial.note == WIDE)
+    narrow = [trial.n_latents for trial in trials if trial.role != "wide"]
+    width = max(trial.n_latents for trial in trials if trial.role == "wide")
     return tuple(
-        trial for trial in trials if trial.note != WIDE or trial.n_latents < width or width not in narrow
+        trial for trial in trials if trial.role != "wide" or trial.n_latents < width or width not in narrow
     )
 
 
@@ -245,7 +244,7 @@ def notes_of(
     :param n_faint: how many latents of the answer's model carry little
     :param threshold: most Σ E[σ²] that counts as no surplus
     """
-    narrow = [trial for trial in trials if trial.note != WIDE]
+    narrow = [trial for trial in trials if trial.role != "wide"]
     notes = notes_on(narrow, [answer])
     notes += [
         f"{trial.n_latents} latent{'s' if trial.n_latents > 1 else ''}: {trial.note}."
@@ -280,7 +279,7 @@ def _reach(
     foretells of the others has been measured then. Where it learns observations by heart, the interval begins at what
     it said before.
     """
-    low, high, is_sure = _bounded([trial for trial in trials if trial.note != WIDE], answer, wide, goal)
+    low, high, is_sure = _bounded([trial for trial in trials if trial.role != "wide"], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
     if is_sure or not wide.is_sound:
         least, most = low, high + (wide.n_waking if is_sure else 0)
@@ -325,15 +324,12 @@ def _n_faint(
     candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, how: dict[str, Any]
 ) -> int:
     """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
-    steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.note != WIDE]
+    steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.role != "wide"]
     if not steps:
         return 0
     variances = candidates.watch(answer, steps[-1], **how).variances[-1]
     count = int((variances > BEGUN).sum())
     return 0 if count == answer else count
-
-
-WIDE = "wide model, for a first guess"
 
 
 def wide_forecasts(
@@ -353,7 +349,7 @@ def wide_forecasts(
             found = _foretold(curves, goal.threshold, candidates.n_learned_from)
             trace = float(curves.variances[-1].sum())
             decision: Decision = "fits" if found.value == width else "too many"
-            seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, note=WIDE)
+            seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, role="wide")
             trials[before:] = [seen]  # the time may be over before the next look
             yield found
             # Without surplus it cannot say where the threshold is crossed, however long it is trained.

@@ -101,6 +101,7 @@ class Artefacts:
     def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
         self.guard = guard
+        self._index: dict[Path, tuple[tuple[int, ...], Artefact | str]] = {}
 
     def __iter__(self) -> Iterator[Artefact]:
         """All that can be read, in the order in which they were made; the rest is in :meth:`damaged`."""
@@ -241,14 +242,23 @@ class Artefacts:
         return _artefact(path).number
 
     def _look(self) -> tuple[list[Artefact], dict[Path, str]]:
-        found, damaged = [], {}
+        """Return the artefacts of the folder, and the reasons of files that are damaged.
+
+        A file is read again only if it has changed since it was last read through this object.
+        """
+        index = {}
         for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else []:
-            if FILE_NAME.fullmatch(path.name):
-                try:
-                    found.append(_artefact(path))
-                except PolariscopeError as error:
-                    damaged[path] = str(error)
-        return found, damaged
+            with contextlib.suppress(FileNotFoundError):  # another process has just renamed it
+                if not FILE_NAME.fullmatch(path.name):
+                    continue
+                state = path.stat()
+                stamp = (state.st_ino, state.st_mtime_ns, state.st_size)
+                if path not in self._index or self._index[path][0] != stamp:
+                    self._index[path] = stamp, _artefact_or_reason(path)
+                index[path] = self._index[path]
+        self._index = index
+        found = [entry for _, entry in index.values() if isinstance(entry, Artefact)]
+        return found, {path: entry for path, (_, entry) in index.items() if isinstance(entry, str)}
 
 
 def _artefact(path: Path) -> Artefact:
@@ -269,6 +279,13 @@ def _artefact(path: Path) -> Artefact:
         raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
     named = content.get(key.kind) if isinstance(content, dict) else None
     return Artefact(path, key, number, tuple(named) if isinstance(named, dict) else ())
+
+
+def _artefact_or_reason(path: Path) -> Artefact | str:
+    try:
+        return _artefact(path)
+    except PolariscopeError as error:
+        return str(error)
 
 
 def verify(path: Path) -> None:

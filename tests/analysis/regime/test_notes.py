@@ -205,11 +205,12 @@ def test_no_two_notes_of_one_group_are_about_the_same_latent(kinds, mistake):
         regime = diagnose(codes, n_bootstrap=20)
         matrices = {"mean": covariance(mean), "sampled": covariance(sampled)}
         chosen = choose(possible(codes, relative_posterior(codes), regime.latents, matrices, 0.1))
-        assert tuple(words for _, _, words in chosen) == regime.notes
+        assert tuple(chosen) == regime.notes
+        assert [note.code for note in chosen] == [note.code for note in regime.notes]
         for group in EXCLUSIVE.values():
-            of_group = [(kind, latents) for kind, latents, _ in chosen if kind in group]
+            of_group = [(note.code, note.latents) for note in chosen if note.code in group]
             for (one, some), (other, others) in itertools.combinations(of_group, 2):
-                apart = some is not None and others is not None and not some & others
+                apart = some is not None and others is not None and not set(some) & set(others)
                 assert apart, (kinds, n, one, other)
 
 
@@ -223,8 +224,8 @@ def test_the_choice_matters_where_notes_exclude_each_other():
     regime = diagnose(representation)
     matrices = {name: covariance(codes[name]) for name in ("mean", "sampled")}
     found = possible(representation, relative_posterior(representation), regime.latents, matrices, 0.1)
-    assert {"idle", "intermediate"} <= {note.kind for note in found}
-    assert "intermediate" not in {kind for kind, _, _ in choose(found)}
+    assert {"idle", "intermediate"} <= {draft.code for draft in found}
+    assert "intermediate" not in {note.code for note in choose(found)}
     assert "says nothing about the input" in " ".join(regime.notes)
 
 

@@ -267,7 +267,7 @@ def test_autoencoders_have_curves_without_what_is_sampled_and_the_answer_of_vaes
         ((2,), {"methods": (), "threshold": 2.0}, "threshold means nothing to curves without a method"),
         ((2,), {"methods": ("id",), "n_init": 3}, "n_init means nothing to the methods id"),
         ((2,), {"objective": "classifier"}, "needs labels|trains no decoder|factor"),
-        ((2,), {"part": "tests"}, "Did you mean 'test'"),
+        ((2,), {"part": "tests"}, "did you mean 'test'"),
         ((2,), {"schedule": "cosine"}, "leave schedule out"),
         ((2,), {"device": "gpu"}, "device must be auto"),
         ((2,), {"bta": 2}, "no option named 'bta'"),

@@ -17,7 +17,8 @@ from polariscope.analysis.regime.criteria import (
     order_by_variance,
     polarisation,
 )
-from polariscope.analysis.regime.notes import notes
+from polariscope.analysis.regime.note import Note
+from polariscope.analysis.regime.notes import notes, varying_factors
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
 from polariscope.analysis.regime.regime import Latent, Regime, Structure
 from polariscope.analysis.regime.rule import TypeRule
@@ -103,10 +104,9 @@ def diagnose(
     found = _representation(representation, arrays, seed)
     _check_size(found)
     regime = _diagnose(found, rule, seed)
-    notes = found.notes
-    if found.sampled_was_drawn:
-        notes = ("sampled was not given: it is one draw from N(mean, variance), made here.", *notes)
-    return dataclasses.replace(regime, notes=(*notes, *regime.notes))
+    drawn = [Note("drawn")] if found.sampled_was_drawn else []
+    notes = [Note.from_text(text) for text in found.notes]
+    return dataclasses.replace(regime, notes=(*drawn, *notes, *regime.notes))
 
 
 def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regime:
@@ -156,6 +156,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         prior=posterior.prior,
         has_gaussian_kl=bool(kl_is_gaussian(posterior)),
         meaning_of_passive=representation.meaning_of_passive,
+        n_factors=varying_factors(representation),
     )
 
 

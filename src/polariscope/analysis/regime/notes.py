@@ -1,16 +1,18 @@
-"""Honest limits: where the assumptions behind a diagnosis do not hold, in plain sentences."""
+"""Honest limits: which assumptions behind a diagnosis do not hold, as notes with codes."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from polariscope.analysis.regime.criteria import mean_variance
+from polariscope.analysis.regime.note import Note
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian
-from polariscope.analysis.regime.regime import PRUNED, TOO_FEW, UNFINISHED, Latent, name_latents
+from polariscope.analysis.regime.regime import Latent
 from polariscope.analysis.regime.types import CONFIDENT, is_fragile
 from polariscope.analysis.representation import Representation
 from polariscope.numerics.dependence import total_correlation_of
@@ -20,54 +22,52 @@ ENOUGH = 100
 
 
 EXCLUSIVE: dict[str, tuple[str, ...]] = {
-    "variance is no variance": ("exponentiated", "not drawn"),
-    "what to do about latents near the prior": (
-        "exponentiated",
-        "not begun",
-        "still learning",
-        "over-pruned",
+    "variance is not a variance": ("exponentiated", "not-drawn"),
+    "advice about latents near the prior": ("exponentiated", "not-begun", "still-learning", "over-pruned"),
+    "confidence of a type": ("unsure", "fragile"),
+    "information of a latent that is not passive": ("idle", "wide", "intermediate", "switching"),
+    "validity of the total correlation": (
+        "fewer-samples-than-latents",
+        "infinite-in-sampled",
+        "not-gaussian",
     ),
-    "how sure a type is": ("unsure", "fragile"),
-    "what a latent that is not passive says": ("idle", "wide", "intermediate", "switching"),
-    "is the total correlation right": ("fewer samples than latents", "infinite in sampled", "not gaussian"),
-    "the KL": ("deterministic", "point"),
-    "latents for the factors": ("too few latents", "over-pruned"),
+    "infinite KL": ("deterministic", "point"),
+    "latents for the factors": ("too-few-latents", "over-pruned"),
 }
-"""Kinds of notes that would contradict or repeat each other about one latent: of each group the first is said.
+"""Codes of notes that would contradict or repeat each other about one latent: the first of each group is shown.
 
 A note about the whole diagnosis silences the later ones of its group; one about some latents takes these out of them.
 """
 
 
 @dataclasses.dataclass(frozen=True)
-class Note:
-    """What could be said, before the choice."""
+class Draft:
+    """A note that applies, before the choice."""
 
-    kind: str
-    latents: frozenset[int] | None
+    code: str
+    latents: frozenset[int] | None = None
     """Those it is about; None for the whole diagnosis."""
-    words: Callable[[list[int]], str]
-    """The note about these latents, in the order of their numbers."""
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def choose(notes: Sequence[Note]) -> list[tuple[str, frozenset[int] | None, str]]:
-    """Kind, latents and words of the notes that are said: of each group in ``EXCLUSIVE`` one for every latent.
+def choose(drafts: Sequence[Draft]) -> list[Note]:
+    """Return the notes that are shown: one of each group in ``EXCLUSIVE`` for every latent.
 
-    :param notes: all that apply, in the order in which they are said
+    :param drafts: all that apply, in the order in which they are shown.
     """
     chosen = []
-    for note in notes:
-        latents = note.latents
+    for draft in drafts:
+        latents = draft.latents
         for group in EXCLUSIVE.values():
-            if note.kind not in group:
+            if draft.code not in group:
                 continue
-            for other in notes:
-                if other.kind in group[: group.index(note.kind)] and latents is not None:
+            for other in drafts:
+                if other.code in group[: group.index(draft.code)] and latents is not None:
                     latents = frozenset() if other.latents is None else latents - other.latents
-                elif other.kind in group[: group.index(note.kind)]:
+                elif other.code in group[: group.index(draft.code)]:
                     latents = frozenset()
         if latents is None or latents:
-            chosen.append((note.kind, latents, note.words(sorted(latents or ()))))
+            chosen.append(Note(draft.code, None if latents is None else sorted(latents), **draft.facts))
     return chosen
 
 
@@ -77,10 +77,9 @@ def notes(
     latents: Sequence[Latent],
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
     alpha: float,
-) -> list[str]:
-    """What a reader of this diagnosis should know; empty when everything holds."""
-    found = possible(representation, posterior, latents, covariances, alpha)
-    return [words for _, _, words in choose(found)]
+) -> list[Note]:
+    """Return what a reader of this diagnosis should know; empty when every assumption holds."""
+    return choose(possible(representation, posterior, latents, covariances, alpha))
 
 
 def possible(
@@ -89,8 +88,8 @@ def possible(
     latents: Sequence[Latent],
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
     alpha: float,
-) -> list[Note]:
-    """Every note that applies, those that exclude each other included."""
+) -> list[Draft]:
+    """Return every note that applies, including those that exclude each other."""
     return [
         *_about_input(representation, posterior, alpha),
         *_about_samples(representation),
@@ -101,109 +100,44 @@ def possible(
     ]
 
 
-def _whole(kind: str, words: str, latents: frozenset[int] | None = None) -> Note:
-    """A note with the same words for whichever of its latents."""
-    return Note(kind, latents, lambda _: words)
-
-
 def _about_input(
     representation: Representation, posterior: RelativePosterior, alpha: float
-) -> Iterable[Note]:
+) -> Iterable[Draft]:
     ratio = posterior.variance
     wrong = _not_drawn_from(representation) & (not representation.sampled_was_drawn)
-    misfit = "sampled does not look like draws from N(mean, variance): (z − μ)²/σ² does not average 1 in "
     if posterior.prior == "standard" and ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
-        also = f" Also, {misfit}{_named(wrong)}." if wrong.any() else ""
         if representation.variance_is_exact:
-            yield _whole(
-                "not begun",
-                "No posterior variance is below the prior's: the model has not begun to encode its inputs. Train it "
-                "longer; if that changes nothing, lower the weight of the rate.",
-            )
+            yield Draft("not-begun")
         else:
-            yield _whole(
-                "exponentiated",
-                "No posterior variance is below the prior's, which hardly happens; variance may have been "
-                f"exponentiated twice, which swaps active with passive.{also}",
-            )
+            yield Draft("exponentiated", facts={"misfits": np.flatnonzero(wrong).tolist()})
     if wrong.any():
-        yield Note(
-            "not drawn",
-            _set(wrong),
-            lambda which: (
-                f"{misfit}{name_latents(which)}; check that variance is σ², neither its logarithm nor its root."
-            ),
-        )
+        yield Draft("not-drawn", _set(wrong))
     if not representation.variance.any():
-        yield _whole(
-            "deterministic",
-            "Every posterior variance is 0: the encoder is deterministic and has no finite KL to the prior. Every "
-            "latent counts as active, whatever it says.",
-        )
+        yield Draft("deterministic")
     point = (representation.variance == 0).any(axis=0)
     if point.any():
-        own = np.isfinite(posterior.kl).all()
-        yield Note(
-            "point",
-            _set(point),
-            lambda which: (
-                f"A posterior variance of 0 makes the {'Gaussian ' if own else ''}KL infinite in "
-                f"{name_latents(which)}{'; the KLs shown are of the model itself' if own else ''}."
-            ),
-        )
+        yield Draft("point", _set(point), {"own": bool(np.isfinite(posterior.kl).all())})
 
 
-def _about_samples(representation: Representation) -> Iterable[Note]:
-    n, k = representation.n_samples, representation.n_latents
-    if n <= k:
-        yield _whole(
-            "fewer samples than latents",
-            f"{n} samples of {k} latents are always linearly dependent: the total correlation is infinite "
-            "for that reason alone; encode more samples.",
-        )
-    elif n < 10 * k:
-        yield _whole(
-            "few samples",
-            f"{n} samples are few for {k} latents (10 per latent are a minimum): total "
-            "correlation, mutual information and effective rank are biased; encode more.",
-        )
+def _about_samples(representation: Representation) -> Iterable[Draft]:
+    counts = {"n_samples": representation.n_samples, "n_latents": representation.n_latents}
+    if representation.n_samples <= representation.n_latents:
+        yield Draft("fewer-samples-than-latents", facts=counts)
+    elif representation.n_samples < 10 * representation.n_latents:
+        yield Draft("few-samples", facts=counts)
 
 
-def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha: float) -> Iterable[Note]:
+def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha: float) -> Iterable[Draft]:
     for latent in latents:
         if latent.confidence < CONFIDENT:
-            shares = ", ".join(f"{name} {share:.0%}" for name, share in latent.shares.items() if share)
-            words = f"The type of latent {latent.index} is unsure: in the bootstrap it is {shares}."
-            yield _whole("unsure", words, frozenset({latent.index}))
+            yield Draft("unsure", frozenset({latent.index}), {"shares": dict(latent.shares)})
     fragile = [latent for latent in latents if is_fragile(latent.alpha_range, alpha)]
     if fragile:
         edges = {latent.index: latent.alpha_range[1 if latent.type == "mixed" else 0] for latent in fragile}
-        yield Note("fragile", frozenset(edges), lambda which: _on_alpha(which, edges))
-    yield from _about_mixed(latents)
-    # The published rule looks at variances only, so a posterior beside the prior can pass for it.
-    displaced = (posterior.mean**2).mean(axis=0) >= alpha
-    moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
-    if moved:
-        yield Note(
-            "displaced",
-            frozenset(moved),
-            lambda which: (
-                f"Passive by variance, but with a mean away from the prior's (mean (μ − μ†)²/Σ† ≥ {alpha:g}): "
-                f"{name_latents(which)}."
-            ),
-        )
-
-
-def _on_alpha(which: list[int], edges: Mapping[int, float]) -> str:
-    places = ", ".join(f"{edges[index]:.3f}" for index in which)
-    if len(which) == 1:
-        return f"The type of latent {which[0]} depends on α: it changes at α = {places}."
-    return f"The types of {name_latents(which)} depend on α: they change at α = {places}, in this order."
-
-
-def _about_mixed(latents: Sequence[Latent]) -> Iterable[Note]:
-    """What the latents that are not passive say, where the type alone would mislead."""
-    # Whatever the prior, a posterior that is the same for every input says nothing; the rule does not look at means.
+        facts = {"edges": {str(index): edge for index, edge in edges.items()}}  # JSON has text as keys
+        yield Draft("fragile", frozenset(edges), facts)
+    # Whatever the prior, a posterior that is the same for every input carries no information; the rule does not look
+    # at means.
     kinds = {
         "idle": [latent.index for latent in latents if latent.is_idle],
         **{
@@ -211,117 +145,66 @@ def _about_mixed(latents: Sequence[Latent]) -> Iterable[Note]:
             for kind in ("wide", "intermediate")
         },
     }
-    words: dict[str, Callable[[list[int]], str]] = {
-        "idle": lambda which: (
-            f"Not passive by {_its(which)} variance, yet with a mean that hardly moves: {name_latents(which)}. "
-            f"{_capital(_its(which))} posterior is nearly the same for every input: "
-            f"{'it says' if len(which) == 1 else 'they say'} nothing about the input, whatever the KL."
-        ),
-        "wide": lambda which: (
-            f"Wider than the prior: {name_latents(which)}. The rule calls this mixed, but no input is known."
-        ),
-        "intermediate": lambda which: (
-            f"Intermediate variance: {name_latents(which)}. The rule calls "
-            f"{'it' if len(which) == 1 else 'them'} mixed, but "
-            f"{'it does' if len(which) == 1 else 'they do'} not switch between active and passive: most inputs are "
-            "known to some degree."
-        ),
-    }
     for kind, indices in kinds.items():
         if indices:
-            yield Note(kind, frozenset(indices), words[kind])
+            yield Draft(kind, frozenset(indices))
+    # The published rule looks at variances only, so a posterior beside the prior can pass for it.
+    displaced = (posterior.mean**2).mean(axis=0) >= alpha
+    moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
+    if moved:
+        yield Draft("displaced", frozenset(moved), {"alpha": alpha})
 
 
 def _about_dependence(
     representation: Representation,
     latents: Sequence[Latent],
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
-) -> Iterable[Note]:
+) -> Iterable[Draft]:
     for name, matrix in covariances.items():
         constant = np.diag(matrix) == 0
         if constant.any():
-            yield _whole(
-                f"constant in {name}",
-                f"Constant in the {name} representation: {_named(constant)}. Independent of everything: "
-                "correlation 0, nothing added to the total correlation.",
-            )
+            yield Draft(f"constant-in-{name}", _set(constant))
         if representation.n_samples > representation.n_latents and np.isinf(total_correlation_of(matrix)):
-            yield _whole(
-                f"infinite in {name}",
-                f"In the {name} representation a latent is a linear function of others: the total "
-                "correlation is infinite.",
-            )
+            yield Draft(f"infinite-in-{name}")
     mixed = {latent.index for latent in latents if latent.mixedness == "switching"}
     shaped = _set(_far_from_gaussian(representation.sampled.astype(np.float64)))
     if mixed | shaped:
-        yield Note("not gaussian", frozenset(mixed | shaped), lambda which: _on_shape(which, mixed, shaped))
-
-
-def _on_shape(which: list[int], mixed: Set[int], shaped: Set[int]) -> str:
-    """Latents that switch, and those of another shape, joined."""
-    reasons = []
-    if switching := [index for index in which if index in mixed]:
-        reasons.append(f"mixed latents that switch are not Gaussian: {name_latents(switching)}")
-    if others := [index for index in which if index in shaped]:
-        reasons.append(
-            f"skewness or excess kurtosis is beyond 1 in the sampled representation: {name_latents(others)}"
+        yield Draft(
+            "not-gaussian", frozenset(mixed | shaped), {"mixed": sorted(mixed), "shaped": sorted(shaped)}
         )
-    return f"The Gaussian total correlation is an approximation. {_capital('; '.join(reasons))}."
 
 
-def _its(which: Sequence[int]) -> str:
-    return "its" if len(which) == 1 else "their"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _about_prior(posterior: RelativePosterior) -> Iterable[Note]:
+def _about_prior(posterior: RelativePosterior) -> Iterable[Draft]:
     if posterior.prior == "conditional":
-        yield _whole(
-            "conditional",
-            "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, "
-            "so a small KL does not make a latent passive; check the decoder's sensitivity to it.",
-        )
+        yield Draft("conditional")
     if not kl_is_gaussian(posterior):
-        yield _whole(
-            "own KL",
-            "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with "
-            "the Gaussian that a passive latent has under this prior.",
-        )
+        yield Draft("own-kl")
 
 
 def _about_pruning(
     representation: Representation, posterior: RelativePosterior, latents: Sequence[Latent]
-) -> Iterable[Note]:
-    if representation.factors is None:
-        return
-    factors = np.asarray(representation.factors)
-    n_factors = int((factors != factors[:1]).any(axis=0).sum())
-    varying = f"{n_factors} varying factor{'s' if n_factors > 1 else ''}"
+) -> Iterable[Draft]:
+    n_factors = varying_factors(representation)
     n_in_use = int(mean_variance(posterior).sum())
+    counts = {"n_in_use": n_in_use, "n_factors": n_factors}
     if len(latents) < n_factors:
-        yield _whole(
-            "too few latents",
-            f"{TOO_FEW}: {len(latents)} for {varying}. Not every factor can have a latent of its own.",
-        )
+        yield Draft("too-few-latents", facts={"n_latents": len(latents), "n_factors": n_factors})
     if n_in_use < n_factors and representation.is_still_learning:
-        yield _whole(
-            "still learning",
-            f"{UNFINISHED}: {n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 "
-            f"of the prior's, for {varying}, but the loss was still falling when training ended. Train longer before "
-            "you change anything else.",
-        )
+        yield Draft("still-learning", facts=counts)
     if n_in_use < n_factors:
-        others = sum(latent.type != "passive" for latent in latents)
-        counted = "" if others == n_in_use else f" ({others} {'is' if others == 1 else 'are'} not passive)"
-        yield _whole(
-            "over-pruned",
-            f"{PRUNED}: {n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 of "
-            f"the prior's{counted}, for {varying} (zietlow2022 §4.3.4 discards such runs). A lower weight of the rate "
-            "keeps more of them; more latents do not.",
-        )
+        n_not_passive = sum(latent.type != "passive" for latent in latents)
+        yield Draft("over-pruned", facts={**counts, "n_not_passive": n_not_passive})
+
+
+def varying_factors(representation: Representation) -> int:
+    """Return the number of factors that vary in these samples; 0 if no factors are known.
+
+    :param representation: codes, perhaps with factors.
+    """
+    if representation.factors is None:
+        return 0
+    factors = np.asarray(representation.factors)
+    return int((factors != factors[:1]).any(axis=0).sum())
 
 
 def _not_drawn_from(representation: Representation) -> Bool[np.ndarray, " latent"]:
@@ -358,7 +241,3 @@ def _far_from_gaussian(x: Float[np.ndarray, "sample latent"]) -> Bool[np.ndarray
 
 def _set(which: Bool[np.ndarray, " latent"]) -> frozenset[int]:
     return frozenset(np.flatnonzero(which).tolist())
-
-
-def _named(which: Bool[np.ndarray, " latent"]) -> str:
-    return name_latents(np.flatnonzero(which).tolist())

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from polariscope.analysis.regime.note import Note, factors_named, name_latents
 from polariscope.analysis.regime.types import (
     CONFIDENT,
     NEARBY,
@@ -28,10 +29,6 @@ MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
 LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
 Mixedness = Literal["switching", "intermediate", "wide"]
-PRUNED = "Over-pruned"
-TOO_FEW = "Fewer latents than factors"
-UNFINISHED = "Still learning"
-"""How three notes begin, of which a page shows one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,8 +228,8 @@ class Regime:
     criteria: CriteriaTable
     sensitivity: Sensitivity
     polarisation: Polarisation
-    notes: tuple[str, ...]
-    """Where the analysis should be read with care."""
+    notes: tuple[Note, ...]
+    """Assumptions that do not hold, as texts with codes."""
     n_samples: int
     alpha: float
     n_bootstrap: int
@@ -241,6 +238,21 @@ class Regime:
     has_gaussian_kl: bool
     """Whether the KL is that to a Gaussian prior, where it measures what a latent says about the input."""
     meaning_of_passive: str
+    n_factors: int = 0
+    """Number of known factors that vary in these samples; 0 if none is known."""
+
+    @property
+    def over_pruned(self) -> bool:
+        """Whether fewer latents have E[σ²] < 0.8 than factors vary (zietlow2022 §4.3.4, which discards such runs)."""
+        rule = self.criteria.names.index("mean-variance")
+        return sum(self.criteria.in_use[rule]) < self.n_factors
+
+    def has_note(self, code: str) -> bool:
+        """Return whether the diagnosis has a note of this kind.
+
+        :param code: a key of :data:`polariscope.analysis.regime.note.WRITERS`.
+        """
+        return any(note.code == code for note in self.notes)
 
     @property
     def n_latents(self) -> int:
@@ -317,8 +329,18 @@ class Regime:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Regime:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
-        return from_plain(cls, stored, "diagnose the model again")
+        """Return the diagnosis that :meth:`to_dict` wrote, equal in every bit; anything else is refused.
+
+        A diagnosis by version 0.2.0 has notes without codes and no ``n_factors``: both are read from the texts.
+
+        :param stored: JSON values.
+        """
+        regime = from_plain(cls, stored, "diagnose the model again")
+        return (
+            regime
+            if "n_factors" in stored
+            else dataclasses.replace(regime, n_factors=factors_named(regime.notes))
+        )
 
     @property
     def verdict(self) -> str:
@@ -347,15 +369,6 @@ class Regime:
         from polariscope.analysis.regime.plotting import draw
 
         return draw(self, ax)
-
-
-def name_latents(indices: Sequence[int]) -> str:
-    """Latents in words.
-
-    >>> name_latents([3]), name_latents([0, 2])
-    ('latent 3', 'latents 0, 2')
-    """
-    return f"latent{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"
 
 
 def number(value: float | None) -> str:

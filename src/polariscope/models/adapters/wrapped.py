@@ -81,7 +81,7 @@ class WrappedModel(AbstractModel):
         self._asked = likelihood
         self.layers = None if layers is None else tuple(layers)
         self.name = name
-        self.notes: list[str] = []
+        self._notes: dict[str, str] = {}
         self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
@@ -163,7 +163,9 @@ class WrappedModel(AbstractModel):
             self._prior.to(device=mean.device, dtype=mean.dtype)
             if len(encoded.code_shape) > 1:
                 sizes = " × ".join(map(str, encoded.code_shape))
-                self.notes.append(f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents.")
+                self._notes["flattened"] = (
+                    f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents."
+                )
         if mean.shape[1] != self._prior.n_latents:
             raise InputError(
                 problem=(
@@ -212,8 +214,12 @@ class WrappedModel(AbstractModel):
             what = (
                 "in [0, 1], so they are taken as probabilities" if in_unit_interval else "not all in [0, 1]"
             )
-            kept = [note for note in self.notes if not note.startswith("The decoder's outputs")]
-            self.notes = [*kept, f"The decoder's outputs are {what}: the likelihood is {chosen}."]
+            self._notes["likelihood"] = f"The decoder's outputs are {what}: the likelihood is {chosen}."
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed about the model, one sentence for each assumption."""
+        return list(self._notes.values())
 
     def activations(
         self,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from polariscope.sizing import AbstractCandidates, Curves, Goal, Trial
+from polariscope.sizing import AbstractCandidates, Cause, Curves, Goal, Trial
 from polariscope.sizing.support.judge import MARGIN, Verdict, judge
 
 FIRST = 900
 """Steps before the first verdict: surplus latents learn something too before they are pruned."""
 GROWTH = 1.25
 """Each verdict that stays open buys a quarter more steps: a decision comes at most a quarter late."""
-SILENCE = "no latent says anything about the input"
 SMALLEST, EPOCHS, LARGEST = 8000, 10, 16_000
 """The most steps of a model: so many passes over the data, but not fewer and not more than these."""
 AHEAD = 2
@@ -75,17 +74,16 @@ def _trial(
     threshold: float,
     changes: dict[str, object],
 ) -> Trial:
-    note, decision = "", verdict.decision
+    cause: Cause | None = None
+    decision = verdict.decision
     projected: tuple[float, float] | None = verdict.projected
     if verdict.decision == "undecided":
-        counted, side = ("fitting", "below") if verdict.level <= threshold else ("too many", "above")
-        note = f"undecided after {steps:,} steps; counted as {counted} because it is {side} the threshold now"
+        is_below = verdict.level <= threshold
+        cause = "below" if is_below else "above"
         if not verdict.has_settled:
-            note += (
-                "; its posteriors are still wider than the prior: train longer, or raise the learning rate"
-            )
+            cause = "below-unsettled" if is_below else "above-unsettled"
         elif not verdict.has_begun:  # every latent is surplus, however small their sum
-            note = f"{SILENCE} after {steps:,} steps"
+            cause = "silent"
             decision, projected = "too many", None
     beta = changes.get("beta")
     return Trial(
@@ -99,7 +97,7 @@ def _trial(
         # While the whole still falls, which latents will be pruned is not to be seen.
         keeps=0 if decision == "undecided" and verdict.projected[1] <= threshold else verdict.keeps,
         curve=curves.trace,
-        note=note,
+        cause=cause,
     )
 
 

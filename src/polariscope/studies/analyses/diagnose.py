@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-from annotated_types import Ge, Gt, Lt
 
-from polariscope.analysis.regime.regime import PRUNED, Regime
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import TYPES
 from polariscope.numerics.dependence import effective_rank
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
@@ -34,13 +34,8 @@ IN_USE = "active+mixed"
     },
 )
 @dataclasses.dataclass(frozen=True)
-class DiagnoseAnalysis(AbstractAnalysis[Regime]):
+class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
     """Counts by type, and total correlation, mutual information and effective rank with and without passive latents."""
-
-    alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1
-    """Tolerance of the rule that names the types."""
-    n_bootstrap: Annotated[int, Ge(1)] = 200
-    """Resamples behind each confidence."""
 
     kind = "regime"
     record = Regime
@@ -54,7 +49,7 @@ class DiagnoseAnalysis(AbstractAnalysis[Regime]):
             "kl": measured.kl,
             "trace": measured.trace,
             "delta_kl": measured.polarisation.delta,
-            "over_pruned": any(note.startswith(PRUNED) for note in measured.notes),
+            "over_pruned": measured.over_pruned,
         }
         row = next((row for row in measured.truncation if row.selection == IN_USE), None)
         ranks = ranks_in_use(measured)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge
 
+from polariscope.analysis.regime.rule import Alpha, TypeRule
 from polariscope.geometry.summary import Geometry
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class GeometryAnalysis(AbstractAnalysis[Geometry]):
     """Distance to orthogonality, beside that of random rotations, and the reconstruction loss in parts."""
 
-    alpha: Annotated[float, Gt(0), Lt(0.5)] = 0.1
+    alpha: Alpha = TypeRule.alpha
     """Tolerance of the rule that says which latents are in use."""
     n_points: Annotated[int, Ge(1)] = 500
     """Codes at which the decoder's Jacobian is taken."""
