@@ -33,8 +33,12 @@ class Strength:
 
         :param table: of a study.
         """
-        cells = table.frame[list(self.names)].astype("object").stack().dropna()
-        return cells.rename("strength").rename_axis([None, "setting"]).reset_index("setting")
+        from pandas import DataFrame
+
+        first = [next((name for name in self.names if row[name] is not None), None) for row in table.rows]
+        strengths = [None if name is None else row[name] for name, row in zip(first, table.rows, strict=True)]
+        # As objects, since 1 and 0.5 in one column stay as they were written.
+        return DataFrame({"setting": first, "strength": strengths}, dtype="object").dropna()
 
 
 def strength_of(table: Table, chosen: str = "") -> Strength:
@@ -138,10 +142,10 @@ def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
     :param axis: the setting on the axis; runs without it are left out.
     """
     runs = axis.of(table).join(series_of(table, axis.names).rename("series"))
+    # Marks are those of the first run, because pandas makes real numbers of the keys of a group.
     points = [
-        ({"series": name, "setting": setting, "strength": strength}, members.index)
-        for name, own in runs.groupby("series", sort=False)
-        for (setting, strength), members in own.groupby(["setting", "strength"], sort=False)
+        (members.iloc[0][["series", "setting", "strength"]].to_dict(), members.index)
+        for _, members in runs.groupby(["series", "setting", "strength"], sort=False)
     ]
     order = list(dict.fromkeys(marks["series"] for marks, _ in points))
     return sorted(points, key=lambda point: (order.index(point[0]["series"]), in_order(point[0]["strength"])))
