@@ -27,7 +27,7 @@ from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
     from polariscope.studies.ledger import Entry, Ledger
     from polariscope.studies.runs import StudyRun
@@ -277,8 +277,9 @@ class Table:
         first, second = self._two_values(setting, first, second)
         done, found = self.done, []
         parts = [(settings, done.frame.index[rows]) for settings, rows in done.groups(setting, "seed")]
+        differences = done._differences(setting, first, second)
         for column in self.measured:
-            pairs = done._differences(column, setting, first, second)
+            pairs = differences[column].dropna()
             own = [(settings, pairs[pairs.index.isin(rows)]) for settings, rows in parts]
             own = [(settings, part) for settings, part in own if len(part)]
             several = len(own) > 1 and any(len(part) > 1 for _, part in own)
@@ -344,7 +345,7 @@ class Table:
         """
         self._check(column)
         first, second = self._two_values(setting, first, second)
-        pairs = self.done._differences(column, setting, first, second)
+        pairs = self.done._differences(setting, first, second)[column].dropna()
         if pairs.empty:
             raise InputError(
                 problem=(
@@ -354,17 +355,17 @@ class Table:
             )
         return _comparison(column, setting, first, second, pairs.to_numpy(), {})
 
-    def _differences(self, column: str, setting: str, first: object, second: object) -> Series[float]:
-        """Second minus first of each pair, by the label of the first row that is equal to both in all else."""
+    def _differences(self, setting: str, first: object, second: object) -> DataFrame:
+        """Second minus first of each pair and column, by the position of the first row that is equal in all else."""
         cells, sides = cells_of(self.frame[setting]), []
         pair = np.zeros(len(self), dtype=np.int64)
         for _, rows in self.groups(setting):
             pair[rows] = rows[0]
         for value in (first, second):
-            numbers = self.numbers.loc[[_same(cell, value) for cell in cells], column].dropna()
+            numbers = self.numbers[[_same(cell, value) for cell in cells]]
             by_pair = numbers.groupby(pair[numbers.index])
-            sides.append(by_pair.first()[by_pair.size() == 1])
-        return (sides[1] - sides[0]).dropna().sort_index()
+            sides.append(by_pair.first().where(by_pair.count() == 1))
+        return (sides[1] - sides[0]).sort_index()
 
     def groups(self, *without: str) -> list[tuple[dict[str, Any], Int[np.ndarray, " row"]]]:
         """Return the rows with the same settings but for some: these settings, and the positions of the rows.
