@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError
+from polariscope.core.frames import frame_of
+from polariscope.core.records import to_plain
 from polariscope.numerics.intervals import Interval
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, need_metric, remedy_for
@@ -63,6 +65,17 @@ class Selections:
     def random_cost(self) -> float:
         """How much worse than the best a run chosen at random is on average."""
         return abs(self.best - self.random)
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for each way of choosing, the cheapest first."""
+        rows = [dataclasses.asdict(one) for one in self.selections]
+        for row in rows:
+            row["low"], row["high"] = row.pop("interval") or (None, None)
+        return frame_of(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return to_plain(self)
 
 
 def with_elbo(table: Table) -> Table:
