@@ -52,5 +52,5 @@ def test_reading_opens_no_member_and_no_torch():
 
 
 def test_an_unknown_member_is_refused_with_the_nearest():
-    with pytest.raises(InputError, match="no objective named 'bta'.* Did you mean 'beta'"):
+    with pytest.raises(InputError, match=r"no objective named 'bta'.* Did you mean 'beta'"):
         read_catalogue("polariscope.objectives")["bta"]

@@ -141,16 +141,21 @@ def spelling_of(words: Sequence[str]) -> Flags:
 
     command = _command(words)
 
-    def advised() -> set[str]:
-        train = _command(["train"])
-        return _own_flags(train) | _flags_of_groups(train)
-
     return Flags(
         _own_flags(command) | {"--help", "--help-all"},
         more=lambda: _flags_of_groups(command),
-        advised=advised,
+        advised=lambda: flags_of(["train"]),
         parts=lambda: _flags_of_parts(command),
     )
+
+
+def flags_of(words: Sequence[str]) -> set[str]:
+    """Return the flags of the command that is called, those of concepts included.
+
+    :param words: the line.
+    """
+    command = _command(words)
+    return _own_flags(command) | {"--help", "--help-all"} | _flags_of_groups(command)
 
 
 def _groups(command: Any) -> list[Group]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polariscope.cli.command import command
-from polariscope.cli.flags import read_family
 from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
 
@@ -78,6 +77,16 @@ def list_family(
             say(IN_PYTHON[family])
     else:
         say(f"There is nothing in {family} yet.")
+
+
+def read_family(name: str) -> Catalogue:
+    """Read the members of a family from their files, without opening them.
+
+    :param name: the family's public name: objectives.
+    """
+    from polariscope.core.catalogue import read_catalogue
+
+    return read_catalogue(importlib.import_module("polariscope")._FAMILIES[name])
 
 
 def open_family(name: str) -> Family:

@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -19,9 +19,6 @@ from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_defau
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
 from polariscope.core.options import Option, check_options, is_switch, options_of, route, show
 from polariscope.core.registry import Family
-
-if TYPE_CHECKING:
-    from polariscope.core.catalogue import Catalogue
 
 KEY = "polariscope.flags"
 """Key of the context under which the flags of parts are, as they were typed."""
@@ -168,19 +165,10 @@ def groups_of(part: str, family: str) -> list[Group]:
     :param part: what the command calls them.
     :param family: the family's public name: objectives.
     """
+    from polariscope.cli.families import read_family
+
     catalogue = read_family(family)
     return [group_of(part, catalogue, name) for name in catalogue]
-
-
-def read_family(name: str) -> Catalogue:
-    """Read the members of a family.
-
-    :param name: its public name: objectives.
-    """
-    import polariscope
-    from polariscope.core.catalogue import read_catalogue
-
-    return read_catalogue(polariscope._FAMILIES[name])
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:

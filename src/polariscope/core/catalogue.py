@@ -44,7 +44,7 @@ class Member:
         return first_line(self.doc)
 
 
-class Catalogue(Mapping):  # type: ignore[type-arg]  # bare, as Family is
+class Catalogue(Mapping):  # bare, as Family is
     """The members of a family by name, read from their files."""
 
     def __init__(self, noun: str, members: Mapping[str, Member]) -> None:
