@@ -121,7 +121,7 @@ def compare_sizes(
             answers.append(size(dataset, name, out=place, keep_units=keep_units, **its))
         except PolariscopeError as error:  # no answer is also a result, beside the others'
             statistic = family.traits(name)["statistic"]
-            answers.append(Size(None, None, name, statistic=statistic, notes=(f"{name}: {error}",)))
+            answers.append(Size(None, None, name, statistic=statistic, notes=(str(error),)))
     if out is not None:
         SearchFolder(out).write_answers([answer.to_dict() for answer in answers])
     return SizeComparison(answers)

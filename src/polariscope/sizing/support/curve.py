@@ -17,7 +17,7 @@ from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import TYPES, moments, types_of
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
-from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import options_of
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.data.chain import Given, apply_variants, shorthands
@@ -54,7 +54,7 @@ K = 20
 """Neighbours behind each intrinsic dimension, as published."""
 VARIATIONAL = "vae"
 """Objective of the models that are asked where those of the curves have no posterior variances; also their folder."""
-WIDTHS = Either(Argument("n_latents"), Argument("curve"))
+WIDTHS = Argument("n_latents")
 """The numbers of latents in messages."""
 LENGTH = ("steps", "epochs")
 """Options that say how long the models of the curves are trained."""
