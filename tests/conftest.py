@@ -108,7 +108,7 @@ def errors_in_both_spellings() -> Iterator[None]:
     from polariscope.core.errors import PYTHON, InputError
 
     typed = Flags(())
-    typed.flags = typed.advised = _EveryFlag()
+    typed.flags = _EveryFlag()
     init = InputError.__init__
 
     def checked(self: InputError, *args: object, **parts: object) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polariscope as ps
-from polariscope.cli.app import _flags
+from polariscope.cli.app import flags_of
 
 PACKAGE = Path(inspect.getfile(ps)).parent
 ERRORS = {"InputError", "unknown", "check_word"}
@@ -113,4 +113,4 @@ def test_commands_that_messages_advise_exist() -> None:
     for place, call in calls({"Call"}):
         name, flags = ast.literal_eval(call.args[0]), {f"--{word.arg}" for word in call.keywords}
         assert callable(getattr(ps, name)), place
-        assert flags <= _flags([name]), place
+        assert flags <= flags_of([name]), place

@@ -17,7 +17,7 @@ FAMILIES: Mapping[str, Family] = {
 OTHER_THINGS = {
     "beta": (
         "what a sizing search is for, latents or β",
-        *("cli/size.py", "cli/sizes.py", "cli/train.py", "pages/sections/size.py", "pages/size.py"),
+        *("cli/size_search.py", "cli/sizes.py", "cli/train.py", "pages/sections/size.py", "pages/size.py"),
         *("sizing/__init__.py", "sizing/support/checks.py", "sizing/support/size.py"),
     ),
     "conditional": (

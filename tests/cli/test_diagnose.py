@@ -196,7 +196,9 @@ def test_a_part_of_the_split_is_diagnosed_scored_and_reported(call, trained, tmp
     assert "part=&#39;test&#39;" in page
     refused = call(f"diagnose {run} --part tset")
     assert refused.code == 2
-    assert "no part named 'tset'" in refused.err
+    assert (
+        "--part must be one of all, train, validation, test, got 'tset'; did you mean 'test'?" in refused.err
+    )
 
 
 def test_a_file_has_no_parts(call, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from kept import contents
 from long_training import unchecked
 from polariscope.analysis.noise import Noise
-from polariscope.cli.size import SizeProgress
+from polariscope.cli.size_progress import SizeProgress
 from polariscope.core.errors import PolariscopeError
 from polariscope.sizing import Size, Trial
 from polariscope.storage.documents import read_settings
@@ -135,7 +135,7 @@ def test_candidates_that_train_at_the_same_time_are_told_once_each(capsys):
 
 
 def test_a_comparison_names_the_method_of_each_candidate_and_says_it_once(call, asked):
-    chosen, threads, *told = call("size sprites --compare").err.splitlines()
+    chosen, threads, *told = call("size-compare sprites").err.splitlines()
     assert chosen.startswith("Chosen for you: net conv; ")
     assert threads == "Training with 1 thread."
     candidates = ("16 latents, step 400, Σ E[σ²] 4.20", "11 latents, step 25, Σ E[σ²] 0.50")
@@ -148,15 +148,15 @@ def test_flags_reach_the_search_the_models_and_the_data(call, asked):
     assert done.code == 0
     (given,) = asked
     expected = {"threshold": 2.0, "seeds": 3, "seed": 5, "n_init": 20, "cap": 64, "steps": 800}
-    expected |= {"learning_rate": 0.01, "target": "latents", "method": "fondue", "out": None}
-    expected |= {"objective": "beta", "net": "mlp", "objective_beta": "2", "training_batch_size": "32"}
+    expected |= {"learning_rate": 0.01, "method": "fondue", "out": None}
+    expected |= {"objective": "beta", "net": "mlp", "objective_beta": 2.0, "training_batch_size": 32}
     assert {key: given[key] for key in expected} == expected
     assert given["data"].base.seed == 4
 
 
 def test_without_a_choice_the_models_are_vaes_and_for_beta_beta_vaes(call, asked):
     call("size sprites")
-    call("size sprites --target beta --latents 7")
+    call("size-beta sprites --latents 7")
     assert [given["objective"] for given in asked] == ["vae", "beta"]
     assert (asked[1]["target"], asked[1]["n_latents"]) == ("beta", 7)
     assert "net" not in asked[0]
@@ -165,7 +165,7 @@ def test_without_a_choice_the_models_are_vaes_and_for_beta_beta_vaes(call, asked
 
 
 def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
-    done = call("size sprites --compare")
+    done = call("size-compare sprites")
     assert done.code == 0
     assert done.out.startswith(
         "The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
@@ -174,14 +174,14 @@ def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
     assert ["fondue", "11", "11–12", "5,300"] in rows
     assert ["elbow", "8", "7–9", "20,000", "−3,", "beyond", "both", "intervals"] in rows
     assert ["id", "12", "12–13", "0", "+1"] in rows
-    chosen = call("size sprites --compare --method id,elbow --quiet")
+    chosen = call("size-compare sprites --method id,elbow --quiet")
     assert chosen.out == "id: 12 latents (12–13)\nelbow: 8 latents (7–9)\n"
 
 
 def test_compare_prints_the_noise_of_each_method_that_has_one(call, asked, monkeypatch):
-    assert "γ" not in call("size sprites --compare").out
+    assert "γ" not in call("size-compare sprites").out
     monkeypatch.setitem(RIVALS, "fondue", dataclasses.replace(ANSWER, noise=Noise(0.0432, True)))
-    done = call("size sprites --compare")
+    done = call("size-compare sprites")
     rows = [line.split() for line in done.out.splitlines()]
     assert ["method", "answer", "interval", "steps", "γ", "beside", "fondue"] in rows
     assert ["fondue", "11", "11–12", "5,300", "0.0432"] in rows
@@ -190,9 +190,9 @@ def test_compare_prints_the_noise_of_each_method_that_has_one(call, asked, monke
 
 
 def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
-    none = Size(None, None, "elbow", notes=("elbow: there is no knee.",))
+    none = Size(None, None, "elbow", notes=("there is no knee.",))
     monkeypatch.setitem(RIVALS, "elbow", none)
-    done = call("size sprites --compare")
+    done = call("size-compare sprites")
     assert done.code == 0
     assert ["elbow", "none", "–", "0", "not", "comparable"] in [
         line.split() for line in done.out.splitlines()
@@ -208,14 +208,17 @@ def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
         ("size gaussian --method fondu", "no sizing method named 'fondu'.*Did you mean 'fondue'"),
         ("size gaussian --threshold many", "option --threshold of the search must be a number, got 'many'"),
         ("size gaussian --threshold nan", "--threshold must be finite"),
-        ("size gaussian --seeds 0", "--seeds must be an integer from 1, got 0"),
+        ("size gaussian --seeds 0", "--seeds must be at least 1, got 0"),
         ("size gaussian --cap 0", "--cap must be at least 1, got 0"),
         ("size gaussian --n-init 9 --cap 8", "--n-init must be at most --cap"),
-        ("size gaussian --target gamma", "--target must be latents or beta, got 'gamma'"),
-        ("size gaussian --target beta", "needs --latents, an integer from 1"),
-        ("size gaussian --latents 4", "--latents is what is sought"),
-        ("size gaussian --target beta --latents 4 --compare", "--compare is for --target latents"),
-        ("size gaussian --method id,elbow", "one name, got 'id,elbow'; add --compare"),
+        ("size gaussian --target gamma", "no option --target"),
+        ("size-beta gaussian", "--latents must be given"),
+        ("size gaussian --latents 4", "belongs to 'polariscope size-curve' and 'polariscope size-beta'"),
+        ("size gaussian --target beta --latents 4 --compare", "--compare and --target ask for different"),
+        (
+            "size gaussian --method id,elbow",
+            "one name, got 'id,elbow'; 'polariscope size-compare' asks several",
+        ),
         ("size gaussian --cap", "--cap needs a value"),
         ("size gaussian --dimension mle", "belongs to method id.* add --method id, or leave --dimension out"),
         (
@@ -346,7 +349,7 @@ def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsew
     }
     for name, size in RIVALS.items():
         write_size(elsewhere / "sizes" / name, size, {**settings, "seed": 0, "seeds": 1})
-    done = call("size sprites --compare --out sizes")
+    done = call("size-compare sprites --out sizes")
     assert done.code == 0
     page = (elsewhere / "sizes" / "size.html").read_text()
     assert all(f"{name}: {size.answer}" in page for name, size in RIVALS.items())
@@ -430,7 +433,7 @@ def test_options_of_another_estimator_are_refused(call, words, message):
 @unchecked()
 def test_curves_are_printed_drawn_and_kept(call, elsewhere):
     """λ = 9 and twice 0.01 with γ = 0.1: one latent is in use, so a second has a posterior variance of about 1."""
-    words = f"size gaussian {LINEAR} --curve 1,2 --seeds 1 --steps 400 --method id --out curves"
+    words = f"size-curve gaussian {LINEAR} --latents 1,2 --seeds 1 --steps 400 --method id --out curves"
     done = call(words)
     assert done.code == 0
     assert "Each of the 2 models is trained for 400 gradient steps (50 passes over" in " ".join(
@@ -457,31 +460,30 @@ def test_the_flags_of_curves_reach_them(call, monkeypatch):
         raise PolariscopeError("far enough.")
 
     monkeypatch.setattr("polariscope.sizing.support.curve.size_curve", size_curve)
-    words = "--curve 2,4 --method fondue,id --threshold 2 --epochs 3 --part test --objective beta --beta 2"
-    assert call(f"size gaussian {words}").code == 1
+    words = "--latents 2,4 --method fondue,id --threshold 2 --epochs 3 --part test --objective beta --beta 2"
+    assert call(f"size-curve gaussian {words}").code == 1
     expected = {"numbers": [2, 4], "methods": ["fondue", "id"], "threshold": 2.0, "epochs": 3, "part": "test"}
-    expected |= {"objective": "beta", "objective_beta": "2", "seeds": 5, "seed": 0}
+    expected |= {"objective": "beta", "objective_beta": 2.0, "seeds": 5, "seed": 0}
     assert {key: given[key] for key in expected} == expected
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--curve 2,x", "--curve must be whole numbers joined by commas, got '2,x'"),
-        ("--curve 4,2", "--curve must ascend, each number once"),
-        ("--curve 0,2", "--curve must be integers from 1"),
-        ("--curve 2,40 --cap 20", "--curve must be at most --cap, got 40 and 20"),
-        ("--curve 2 --seeds 0", "--seeds must be an integer from 1, got 0"),
-        ("--curve 2 --compare", "--compare and --curve ask for different things"),
-        ("--curve 2 --target beta --latents 3", "--curve is for --target latents, got beta"),
-        ("--curve 2 --latents 3", "--latents must be left out with --curve"),
-        ("--part test", "--part is for --curve"),
-        ("--curve 2 --steps 500 --epochs 2", "--steps and --epochs both say how long"),
-        ("--curve 2 --method id --n-init 3", "--n-init means nothing to the methods id"),
+        ("--latents 2,x", "--latents must be a list of integers, each at least 1, got '2,x'"),
+        ("--latents 4,2", "--latents must ascend, each number once"),
+        ("--latents 0,2", "--latents must be a list of integers, each at least 1"),
+        ("--latents 2,40 --cap 20", "--latents must be at most --cap, got 40 and 20"),
+        ("--latents 2 --seeds 0", "--seeds must be at least 1, got 0"),
+        ("", "--latents must be given"),
+        ("--latents 2 --starts 3", "no option --starts here: it belongs to 'polariscope size-table'"),
+        ("--latents 2 --part tset", "--part must be one of all, train, validation, test"),
+        ("--latents 2 --steps 500 --epochs 2", "--steps and --epochs both say how long"),
+        ("--latents 2 --method id --n-init 3", "--n-init means nothing to the methods id"),
     ],
 )
 def test_wrong_curves_are_refused_in_words_and_write_nothing(call, elsewhere, words, message):
-    refused = call(f"size gaussian {words} --out curves")
+    refused = call(f"size-curve gaussian {words} --out curves")
     assert refused.code == 2
     assert message in " ".join(refused.err.split())
     assert not list(elsewhere.iterdir())
@@ -489,7 +491,7 @@ def test_wrong_curves_are_refused_in_words_and_write_nothing(call, elsewhere, wo
 
 @unchecked()
 def test_a_table_of_searches_is_printed_and_kept(call, elsewhere):
-    words = f"size gaussian {LINEAR} --table --method fondue-published,fondue-binary --starts 2,4 --seeds 1 --steps 400"
+    words = f"size-table gaussian {LINEAR} --method fondue-published,fondue-binary --starts 2,4 --seeds 1 --steps 400"
     done = call(words, "--out tables")
     assert done.code == 0
     lines = done.out.splitlines()
@@ -514,9 +516,7 @@ def test_the_flags_of_tables_reach_them(call, monkeypatch):
         raise PolariscopeError("far enough.")
 
     monkeypatch.setattr("polariscope.studies.size_table.size_table", size_table)
-    call(
-        "size gaussian --table --starts dimension,5 --strengths lambda-od=0.5,2 --objective dip-ii --epochs 2"
-    )
+    call("size-table gaussian --starts dimension,5 --strengths lambda-od=0.5,2 --objective dip-ii --epochs 2")
     expected = {"starts": ["dimension", 5], "strengths": {"lambda_od": [0.5, 2.0]}, "seeds": 10, "epochs": 2}
     expected |= {"methods": ("fondue-binary", "fondue-ib", "fondue-ide", "fondue-published", "ib")}
     assert {key: given[key] for key in expected} == expected
@@ -525,21 +525,67 @@ def test_the_flags_of_tables_reach_them(call, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--table --curve 2", "--curve and --table ask for different things"),
         (
-            "--table --strengths beta",
+            "--strengths beta",
             "--strengths must be an option, an equals sign, and numbers joined by commas",
         ),
-        ("--table --strengths beta=2", "no option"),
-        ("--table --starts ide", "--starts must be 'dimension' or integers from 1"),
-        ("--table --n-init 3", "--n-init is one start; give --starts instead"),
-        ("--table --latents 3", "--latents must be left out with --table"),
-        ("--starts 3", "--starts is for --table"),
-        ("--strengths beta=2 --curve 2", "--strengths is for --table"),
+        ("--strengths beta=2", "no option"),
+        ("--starts ide", "--starts must be 'dimension' or integers from 1"),
+        ("--n-init 3", "--n-init is one start; give --starts instead"),
+        ("--latents 3", "no option --latents here: it belongs to 'polariscope size-curve'"),
     ],
 )
 def test_wrong_tables_are_refused_in_words_and_write_nothing(call, elsewhere, words, message):
-    refused = call(f"size gaussian {words} --out tables")
+    refused = call(f"size-table gaussian {words} --out tables")
     assert refused.code == 2
     assert message in " ".join(refused.err.split())
     assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("size sprites --compare --quiet", "size-compare sprites --quiet"),
+        ("size sprites --quiet --target beta --latents 7", "size-beta sprites --quiet --latents 7"),
+        ("size sprites --target=latents --quiet", "size sprites --quiet"),
+    ],
+)
+def test_flags_that_became_commands_are_forwarded_for_one_release(call, asked, old, new):
+    forwarded, direct = call(old), call(new)
+    assert forwarded.code == direct.code == 0
+    assert forwarded.out == direct.out
+    assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
+    assert re.match(
+        r"Warning: size --\w+( \w+)? is deprecated since 0.3 and will be removed in 0.4; use size",
+        forwarded.err,
+    )
+    assert "deprecated" not in direct.err
+
+
+@pytest.mark.parametrize(
+    ("old", "command", "function"),
+    [
+        ("size gaussian --curve 2,4", "size-curve gaussian --latents 2,4", "sizing.support.curve.size_curve"),
+        ("size gaussian --table", "size-table gaussian", "studies.size_table.size_table"),
+    ],
+)
+def test_curves_and_tables_are_forwarded_with_all_they_were_given(call, monkeypatch, old, command, function):
+    given = []
+
+    def stop(*arguments, **options):
+        given.append(
+            (arguments, {name: options[name] for name in options if name not in ("progress", "begin")})
+        )
+        raise PolariscopeError("far enough.")
+
+    monkeypatch.setattr(f"polariscope.{function}", stop)
+    assert call(old, "--seeds 2 --cap 9").code == call(command, "--seeds 2 --cap 9").code == 1
+    assert given[0] == given[1]
+    assert given[0][1]["seeds"] == 2
+    assert given[0][1]["cap"] == 9
+
+
+def test_two_flags_that_became_different_commands_are_refused(call):
+    refused = call("size gaussian --curve 2 --compare")
+    assert refused.code == 2
+    assert "--compare and --curve ask for different things; use 'polariscope size-compare' or" in refused.err

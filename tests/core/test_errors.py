@@ -9,7 +9,9 @@ import pytest
 from polariscope.cli.flags import Flags
 from polariscope.core.errors import PYTHON, Argument, Call, Either, InputError, check_word, unknown
 
-TYPED = Flags(["--net", "--alpha", "--samples", "--latents", "--standardise"], advised=["--keep-checkpoints"])
+TYPED = Flags(
+    ["--net", "--alpha", "--samples", "--latents", "--standardise"], advised=lambda: ["--keep-checkpoints"]
+)
 
 
 def both(error: InputError) -> tuple[str, str]:

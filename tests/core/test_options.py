@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -15,7 +15,16 @@ from annotated_types import Predicate
 
 import polariscope as ps
 from polariscope.core.errors import InputError
-from polariscope.core.options import build, check_options, describe, describe_concept, options_of
+from polariscope.core.options import (
+    Advice,
+    build,
+    check_options,
+    describe,
+    describe_concept,
+    is_switch,
+    options_of,
+    route,
+)
 from polariscope.core.registry import Family
 from polariscope.models.likelihoods import likelihood
 from polariscope.models.nets import net
@@ -293,3 +302,65 @@ def test_a_predicate_of_an_option_is_used_and_may_say_why() -> None:
         check_options("'count'", count, {"number": 13})
     with pytest.raises(InputError, match="number must be an integer, got 3"):
         check_options("'count'", count, {"number": 3})
+
+
+TRAPS = Literal["tuple[", "tuple[tuple[", "None", "bool"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trap:
+    """Options whose words look like types."""
+
+    word: TRAPS = "bool"
+    """A word."""
+    other: TRAPS | None = None
+    """A word, or none."""
+    names: tuple[str, ...] | TRAPS = ()
+    """Names, or a word."""
+    rows: tuple[tuple[float, ...], ...] | None = None
+    """Rows of numbers."""
+
+
+@pytest.mark.parametrize("word", get_args(TRAPS))
+def test_words_that_look_like_types_do_not_mislead(word):
+    """The text of Literal["tuple[", "None", "bool"] holds the names of types; its structure does not."""
+    assert check_options("trap", Trap, {"word": word, "other": word, "names": word}) == {
+        "word": word,
+        "other": word,
+        "names": word,
+    }
+
+
+def test_types_of_options_are_read_from_their_structure():
+    assert not is_switch(TRAPS)
+    assert is_switch(bool | None)
+    assert is_switch(Annotated[bool, Advice("tuple[")])
+    assert describe(TRAPS) == "one of tuple[, tuple[tuple[, None, bool"
+    with pytest.raises(InputError, match=r"word of trap must be one of tuple\["):
+        check_options("trap", Trap, {"word": "none"})
+    given = {"other": "none", "names": "a,b", "rows": "0,1;1,0"}
+    assert check_options("trap", Trap, given) == {
+        "other": None,
+        "names": ("a", "b"),
+        "rows": ((0.0, 1.0), (1.0, 0.0)),
+    }
+    assert check_options("trap", Trap, {"rows": "None"}) == {"rows": None}
+
+
+def test_options_are_routed_to_the_part_that_has_them():
+    parts = {"training": {"seed"}, "prior": {"scale"}, "data": {"seed", "scale"}}
+    defers = {"data": {"training"}}
+    assert route(["seed", "data_seed"], parts, KeyError, defers=defers) == {
+        "seed": ("training", "seed"),
+        "data_seed": ("data", "seed"),
+    }
+    with pytest.raises(
+        InputError, match=r"^scale belongs to more than one part; say prior_scale or data_scale"
+    ):
+        route(["scale"], parts, KeyError, defers=defers)
+    with pytest.raises(
+        InputError, match=r"^seed belongs to more than one part; say training_seed or data_seed"
+    ):
+        route(["seed"], parts, KeyError)
+    with pytest.raises(KeyError, match="width"):
+        route(["width"], parts, KeyError)

@@ -10,7 +10,7 @@ from torch import nn
 import polariscope as ps
 from kept import artefacts
 from polariscope.core.errors import InputError
-from polariscope.runs import run as run_module
+from polariscope.models import inference
 from polariscope.storage.artefacts import Artefacts
 from polariscope.training.plan import plan
 
@@ -121,8 +121,8 @@ def test_a_run_keeps_its_representation_and_uses_it_again_only_for_the_same_ques
     model = ps.train(data, net="mlp", steps=3, out=tmp_path / "run")
     first = ps.encode(model, data, n_samples=100, seed=0)
     calls = []
-    original = run_module.represent
-    monkeypatch.setattr(run_module, "represent", lambda *a: calls.append(1) or original(*a))
+    original = inference.represent
+    monkeypatch.setattr(inference, "represent", lambda *a: calls.append(1) or original(*a))
 
     kept = ps.encode(str(tmp_path / "run"), n_samples=100, seed=0)
     assert calls == []

@@ -19,7 +19,7 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.cli import main
 from polariscope.core.errors import InputError
 from polariscope.layers.comparison import Comparison
-from polariscope.runs import run as run_module
+from polariscope.models import inference
 from polariscope.sizing import Size
 from polariscope.storage.artefacts import Key
 from polariscope.storage.inspection import inspect_folder
@@ -129,7 +129,7 @@ def test_asked_again_nothing_is_computed(path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("polariscope.analysis.score.score", fail)
     monkeypatch.setattr("polariscope.geometry.summary.summarise", fail)
     monkeypatch.setattr("polariscope.runs.compare.compare", fail)
-    monkeypatch.setattr(run_module, "represent", fail)
+    monkeypatch.setattr(inference, "represent", fail)
     assert ask(ps.open_run(path)) == first
     assert len(ps.open_run(path).artefacts()) == n_kept
 

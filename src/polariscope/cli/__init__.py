@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from polariscope.cli.deprecated import forward
 from polariscope.core.errors import InputError, PolariscopeError
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that has no σ shows "?" instead of failing
     try:
+        words, warning = forward(words)
+        if warning:
+            _say(f"Warning: {warning}")
         code = _dispatch(words)
         sys.stdout.flush()
         return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +12,11 @@ from typer.core import TyperGroup
 
 from polariscope import __version__
 from polariscope.cli import StoppedError
+from polariscope.cli.command import add_command
 from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
-    from polariscope.cli.flags import Flags
+    from polariscope.cli.flags import Flags, Group
     from polariscope.runs.run import Run
 
 
@@ -23,6 +24,10 @@ COMMANDS = {
     "demo": "demo.demo",
     "data": "data",
     "size": "size.size",
+    "size-compare": "size_compare.size_compare",
+    "size-curve": "size_curve.size_curve",
+    "size-table": "size_table.size_table",
+    "size-beta": "size_beta.size_beta",
     "train": "train.train",
     "diagnose": "diagnose.diagnose",
     "score": "score.score",
@@ -30,6 +35,7 @@ COMMANDS = {
     "course": "course.course",
     "report": "report.report",
     "manipulate": "manipulate.manipulate",
+    "stability": "stability.stability",
     "table": "table.table",
     "study": "study",
     "show": "show.show",
@@ -38,8 +44,39 @@ COMMANDS = {
     "cite": "cite.cite",
 }
 """Where each command is, in the order a newcomer needs them."""
-CLASSES = {"size": "SizeCommand", "train": "TrainCommand"}
-"""Commands that take the options of what they train as flags."""
+GROUPS: dict[str, tuple[str, dict[str, str]]] = {
+    "data": (
+        "List, inspect, download and clean up datasets.",
+        {
+            "list": "data.list_datasets",
+            "info": "data.info",
+            "preview": "data.preview",
+            "fetch": "cache.fetch",
+            "clean": "cache.clean",
+        },
+    ),
+    "study": (
+        "Make, resume and inspect many runs from one file.",
+        {
+            "list": "study.list_studies",
+            "plan": "study.plan",
+            "run": "study.run",
+            "status": "study.status",
+            "table": "study_tables.table",
+            "seeds": "study_tables.seeds",
+            "compare": "study_tables.compare",
+            "extremes": "study_tables.extremes",
+            "paper": "study_tables.paper",
+            "sql": "study_tables.sql",
+            "figure": "study_figures.figure",
+            "select": "study_figures.select",
+            "report": "study.report",
+            "retry": "study.retry",
+            "clean": "study.clean",
+        },
+    ),
+}
+"""Groups of commands: what they are for, and where each command is."""
 
 
 class Commands(TyperGroup):
@@ -72,43 +109,82 @@ def make_app(words: Sequence[str]) -> typer.Typer:
     called = next((word for word in words if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)
-    for name in [called] if called in COMMANDS else COMMANDS:
+    is_called = called in COMMANDS
+    for name in [called] if is_called else COMMANDS:
         assert name is not None
-        module, _, function = COMMANDS[name].partition(".")
-        opened = importlib.import_module(f"polariscope.cli.{module}")
-        if not function:
-            app.add_typer(GROUPS[name](opened), name=name)
-        elif name in CLASSES:
-            app.command(name, cls=getattr(opened, CLASSES[name]))(getattr(opened, function))
+        if name in GROUPS:
+            inner = next(iter(words[words.index(name) + 1 :] if is_called else ()), "")
+            app.add_typer(_make_group(name, inner), name=name)
         else:
-            app.command(name)(getattr(opened, function))
+            add_command(app, name, _open(COMMANDS[name]), closed=not is_called)
     return app
+
+
+def _make_group(name: str, called: str) -> typer.Typer:
+    """A group of commands, of which only the one that is called is open."""
+    help_text, members = GROUPS[name]
+    group = typer.Typer(cls=InOrder, help=help_text, **STYLE)
+    for member, place in members.items():
+        if called not in members or member == called:
+            add_command(group, member, _open(place), closed=member != called)
+    return group
+
+
+def _open(place: str) -> Any:
+    module, _, function = place.rpartition(".")
+    return getattr(importlib.import_module(f"polariscope.cli.{module}"), function)
 
 
 def spelling_of(words: Sequence[str]) -> Flags:
     """How arguments are written by who typed these words: the flags of the command that was called."""
     from polariscope.cli.flags import Flags
 
-    return Flags(_flags(words), advised=_flags(["train"]), parts=_flags_of_parts(words))
-
-
-def _flags(words: Sequence[str]) -> set[str]:
-    """The flags of the command that is called, those of concepts included."""
     command = _command(words)
-    own = _own_flags(command)
-    groups = command.groups() if hasattr(command, "groups") else ()
-    return own | {"--help", "--help-all"} | {flag for group in groups for flag in group.flags}
+
+    return Flags(
+        _own_flags(command) | {"--help", "--help-all"},
+        more=lambda: _flags_of_groups(command),
+        advised=lambda: flags_of(["train"]),
+        parts=lambda: _flags_of_parts(command),
+    )
 
 
-def _flags_of_parts(words: Sequence[str]) -> dict[str, str]:
+def flags_of(words: Sequence[str]) -> set[str]:
+    """Return the flags of the command that is called, those of concepts included.
+
+    :param words: the line.
+    """
+    command = _command(words)
+    return _own_flags(command) | {"--help", "--help-all"} | _flags_of_groups(command)
+
+
+def _groups(command: Any) -> list[Group]:
+    """The options of every concept that a command could have; all of them are opened."""
+    return command.groups() if hasattr(command, "groups") else []
+
+
+def _flags_of_groups(command: Any) -> set[str]:
+    return {flag for group in _groups(command) for flag in group.flags}
+
+
+def _flags_of_parts(command: Any) -> dict[str, str]:
     """The flag of each option with its part in front; the part is in it where the command has another such flag."""
-    command = _command(words)
     own = _own_flags(command)
     return {
         f"{group.part}_{name}": longer if flag in own else flag
-        for group in (command.groups() if hasattr(command, "groups") else ())
+        for group in _groups(command)
         for (flag, name), longer in zip(group.flags.items(), group.flags_with_part, strict=True)
     }
+
+
+def related_with(name: str, flag: str) -> list[str]:
+    """Return the commands that are related to another and have a flag: those that begin with the same word.
+
+    :param name: the command: size.
+    :param flag: the flag: --latents.
+    """
+    related = [other for other in COMMANDS if other != name and other.split("-")[0] == name.split("-")[0]]
+    return [other for other in related if flag in _own_flags(_command([other]))]
 
 
 def _own_flags(command: Any) -> set[str]:
@@ -121,38 +197,6 @@ def _command(words: Sequence[str]) -> Any:
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     return command
-
-
-def _data_group(data: Any) -> typer.Typer:
-    """The commands about datasets."""
-    group = typer.Typer(
-        cls=Commands, help="Look at datasets, fetch their files, free what is kept of them.", **STYLE
-    )
-    group.command("list")(data.list_datasets)
-    group.command("info", cls=data.FlagCommand)(data.info)
-    group.command("preview", cls=data.FlagCommand)(data.preview)
-    cache = importlib.import_module("polariscope.cli.cache")
-    group.command("fetch", cls=data.FlagCommand)(cache.fetch)
-    group.command("clean")(cache.clean)
-    return group
-
-
-def _study_group(study: Any) -> typer.Typer:
-    """The commands about studies."""
-    group = typer.Typer(cls=InOrder, help="Make, resume and look at many runs from one file.", **STYLE)
-    group.command("list")(study.list_studies)
-    for name in ("plan", "run", "status", "table"):
-        group.command(name, cls=study.RunCommand if name == "run" else None)(getattr(study, name))
-    figures = importlib.import_module("polariscope.cli.study_figures")
-    group.command("figure", cls=figures.FigureCommand)(figures.figure)
-    group.command("select")(figures.select)
-    for name in ("report", "retry", "clean"):
-        group.command(name)(getattr(study, name))
-    return group
-
-
-GROUPS = {"data": _data_group, "study": _study_group}
-"""Makes the group of commands of a module."""
 
 
 def show_version(wanted: bool) -> bool:
@@ -184,15 +228,18 @@ Step = Annotated[
     int | None,
     typer.Option(help="The checkpoint of this step, for a run. [the finished model]", min=1),
 ]
+Targets = Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")]
 
-Part = Annotated[
-    str,
-    typer.Option(help="Of a run: all observations, or a part of its split: train, validation or test."),
-]
+FOR_RUNS = {"n_samples": "every row is used", "part": "has no split", "step": "has no checkpoints"}
+"""Options that mean nothing to a file of codes, and why."""
 
 
-def open_target(target: Path, samples: int | None, step: int | None, part: str = "all") -> Run | None:
-    """The run in a folder; None for a file, of which options that mean nothing to it are refused."""
+def open_target(target: Path, given: Collection[str]) -> Run | None:
+    """The run in a folder; None for a file, of which options that mean nothing to it are refused.
+
+    :param target: the folder or the file.
+    :param given: names of the options that were given on the line.
+    """
     if target.is_dir():
         from polariscope.runs.run import Run
 
@@ -207,21 +254,14 @@ def open_target(target: Path, samples: int | None, step: int | None, part: str =
             problem=f"there is no run and no file at {target}",
             remedy=("train a model with ", Call("train", "data", out=str(target))),
         )
-    if samples is not None:
-        raise InputError(
-            problem=(Argument("samples"), " is for runs"),
-            remedy=f"of a file like {target} every row is used. Leave it out",
-        )
-    if part != "all":
-        raise InputError(
-            problem=(Argument("part"), " is for runs"),
-            remedy=f"a file like {target} has no split. Leave it out",
-        )
-    if step is not None:
-        raise InputError(
-            problem=(Argument("step"), " is for runs"),
-            remedy=f"a file like {target} has no checkpoints. Leave it out",
-        )
+    for name, reason in FOR_RUNS.items():
+        if name in given:
+            about = (
+                f"of a file like {target} {reason}"
+                if name == "n_samples"
+                else f"a file like {target} {reason}"
+            )
+            raise InputError(problem=(Argument(name), " is for runs"), remedy=f"{about}. Leave it out")
     return None
 
 

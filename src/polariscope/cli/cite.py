@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
+from polariscope.cli.command import command
 
+
+@command()
 def cite(
     keys: Annotated[
         list[str] | None,

@@ -2,48 +2,55 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.app import Step, say_kept
-from polariscope.cli.config import Config, settings_of
+from polariscope.cli.app import say_kept
+from polariscope.cli.command import Constant, Flag, FlagsOf, command
+from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, Call, InputError
 from polariscope.core.files import check_target
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from polariscope.data.observations import Observations
     from polariscope.layers.comparison import HeatMap
 
 
+@checked
+@dataclasses.dataclass(frozen=True)
+class CompareOptions:
+    """Options of ``polariscope compare`` beyond the observations and those of the measure."""
+
+    measure: str = "cka"
+    """One of 'polariscope list similarity'."""
+    checkpoints: bool = False
+    """Compare the kept checkpoints of each run instead."""
+    out: Annotated[Path, Flag("FOLDER")] | None = None
+    """Also write the scores and a picture to this folder."""
+
+
+@command(
+    options=CompareOptions,
+    members=MemberOptions,
+    observations=FlagsOf(
+        "polariscope.data.observations.Observations",
+        without=("part",),
+        defaults={"n_samples": Constant("polariscope.data.observations.LAYER_SAMPLES")},
+    ),
+)
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Finished runs on the same data.")],
-    measure: Annotated[str, typer.Option(help="One of 'polariscope list similarity'.")] = "cka",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="An option of the measure, as cka-rbf.bandwidth=0.4; may be repeated. "
-            "See 'polariscope list similarity NAME'.",
-            metavar="NAME.OPTION=VALUE",
-        ),
-    ] = None,
-    config: Config = None,
-    samples: Annotated[int, typer.Option(help="Observations to encode.", min=2)] = 5000,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the observations and of the noise of the sampled layers.")
-    ] = 0,
-    step: Step = None,
-    checkpoints: Annotated[
-        bool, typer.Option("--checkpoints", help="Compare the kept checkpoints of each run instead.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the scores and a picture here.", metavar="FOLDER")
-    ] = None,
+    options: CompareOptions,
+    members: MemberOptions,
+    observations: Observations,
 ) -> None:
-    """Compare the layers of models, each with each.
+    """Compare the layers of models pairwise.
 
     Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
     of more, the mean over all pairs of runs. Of three or more checkpoints, every layer at each step is shown against
@@ -58,6 +65,7 @@ def compare(
     from polariscope.layers.printing import matching_as_text
     from polariscope.runs.run import Run
 
+    out, measure = options.out, options.measure
     if out is not None:
         check_target(out, "out", folder=True)
     missing = [run for run in runs if not run.exists()]
@@ -70,8 +78,8 @@ def compare(
     def news(message: str) -> None:
         say(message, errors=True)
 
-    options = settings_of("compare", open_family("similarity"), settings or (), config, {measure})
-    for name in options:
+    settings = settings_of("compare", open_family("similarity"), members, {measure})
+    for name in settings:
         if name != measure:
             raise InputError(
                 problem=(
@@ -85,12 +93,12 @@ def compare(
     comparison = first.comparison(
         others,
         measure,
-        samples,
-        seed,
-        checkpoints=checkpoints,
-        step=step,
+        observations.n_samples,
+        observations.seed,
+        checkpoints=options.checkpoints,
+        step=observations.step,
         progress=news,
-        **options.get(measure, {}),
+        **settings.get(measure, {}),
     )
     maps = comparison.maps()
     for number, found in enumerate(maps):

@@ -14,43 +14,48 @@ A file holds a table for each member, under the name of what runs it::
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from polariscope.cli.command import Flag
 from polariscope.cli.flags import read_settings
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_options
+from polariscope.core.options import check_options, checked
 from polariscope.core.registry import Family
 
 SECTIONS = ("score", "compare", "dimension")
-"""The tables that a file may hold."""
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", help="Options from a file, as [score.mig] n_bins = 10; --set wins.", metavar="FILE.toml"
-    ),
-]
+"""The tables that a file can hold."""
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class MemberOptions:
+    """Options of metrics, similarities or dimension estimators."""
+
+    settings: Annotated[tuple[str, ...], Flag("NAME.OPTION=VALUE", "--set", repeated=True)] = ()
+    """An option of a metric, similarity or dimension estimator, as mig.n_bins=10; can be repeated. See 'polariscope
+    list FAMILY NAME'."""
+    config: Annotated[Path, Flag("FILE.toml")] | None = None
+    """Options from a file, as [score.mig] n_bins = 10; --set wins."""
 
 
 def settings_of(
-    section: str, family: Family, words: Iterable[str], config: Path | None, asked: Container[str]
+    section: str, family: Family, options: MemberOptions, asked: Container[str]
 ) -> dict[str, dict[str, Any]]:
     """The options of members by name, checked: those of the file, then those of ``--set``, which win.
 
     :param section: the table of the file that is read
-    :param family: whose members have the options
-    :param words: what ``--set`` was given, NAME.OPTION=VALUE
-    :param config: the file, or None
-    :param asked: the members that are used; a file may hold options of others as well
+    :param family: the members that have the options
+    :param options: what ``--set`` and ``--config`` were given
+    :param asked: the members that are used; a file can hold options of others as well
     """
-    from_file = read_config(config, section, family) if config is not None else {}
-    settings = {name: options for name, options in from_file.items() if name in asked}
-    for name, options in read_settings(family, words).items():
-        settings[name] = {**settings.get(name, {}), **options}
+    from_file = read_config(options.config, section, family) if options.config is not None else {}
+    settings = {name: values for name, values in from_file.items() if name in asked}
+    for name, values in read_settings(family, options.settings).items():
+        settings[name] = {**settings.get(name, {}), **values}
     return settings
 
 

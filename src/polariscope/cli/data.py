@@ -9,78 +9,65 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from annotated_types import Ge, Le
 
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out, typed
+from polariscope.cli.command import Flag, FlagsOf, command
+from polariscope.cli.flags import KEY, FlagCommand, Group, assign_flags, group_of, typed
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
-__all__ = ["FlagCommand", "info", "list_datasets", "preview"]
-
-Variants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--variant",
-        help="A variant of the data, as colour or subset:n=50000,seed=1; may be repeated. See 'polariscope list "
-        "variants'.",
-        metavar="NAME[:OPTION=VALUE,…]",
-    ),
-]
-Standardise = Annotated[
-    bool,
-    typer.Option("--standardise", help="Bring every feature of a table to mean 0 and standard deviation 1."),
-]
-Scale = Annotated[bool, typer.Option("--scale", help="Bring every feature of a table to [0, 1].")]
-KeepUnits = Annotated[
-    bool,
-    typer.Option(
-        "--keep-units", help="Train on a table in the units it has, neither centred nor divided by a number."
-    ),
-]
-
 SOURCE_HELP = "A dataset's name, or the path of a table, an array or a folder of images."
 Source = Annotated[str, typer.Argument(metavar="NAME", help=SOURCE_HELP)]
+TrainingData = Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)]
 
 
 def dataset_group(source: str) -> Group:
     """The options of the dataset that a source names; an unknown name is refused."""
     from polariscope.data.dataset import family as datasets
-    from polariscope.data.sources import parse_source, source_name
+    from polariscope.data.sources import source_name
 
-    name = source_name(source)
-    for group in groups_of("data", datasets):
-        if group.name == name:
-            return group
-    parse_source(source)
-    raise AssertionError("an unknown dataset is refused")
+    return group_of("data", datasets, source_name(source))
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Wrapping:
-    """The variants that a command line asks for."""
+    """Variants of the data and their units."""
 
-    variants: list[str] | None = None
+    variants: Annotated[tuple[str, ...], Flag("NAME[:OPTION=VALUE,…]", "--variant", repeated=True)] = ()
+    """A variant of the data, as colour or subset:n=50000,seed=1; can be repeated. See 'polariscope list variants'."""
     standardise: bool = False
+    """Bring every feature of a table to mean 0 and standard deviation 1."""
     scale: bool = False
+    """Bring every feature of a table to [0, 1]."""
     keep_units: bool = False
+    """Train on a table in the units it has, neither centred nor divided by a number."""
 
     def apply(self, data: AbstractDataset) -> AbstractDataset:
         """The dataset with its variants."""
+        if not any(dataclasses.astuple(self)):
+            return data
         from polariscope.data.chain import apply_variants, shorthands
 
         shorthands(standardise=self.standardise, scale=self.scale, keep_units=self.keep_units)
-        return apply_variants(data, self.variants or [], standardise=self.standardise, scale=self.scale)
+        return apply_variants(data, list(self.variants), standardise=self.standardise, scale=self.scale)
 
     def words(self) -> list[str]:
         """As it was typed.
 
-        >>> Wrapping(["colour"], scale=True).words()
+        >>> Wrapping(("colour",), scale=True).words()
         ['--variant', 'colour', '--scale']
         """
-        typed = [word for name in self.variants or [] for word in ("--variant", name)]
+        typed = [word for name in self.variants for word in ("--variant", name)]
         names = [name for name in ("standardise", "scale", "keep_units") if getattr(self, name)]
         return [*typed, *(f"--{name.replace('_', '-')}" for name in names)]
+
+
+LOOKED_AT = FlagsOf(Wrapping, without=("keep_units",))
+"""Variants of data that are looked at and not trained on."""
 
 
 def open_source(source: str, options: dict[str, object], wrapping: Wrapping) -> AbstractDataset:
@@ -90,15 +77,22 @@ def open_source(source: str, options: dict[str, object], wrapping: Wrapping) -> 
     return wrapping.apply(parse_source(source, options))
 
 
-def _open(
-    context: typer.Context, source: str, wrapping: Wrapping, own: tuple[str, ...] = ()
-) -> AbstractDataset:
-    group = dataset_group(source)
-    every = context.command.groups()  # type: ignore[attr-defined]
-    own = (*own, "--variant", "--standardise", "--scale")
-    return open_source(source, share_out(context.meta[KEY], [group], every, own)["data"], wrapping)
+def _open(context: typer.Context, source: str, wrapping: Wrapping) -> AbstractDataset:
+    return open_source(source, data_flags(context, source), wrapping)
 
 
+def data_flags(context: typer.Context, source: str) -> dict[str, object]:
+    """The options of a dataset among the flags of a command that has no other parts.
+
+    :param context: the context of the call.
+    :param source: the dataset.
+    """
+    every = context.command.groups  # type: ignore[attr-defined]
+    own = [flag for parameter in context.command.params for flag in parameter.opts]
+    return assign_flags(context.meta[KEY], [dataset_group(source)], every, own)["data"]
+
+
+@command()
 def list_datasets() -> None:
     """List the datasets."""
     from polariscope.cli.console import printer, table
@@ -118,20 +112,13 @@ def list_datasets() -> None:
     printer().print(shown)
 
 
-def info(
-    context: typer.Context,
-    name: Source,
-    variants: Variants = None,
-    standardise: Standardise = False,
-    scale: Scale = False,
-) -> None:
+@command(FlagCommand, wrapping=LOOKED_AT)
+def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
     from polariscope.cli.console import plural, printer, say, table
     from polariscope.cli.facts import say_facts
-    from polariscope.data.chain import in_words
     from polariscope.data.dataset import family as datasets
 
-    wrapping = Wrapping(variants, standardise, scale)
     data = _open(context, name, wrapping)
     say(f"{data.name}: {datasets.summary(data.name)}")
     say(f"{plural(len(data), 'observation')} of {shape_in_words(data)}.")
@@ -155,41 +142,45 @@ def info(
     if options:
         say("Options: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
     if "variants" in record:
+        from polariscope.data.chain import in_words
+
         say(f"Variants: {in_words(record['variants'])}")
     say(
         f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.words()])}"
     )
 
 
-def preview(
-    context: typer.Context,
-    name: Source,
-    out: Annotated[
-        Path | None, typer.Option(help="The PNG file to write. [NAME.png]", metavar="FILE")
-    ] = None,
-    samples: Annotated[int, typer.Option(help="How many observations.", min=1, max=10_000)] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of their choice.")] = 0,
-    variants: Variants = None,
-    standardise: Standardise = False,
-    scale: Scale = False,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class PreviewOptions:
+    """Options of ``polariscope data preview``."""
+
+    out: Annotated[Path, Flag("FILE", default="NAME.png")] | None = None
+    """The PNG file to write."""
+    n_samples: Annotated[int, Ge(1), Le(10_000)] = 64
+    """Number of observations."""
+    seed: int = 0
+    """Seed of their choice."""
+
+
+@command(FlagCommand, options=PreviewOptions, wrapping=LOOKED_AT)
+def preview(context: typer.Context, name: Source, options: PreviewOptions, wrapping: Wrapping) -> None:
     """Draw random images on one sheet; of flat data, a table."""
     from polariscope.cli.console import plural, printer, say
     from polariscope.cli.preview import statistics_table, write_contact_sheet
 
-    wrapping = Wrapping(variants, standardise, scale)
-    data = _open(context, name, wrapping, own=("--out", "--samples", "--seed"))
+    data = _open(context, name, wrapping)
     if len(data.shape) == 3:
-        target = out or Path("-".join([data.name, *_names(data)]) + ".png")
-        drawn = write_contact_sheet(target, data, samples, seed)
+        target = options.out or Path("-".join([data.name, *_names(data)]) + ".png")
+        drawn = write_contact_sheet(target, data, options.n_samples, options.seed)
         say(f"{plural(drawn, 'image')} of {data.name} in {target}")
-    elif out is not None:
+    elif options.out is not None:
         raise InputError(
             problem=(Argument("out"), f" is for images, and {data.name} holds flat rows"),
             remedy="leave it out to see a table",
         )
     else:
-        printer().print(statistics_table(data, samples, seed))
+        printer().print(statistics_table(data, options.n_samples, options.seed))
 
 
 def _names(data: AbstractDataset) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from annotated_types import Ge
+
+from polariscope.cli.command import Flag, command
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.analysis.regime.regime import Regime
@@ -32,15 +36,24 @@ DEMO_SETTINGS: dict[str, Any] = {
 """How the model is trained, both for the count and for the run: it is the same model."""
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="RUN")] = Path("runs/demo"),
-    steps: Annotated[int | None, typer.Option(help=f"How many. [{DEMO_SETTINGS['steps']}]", min=1)] = None,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class DemoOptions:
+    """Options of ``polariscope demo``."""
+
+    out: Annotated[Path, Flag("RUN")] = Path("runs/demo")
+    """Folder of the run."""
+    steps: Annotated[int, Ge(1)] = DEMO_SETTINGS["steps"]
+    """Number of gradient steps."""
+
+
+@command(options=DemoOptions)
+def demo(options: DemoOptions) -> None:
     """See it all in two minutes: how many latents do images need, which are in use, and a report."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
-    from polariscope.cli.size import SizeProgress
+    from polariscope.cli.size_progress import SizeProgress
     from polariscope.cli.sizes import print_size
     from polariscope.cli.train import train_and_tell
     from polariscope.data.sources import load_dataset
@@ -51,7 +64,7 @@ def demo(
     from polariscope.training.plan import plan
 
     data = load_dataset(DEMO_DATASET, variants=DEMO_VARIANT, **DEMO_DATASET_OPTIONS)
-    settings = DEMO_SETTINGS | ({} if steps is None else {"steps": steps})
+    out, settings = options.out, {**DEMO_SETTINGS, "steps": options.steps}
     say(
         f"A VAE describes each observation with a few numbers, its latents. The data: {len(data):,} images of "
         f"{data.shape[1]}×{data.shape[2]} pixels:\na square, an ellipse or a heart, somewhere on black.\n\n"

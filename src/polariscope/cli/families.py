@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polariscope.cli.command import command
 from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from polariscope.core.catalogue import Catalogue
 
 FAMILIES = (
     "objectives",
@@ -44,6 +47,7 @@ IN_PYTHON = {
 """Families whose options are arguments of functions, not flags."""
 
 
+@command()
 def list_family(
     family: Annotated[
         str | None,
@@ -53,18 +57,18 @@ def list_family(
         str | None, typer.Argument(help="A member, to be explained with its options.", metavar="[NAME]")
     ] = None,
 ) -> None:
-    """List what there is to choose from, with options; of one member, all there is to know."""
+    """List the members of a family, or explain one."""
     from polariscope.cli.console import printer, say, table
 
     if family is None:
         overview = table("family", "members", prose=("members",))
         for each in FAMILIES:
-            overview.add_row(each, ", ".join(open_family(each)) or "nothing yet")
+            overview.add_row(each, ", ".join(read_family(each)) or "nothing yet")
         printer().print(overview)
         return
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
-    members = open_family(family)
+    members = read_family(family)
     if name is not None:
         explain_member(members, name, flags=family not in IN_PYTHON)
     elif len(members):
@@ -75,35 +79,45 @@ def list_family(
         say(f"There is nothing in {family} yet.")
 
 
+def read_family(name: str) -> Catalogue:
+    """Read the members of a family from their files, without opening them.
+
+    :param name: the family's public name: objectives.
+    """
+    from polariscope.core.catalogue import read_catalogue
+
+    return read_catalogue(importlib.import_module("polariscope")._FAMILIES[name])
+
+
 def open_family(name: str) -> Family:
     """The registry of a family by its public name."""
     return getattr(importlib.import_module("polariscope"), name)
 
 
-def table_of(members: Family, flags: bool = True) -> Table:
+def table_of(members: Catalogue, flags: bool = True) -> Table:
     """Each member with its summary, and a line for each of its options: a flag, or the name of an argument."""
+    from polariscope.cli.command import explain, show_default
     from polariscope.cli.console import table
-    from polariscope.cli.flags import explain, groups_of, show_default, show_flag
+    from polariscope.cli.flags import group_of, show_flag
 
     shown = table(members.noun, "option", "default", "what it is", prose=("what it is",))
-    for group in groups_of(members.noun, members):
-        shown.add_row(group.name, "", "", members.summary(group.name))
-        for option in group.options.values():
+    for member in members.values():
+        shown.add_row(member.name, "", "", member.summary)
+        for option in group_of(members.noun, members, member.name).options.values():
             name = show_flag(option) if flags else option.name
             shown.add_row("", name, show_default(option), explain(option))
     return shown
 
 
-def explain_member(members: Family, name: str, flags: bool) -> None:
+def explain_member(members: Catalogue, name: str, flags: bool) -> None:
     """The docstring of a member, and each of its options with type, default and what it is for."""
-    import inspect
-
+    from polariscope.cli.command import show_default
     from polariscope.cli.console import printer, say, table
-    from polariscope.cli.flags import show_default, show_flag
-    from polariscope.core.options import describe, options_of
+    from polariscope.cli.flags import show_flag
+    from polariscope.core.options import describe
     from polariscope.core.references import keys_in, references
 
-    text = inspect.getdoc(members[name]) or ""
+    text = members[name].doc
     say(f"{members.noun} {name}\n")
     say(re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip())
     cited = [references()[key] for key in keys_in(text)]
@@ -111,7 +125,7 @@ def explain_member(members: Family, name: str, flags: bool) -> None:
         say("\nReferences (polariscope cite KEY prints BibTeX):")
         for reference in cited:
             say(f"  {reference.key}: {reference.full}")
-    options = options_of(members[name])
+    options = members[name].declared_options
     if not options:
         say("\nIt has no options.")
         return

@@ -1,29 +1,31 @@
 """Options of concepts as flags: every field of a dataset, objective, net … is a flag by the same name.
 
-Which flags there are depends on the concepts chosen on the same line, so they are taken off the line before
-it is parsed, and given to their parts afterwards.
+Which flags there are depends on the concepts chosen on the same line. They are taken off the line before it is parsed,
+and given to the chosen parts afterwards, so only these are opened. The options of all parts are read, from their files,
+for help and for the message about a flag that no chosen part has.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
 import shlex
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
+from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_default, spelling
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
-from polariscope.core.options import Option, check_options, options_of, show
+from polariscope.core.options import Option, check_options, is_switch, options_of, route, show
 from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"
-HELP_ALL = "--help-all"
+"""Key of the context under which the flags of parts are, as they were typed."""
 NO_VALUE = object()  # a flag at the end of the line, or before another flag
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+DEFERS = {"data": ("training",)}
+"""What training shares with the data, the seed, is training's."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +36,26 @@ class Group:
     """What kind of concept it is: data, training, objective, net …"""
     name: str
     """Which one; empty for training."""
-    options: dict[str, Option]
+    concept: Any
+    """The dataclass or function whose options they are."""
+    without: Collection[str] = ()
+    """Options that are not flags here."""
+    called: str = ""
+    """How messages call the concept; by default its part and name."""
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """The options by name."""
+        return {name: option for name, option in options_of(self.concept).items() if name not in self.without}
 
     @property
     def title(self) -> str:
         return f"{self.part} {self.name}".strip()
+
+    @property
+    def owner(self) -> str:
+        """How messages call the concept."""
+        return self.called or (f"{self.part} {self.name!r}" if self.name else self.part)
 
     @property
     def flags(self) -> dict[str, str]:
@@ -50,14 +67,14 @@ class Group:
         """The same with the part in front, which is never ambiguous."""
         return {f"--{self.part}{flag[1:]}": name for flag, name in self.flags.items()}
 
+    def has(self, flag: str) -> bool:
+        """Whether a flag, or the off form of a switch, is an option of the concept."""
+        on = f"--{flag.removeprefix('--no-')}" if flag.startswith("--no-") else flag
+        return any(each in known for each in (flag, on) for known in (self.flags, self.flags_with_part))
 
-def spelling(name: str) -> str:
-    """An option as a flag.
 
-    >>> spelling("learning_rate"), spelling("n_latents")
-    ('--learning-rate', '--latents')
-    """
-    return "--latents" if name == "n_latents" else "--" + name.replace("_", "-")
+Groups = Callable[[], Iterable[Group]]
+"""Opens the options of every concept that could be chosen."""
 
 
 class Flags(Spelling):
@@ -66,16 +83,21 @@ class Flags(Spelling):
     An argument that the called command has no flag for, as an array in a file, is spelled as it is.
 
     :param flags: The flags of the command that was called.
-    :param advised: Flags of other commands that advice may speak of: "train with ``--keep-checkpoints all``".
-    :param parts: (default none) Flags of options with their part in front, ``prior_scale``.
+    :param more: (default none) Opens further flags of the command, those of the parts it could have.
+    :param advised: (default none) Opens flags of other commands that advice can name: "train with
+        ``--keep-checkpoints all``".
+    :param parts: (default none) Opens the flags of options with their part in front, ``prior_scale``.
     """
 
     def __init__(
-        self, flags: Iterable[str], advised: Iterable[str] = (), parts: Mapping[str, str] | None = None
+        self,
+        flags: Iterable[str],
+        more: Callable[[], Collection[str]] = tuple,
+        advised: Callable[[], Collection[str]] = tuple,
+        parts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.flags = frozenset(flags)
-        self.parts = dict(parts or {})
-        self.advised = self.flags | frozenset(advised)
+        self.more, self.advised, self.parts = more, advised, parts
 
     def name(self, name: str) -> str:
         """The flag, where there is one.
@@ -83,7 +105,16 @@ class Flags(Spelling):
         >>> Flags(["--alpha"]).name("alpha"), Flags(["--alpha"]).name("variance")
         ('--alpha', 'variance')
         """
-        return next((flag for flag in _forms(name) if flag in self.flags), self.parts.get(name, name))
+        return self._find(name, (lambda: self.flags, self.more)) or self.parts().get(name, name)
+
+    def _find(self, name: str, places: Iterable[Callable[[], Collection[str]]]) -> str | None:
+        """The flag of a name in the first place that has it; later places are not opened."""
+        for place in places:
+            flags = place()
+            for form in _forms(name):
+                if form in flags:
+                    return form
+        return None
 
     def setting(self, name: str, value: object) -> str:
         """The flag with its value.
@@ -95,7 +126,7 @@ class Flags(Spelling):
         >>> Flags(["--delimiter"]).setting("delimiter", ";")
         "--delimiter ';'"
         """
-        flag = next((flag for flag in _forms(name) if flag in self.advised), None)
+        flag = self._find(name, (lambda: self.flags, self.more, self.advised))
         if flag is None:
             return f"{name} {show(value)}"
         if isinstance(value, bool):
@@ -118,89 +149,59 @@ def _forms(name: str) -> tuple[str, str]:
     return spelling(name), spelling(name.removeprefix("n_"))
 
 
-def groups_of(part: str, family: Family) -> list[Group]:
-    """The options of every concept of a family; where files are is said in the source, NAME:PATH."""
-    found = []
-    for name in family:
-        options = {key: option for key, option in options_of(family[name]).items() if key != "path"}
-        found.append(Group(part, name, options))
-    return found
+def group_of(part: str, family: Mapping[str, Any], name: str) -> Group:
+    """The options of one concept; where its files are is said in the source, NAME:PATH.
+
+    :param part: what the command calls it: data, objective …
+    :param family: the concept's family, which opens the concept, or its catalogue, which does not.
+    :param name: its name; an unknown one is refused.
+    """
+    return Group(part, name, family[name], without=("path",))
 
 
-def is_switch(option: Option) -> bool:
-    """Whether an option is on or off, so its flag needs no value."""
-    return "bool" in str(option.annotation)
+def groups_of(part: str, family: str) -> list[Group]:
+    """The options of every concept of a family, read from their files and not opened.
 
+    :param part: what the command calls them.
+    :param family: the family's public name: objectives.
+    """
+    from polariscope.cli.families import read_family
 
-def show_default(option: Option) -> str:
-    """A default as it would be typed."""
-    return "required" if option.required else show(option.default)
+    catalogue = read_family(family)
+    return [group_of(part, catalogue, name) for name in catalogue]
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:
     """A flag, with its off form where it is a switch."""
     flag = flag or spelling(option.name)
-    return f"{flag} / --no-{flag[2:]}" if is_switch(option) else flag
+    return f"{flag} / --no-{flag[2:]}" if is_switch(option.annotation) else flag
 
 
-def explain(option: Option) -> str:
-    """What an option means, with its values where they are words to choose from."""
-    words = get_args(option.annotation) if get_origin(option.annotation) is Literal else ()
-    return f"{option.help} One of {', '.join(map(str, words))}.".strip() if words else option.help
-
-
-class FlagCommand(TyperCommand):
+class FlagCommand(RecordCommand):
     """A command whose flags beyond its own are options of concepts, by default those of the datasets."""
-
-    context_class = typer.Context
-    common: Mapping[str, tuple[str, ...]] = {}
-    """The flags that ``--help`` shows: the command's own under "", others under the title of their group. None: all.
-    ``--help-all`` shows all."""
 
     def groups(self) -> list[Group]:
         """The options that may be given, those of every concept that could be chosen."""
-        from polariscope.data.dataset import family as datasets
-
-        return groups_of("data", datasets)
+        return groups_of("data", "datasets")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if HELP_ALL in args[: args.index("--") if "--" in args else None]:
             ctx.meta[HELP_ALL] = True
             typer.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
+        parameters = self.get_params(ctx)
         declared = {
             flag: getattr(parameter, "is_flag", False) or flag == "--help"
-            for parameter in self.get_params(ctx)
+            for parameter in parameters
             for flag in (*parameter.opts, *parameter.secondary_opts)
         }
-        rest, ctx.meta[KEY] = self._take(args, declared)
+        n_places = sum(parameter.param_type_name == "argument" for parameter in parameters)
+        rest, flags = split_line(args, declared)
+        if n_words(rest, declared) < n_places and any(isinstance(value, str) for value in flags.values()):
+            # The word after a switch, "--exact gaussian", can be an argument: which flags are switches must be known.
+            rest, flags = split_line(args, declared, self._switches())
+        ctx.meta[KEY] = flags
         return super().parse_args(ctx, rest)
-
-    def _take(self, args: list[str], declared: Mapping[str, bool]) -> tuple[list[str], dict[str, Any]]:
-        """Split a line into what the command declares itself and the flags of concepts with their values."""
-        rest: list[str] = []
-        found: dict[str, Any] = {}
-        queue = list(args)
-        while queue:
-            word = queue.pop(0)
-            flag, equals, value = word.partition("=")
-            if word == "--":
-                return [*rest, word, *queue], found
-            if not word.startswith("--"):
-                rest.append(word)
-            elif flag in declared:
-                rest.append(word)
-                if not equals and not declared[flag] and queue:
-                    rest.append(queue.pop(0))
-            elif equals:
-                found[flag] = WORDS.get(value.lower(), value) if flag in self._switches() else value
-            elif flag in self._switches():
-                found[flag] = WORDS[queue.pop(0).lower()] if queue and queue[0].lower() in WORDS else True
-            elif flag.startswith("--no-") and f"--{flag[5:]}" in self._switches():
-                found[f"--{flag[5:]}"] = False
-            else:
-                found[flag] = queue.pop(0) if queue and not queue[0].startswith("--") else NO_VALUE
-        return rest, found
 
     def _switches(self) -> set[str]:
         return {
@@ -208,39 +209,29 @@ class FlagCommand(TyperCommand):
             for group in self.groups()
             for flags in (group.flags, group.flags_with_part)
             for flag, name in flags.items()
-            if is_switch(group.options[name])
+            if is_switch(group.options[name].annotation)
         }
 
     def shown_flags(self, group: Group) -> dict[str, str]:
         """How the help spells the options of a group."""
         return group.flags
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def sections(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
         """The flags used most in one list; with ``--help-all`` every flag, those of each concept under its name."""
         every = HELP_ALL in ctx.meta or not self.common
-        own, arguments = [], []
-        for parameter in self.get_params(ctx):
-            row = parameter.get_help_record(ctx)
-            if row is not None and parameter.param_type_name == "argument":
-                arguments.append(row)
-            elif row is not None and (every or {*parameter.opts} & {*self.common[""], "--help"}):
-                own.append(
-                    (re.sub(r" <\w+>$", "", row[0]), re.sub(r" +\[default: (.*)\]$", r" [\1]", row[1]))
-                )
+        sections = super().sections(ctx)
+        own = sections["Options"]
         if self.common:
             own.insert(
                 len(own) - 1, (HELP_ALL, "Show every option, also those of each part that can be chosen.")
             )
-        sections = {
+        groups = {
             f"Options of {group.title}": self._rows(group, every) for group in self.groups() if group.options
         }
-        if not every:
-            own[-2:-2] = [row for rows in sections.values() for row in rows]
-            sections = {}
-        for title, rows in {"Arguments": arguments, "Options": own, **sections}.items():
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        if every:
+            return {**sections, **groups}
+        own[-2:-2] = [row for rows in groups.values() for row in rows]
+        return sections
 
     def _rows(self, group: Group, every: bool) -> list[tuple[str, str]]:
         """The flags of a group with what they mean: every one, or those used most."""
@@ -253,51 +244,164 @@ class FlagCommand(TyperCommand):
         ]
 
 
+def split_line(
+    args: Iterable[str], declared: Mapping[str, bool], switches: Collection[str] = ()
+) -> tuple[list[str], dict[str, Any]]:
+    """Split a line into what the command declares itself and the flags of concepts, with their values as text.
+
+    A flag that is followed by a word takes it for its value, unless it is known to be a switch.
+
+    :param args: the words of the line.
+    :param declared: the command's own flags, and whether each is a switch.
+    :param switches: (default none) flags of concepts that are known to be switches.
+    """
+    rest: list[str] = []
+    flags: dict[str, Any] = {}
+    queue = list(args)
+    while queue:
+        word = queue.pop(0)
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            return [*rest, word, *queue], flags
+        if not word.startswith("--"):
+            rest.append(word)
+        elif flag in declared:
+            rest.append(word)
+            if not equals and not declared[flag] and queue:
+                rest.append(queue.pop(0))
+        elif equals:
+            flags[flag] = value
+        else:
+            is_off = f"--{flag.removeprefix('--no-')}" in switches
+            has_value = bool(queue) and not queue[0].startswith("--") and not is_off
+            has_value = has_value and (flag not in switches or queue[0].lower() in WORDS)
+            flags[flag] = queue.pop(0) if has_value else NO_VALUE
+    return rest, flags
+
+
+def n_words(rest: Iterable[str], declared: Mapping[str, bool]) -> int:
+    """How many positional arguments there are among what a command declares itself.
+
+    >>> n_words(["--out", "run", "digits", "--quiet"], {"--out": False, "--quiet": True})
+    1
+    """
+    words = iter(rest)
+    count = 0
+    for word in words:
+        if word == "--":
+            return count + len(list(words))
+        if not word.startswith("--"):
+            count += 1
+        elif word in declared and not declared[word]:
+            next(words, None)
+    return count
+
+
 def typed(flags: Mapping[str, object]) -> list[str]:
     """Flags of concepts as they would be typed again.
 
-    >>> typed({"--image-size": "32", "--exact": False, "--grey": True})
-    ['--image-size', '32', '--no-exact', '--grey']
+    >>> typed({"--image-size": "32", "--no-exact": NO_VALUE})
+    ['--image-size', '32', '--no-exact']
     """
-    words: list[str] = []
-    for flag, value in flags.items():
-        words += [f"--no-{flag[2:]}"] if value is False else [flag] if value is True else [flag, str(value)]
-    return words
+    return [
+        word
+        for flag, value in flags.items()
+        for word in ([flag] if value is NO_VALUE else [flag, str(value)])
+    ]
 
 
-def share_out(
-    given: Mapping[str, object], chosen: Iterable[Group], every: Iterable[Group], own: Iterable[str] = ()
+def assign_flags(
+    flags: Mapping[str, object],
+    chosen: Iterable[Group],
+    every: Groups,
+    own: Iterable[str] = (),
+    defers: Mapping[str, Collection[str]] = DEFERS,
+    related: Callable[[str], Collection[str]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Give each flag to the chosen part that has the option; refuse the rest with the nearest that exists.
+    """Give each flag to the chosen part that has the option, check its value, and refuse other flags.
 
-    ``--PART-NAME`` always works; ``--NAME`` where one part has it. What training shares with the data
-    (``--seed``) is training's. ``own`` are the command's own flags, for suggestions only.
+    :param flags: the flags of parts, as they were typed.
+    :param chosen: the parts.
+    :param every: opens the parts that could be chosen, for the message about a flag that no chosen part has.
+    :param own: (default none) the command's own flags, for suggestions only.
+    :param defers: (default: data to training) parts that leave an option to others which have it too.
+    :param related: (default none) finds related commands that have a flag, for the message.
     """
     chosen = list(chosen)
-    shared: dict[str, dict[str, Any]] = {group.part: {} for group in chosen}
-    for flag, value in given.items():
-        matches = [
-            (group.part, known[flag])
-            for group in chosen
-            for known in (group.flags, group.flags_with_part)
-            if flag in known
-        ]
-        if {part for part, _ in matches} == {"training", "data"}:
-            matches = [match for match in matches if match[0] == "training"]
-        if not matches:
-            raise _refusal(flag, chosen, every, own)
-        if len(matches) > 1:
-            forms = " or ".join(f"--{part}{spelling(name)[1:]}" for part, name in matches)
-            raise InputError(problem=f"{flag} belongs to more than one part", remedy=f"say {forms}")
-        part, name = matches[0]
-        if value is NO_VALUE:
+
+    def refusal(flag: str) -> InputError:
+        return _refusal(flag, chosen, every, own, related(flag) if related else ())
+
+    known: dict[str, dict[str, Group]] = {group.part: {} for group in chosen}
+    for group in chosen:
+        known[group.part] |= {name: group for name in group.options if name not in known[group.part]}
+    keys = {_key(flag): flag for flag in flags}
+    off = {key: key.removeprefix("no_") for key in keys if key.startswith("no_") and not _homes(key, known)}
+    homes = route(
+        [off.get(key, key) for key in keys],
+        known,
+        lambda key: refusal(_flag(key, keys, off)),
+        defers=defers,
+        spell=spelling,
+    )
+    assigned: dict[str, dict[str, Any]] = {part: {} for part in known}
+    for key, flag in keys.items():
+        part, name = homes[off.get(key, key)]
+        group = known[part][name]
+        value = flags[flag]
+        if is_switch(group.options[name].annotation):
+            value = _as_switch(value, is_off=key in off)
+        elif key in off:
+            raise refusal(flag)
+        elif value is NO_VALUE:
             raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
-        shared[part][name] = value
-    return shared
+        assigned[part] |= check_part(group, {name: value}, key)
+    return assigned
 
 
-def _refusal(flag: str, chosen: list[Group], every: Iterable[Group], own: Iterable[str]) -> InputError:
-    elsewhere = [group for group in every if flag in group.flags]
+def check_part(group: Group, values: Mapping[str, object], key: str) -> dict[str, Any]:
+    """Check values of a part's options; messages name them as they were typed.
+
+    :param group: the part.
+    :param values: one value by name.
+    :param key: the option as it was given, with its part in front or without.
+    """
+    try:
+        return check_options(group.owner, group.concept, values, partial=True)
+    except InputError as error:
+        raise error.renamed({name: Argument(key) for name in values}) from None
+
+
+def _key(flag: str) -> str:
+    """The option behind a flag, with its part in front or without."""
+    return "n_latents" if flag == "--latents" else flag[2:].replace("-", "_")
+
+
+def _flag(key: str, keys: Mapping[str, str], off: Mapping[str, str]) -> str:
+    """The flag that was typed for a name."""
+    return keys[key] if key in keys else next(keys[typed] for typed, name in off.items() if name == key)
+
+
+def _homes(key: str, known: Mapping[str, Collection[str]]) -> list[str]:
+    return [part for part, names in known.items() if key in names or key.removeprefix(f"{part}_") in names]
+
+
+def _as_switch(value: object, *, is_off: bool) -> object:
+    """The value of a switch; a text that is neither yes nor no stays, and is refused by its type."""
+    if value is NO_VALUE:
+        return not is_off
+    return WORDS.get(value.lower(), value) if isinstance(value, str) and not is_off else value
+
+
+def _refusal(
+    flag: str, chosen: list[Group], every: Groups, own: Iterable[str], related: Collection[str]
+) -> InputError:
+    if related:
+        commands = " and ".join(f"'polariscope {name}'" for name in related)
+        return InputError(
+            problem=f"no option {flag} here: it belongs to {commands}", remedy=f"leave {flag} out"
+        )
+    elsewhere = [group for group in every() if group.has(flag)]
     if elsewhere:
         homes = " and ".join(group.title for group in elsewhere)
         here = ", ".join(group.title for group in chosen if group.name)

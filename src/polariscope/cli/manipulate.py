@@ -2,105 +2,91 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from annotated_types import Ge
 
+from polariscope.cli.command import Flag, FlagsOf, command
+from polariscope.cli.shared import Compute
 from polariscope.core.errors import Call, InputError
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.data.observations import Subset
+    from polariscope.manipulation.settings import AttackSettings
 
 
+@checked
+@dataclasses.dataclass(frozen=True)
+class ManipulateOptions:
+    """Options of ``polariscope manipulate`` beyond those of the attack."""
+
+    out: Annotated[Path, Flag("FOLDER")] = Path("manipulated")
+    """Folder of the manipulation."""
+    metric: str = "mig"
+    """Ranks the runs; one of 'polariscope list metrics', udr included."""
+    ensemble: Annotated[int, Ge(1)] = 1
+    """Models on each side."""
+    entangled: Annotated[tuple[Path, ...], Flag("RUN", repeated=True)] = ()
+    """An entangled run, instead of the lowest score; can be repeated."""
+    disentangled: Annotated[tuple[Path, ...], Flag("RUN", repeated=True)] = ()
+    """A disentangled run, instead of the highest score; can be repeated."""
+    quiet: bool = False
+    """Print only the folder."""
+
+
+@command(
+    options=ManipulateOptions,
+    attack="polariscope.manipulation.settings.AttackSettings",
+    subset=FlagsOf("polariscope.data.observations.Subset", only=("n_samples",)),
+    compute=Compute,
+)
 def manipulate(
+    options: ManipulateOptions,
+    attack: AttackSettings,
+    subset: Subset,
+    compute: Compute,
     runs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="RUN…", help="Finished runs on the same data, to choose from."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the manipulation.", metavar="FOLDER")] = Path(
-        "manipulated"
-    ),
-    metric: Annotated[
-        str, typer.Option(help="Ranks the runs; one of 'polariscope list metrics', udr included.")
-    ] = "mig",
-    ensemble: Annotated[int, typer.Option(help="Models on each side.", min=1)] = 1,
-    entangled: Annotated[
-        list[Path] | None,
-        typer.Option(help="An entangled run, instead of the lowest score; may be repeated.", metavar="RUN"),
-    ] = None,
-    disentangled: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A disentangled run, instead of the highest score; may be repeated.", metavar="RUN"
-        ),
-    ] = None,
-    epsilon: Annotated[float, typer.Option(help="Largest change of a value.")] = 0.1,
-    steps: Annotated[int, typer.Option(help="Steps of the manipulation.")] = 3000,
-    batch_size: Annotated[int, typer.Option(help="Observations in a batch.")] = 64,
-    decoder_batches: Annotated[
-        int, typer.Option(help="Batches of the decoders for each step of the manipulation.")
-    ] = 3,
-    draws: Annotated[int, typer.Option(help="Draws of the latents for each observation.")] = 5,
-    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-4,
-    seed: Annotated[int, typer.Option(help="Seed of weights, order and noise.")] = 0,
-    log_every: Annotated[int, typer.Option(help="Steps between two lines of the log.")] = 10,
-    checkpoint_every: Annotated[
-        int, typer.Option(help="Steps between two checkpoints; one that is killed loses at most as many.")
-    ] = 100,
-    samples: Annotated[
-        int, typer.Option(help="Observations that are encoded to rank the runs.", min=10)
-    ] = 10_000,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the folder.")] = False,
 ) -> None:
     """Make data on which variational autoencoders entangle (zietlow2022 ch. 4).
 
-    Of the RUNs, the one with the lowest score is the entangled model and the one with the highest the disentangled.
-    The data are then changed by at most --epsilon, to make them easy to reconstruct from the codes of the first and
-    hard from those of the second. The folder stands for the changed data: --variant manipulated:FOLDER. The same
-    command resumes one that was interrupted.
+    The RUN with the lowest score is the entangled model, the one with the highest score the disentangled one. The data
+    are then changed by at most --epsilon, to make them easy to reconstruct from the codes of the first and hard from
+    those of the second. The folder stands for the changed data: --variant manipulated:FOLDER. The same command resumes
+    an interrupted manipulation.
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.manipulation.manipulate import manipulate as make
     from polariscope.pages.manipulation import write_manipulation_page
     from polariscope.storage.folder import RunFolder
 
-    for run in [*(runs or []), *(entangled or []), *(disentangled or [])]:
+    out, quiet = options.out, options.quiet
+    for run in [*(runs or []), *options.entangled, *options.disentangled]:
         if not run.exists():
             raise InputError(
                 problem=f"there is no run at {run}",
                 remedy=("train one with ", Call("train", "data", out=str(run))),
             )
-    settings: dict[str, Any] = {
-        "epsilon": epsilon,
-        "steps": steps,
-        "batch_size": batch_size,
-        "decoder_batches": decoder_batches,
-        "draws": draws,
-        "learning_rate": learning_rate,
-        "seed": seed,
-        "log_every": log_every,
-        "checkpoint_every": checkpoint_every,
-    }
     with ExitStack() as shown:
         made = make(
             runs or (),
             out,
-            metric=metric,
-            ensemble=ensemble,
-            entangled=entangled or (),
-            disentangled=disentangled or (),
-            n_samples=samples,
-            device=device,
-            threads=threads,
-            progress=_News(out, steps, shown, quiet),
-            **settings,
+            metric=options.metric,
+            ensemble=options.ensemble,
+            entangled=options.entangled,
+            disentangled=options.disentangled,
+            n_samples=subset.n_samples,
+            progress=_News(out, attack.steps, shown, quiet),
+            **dataclasses.asdict(compute),
+            **dataclasses.asdict(attack),
         )
     page = write_manipulation_page(out)
     if quiet:
@@ -116,7 +102,7 @@ def manipulate(
             "a model of manipulated data",
         ),
         (
-            f"polariscope train {_typed(data)} --variant pixel-noise:epsilon={epsilon:g}",
+            f"polariscope train {_typed(data)} --variant pixel-noise:epsilon={attack.epsilon:g}",
             "the control: as much noise",
         ),
     )

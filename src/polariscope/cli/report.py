@@ -2,63 +2,69 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import Step, open_target
+from polariscope.cli.app import Targets, open_target
+from polariscope.cli.command import Flag, FlagsOf, command, given_in
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.analysis.regime.rule import TypeRule
+    from polariscope.data.observations import Observations
 
 
+@checked
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """Options of ``polariscope report`` beyond the rule and the observations."""
+
+    show: Annotated[tuple[str, ...], Flag("NAME", repeated=True)] = ()
+    """A result of the run to show instead of the newest, by its file; can be repeated."""
+    out: Annotated[Path, Flag("FILE", default="in the run's folder, or next to the file")] | None = None
+    """Where to write it."""
+
+
+NEWEST = dict.fromkeys(("n_samples", "alpha", "seed", "part"), "as the newest diagnosis, otherwise {default}")
+"""Options that are those of the newest diagnosis unless they are given."""
+
+
+@command(
+    rule=FlagsOf("polariscope.analysis.regime.rule.TypeRule", only=("alpha",), shown=NEWEST),
+    observations=FlagsOf("polariscope.data.observations.Observations", shown=NEWEST),
+    options=ReportOptions,
+)
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Folders of runs, or codes.")],
-    samples: Annotated[
-        int | None,
-        typer.Option(help="Observations to diagnose. [as the newest diagnosis, else 10000]", min=2),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="Tolerance of the rule, 0 to 0.5. [as the newest diagnosis, else 0.1]"),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Which observations. [as the newest diagnosis, else 0]")
-    ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option(help="Of a run: all, train, validation or test. [as the newest diagnosis, else all]"),
-    ] = None,
-    step: Step = None,
-    show: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A file kept with the run to show instead of the newest; again for more.", metavar="NAME"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where to write it. [in the run's folder, or beside the file]", metavar="FILE"),
-    ] = None,
+    context: typer.Context,
+    runs: Targets,
+    rule: TypeRule,
+    observations: Observations,
+    options: ReportOptions,
 ) -> None:
     """Write everything about a run, or about codes from any library, on one HTML page.
 
-    The page shows the newest of each thing that was measured: diagnosis, decomposition, scores, comparison, course.
-    With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. What else is kept is
-    listed at its end. Of a FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
+    The page shows the newest of each result: diagnosis, decomposition, scores, comparison, course. With --samples,
+    --alpha, --seed or --part it shows the diagnosis with these settings. Other results are listed at its end. Of a
+    FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
     """
     from polariscope.pages.report import report as write_report
 
-    if out is not None and len(runs) > 1:
+    if options.out is not None and len(runs) > 1:
         raise InputError(
             problem=(Argument("out"), f" is one file, and {len(runs)} reports are asked for"),
             remedy="leave it out: each is written into its run's folder",
         )
+    named = given_in(context)
     for run in runs:
-        open_target(run, samples, step, part or "all")  # refuses options that mean nothing to a file
-    asked = {"n_samples": samples, "alpha": alpha, "seed": seed, "part": part}
-    given = {name: value for name, value in asked.items() if value is not None}
+        open_target(run, named)  # refuses options that mean nothing to a file
+    values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
+    given = {name: value for name, value in values.items() if name in named}
     for run in runs:
-        tell_report(write_report(run, out=out, step=step, show=show or (), **given))  # type: ignore[arg-type]
+        tell_report(write_report(run, out=options.out, show=options.show, **given))
 
 
 def tell_report(file: Path) -> None:

@@ -2,82 +2,86 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import SAMPLES, Part, Step, open_target, say_kept, say_target, say_what_next
-from polariscope.cli.config import Config, settings_of
+from polariscope.cli.app import Targets, open_target, say_kept, say_target, say_what_next
+from polariscope.cli.command import Flag, command, given_in
+from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score, Scores
+    from polariscope.data.observations import Observations
     from polariscope.runs.run import Run
 
 
 WITHOUT_VARIANCE = {"mean", "sampled", "factors", "factor_names", "factor_kinds", "ids", "indices"}
-"""What a file may hold that is scored as arrays, since it has no variances."""
+"""Arrays of a file that is scored without variances."""
 
 
+@checked
+@dataclasses.dataclass(frozen=True)
+class ScoreOptions:
+    """Options of ``polariscope score`` beyond the observations and those of metrics."""
+
+    metrics: str = "all"
+    """all, or names joined by commas; a variant follows a colon: mig,dci:lasso."""
+    source: str = "mean"
+    """Codes to score: mean or sampled."""
+    continuous: tuple[str, ...] = ()
+    """Factors of a file that are continuous, not classes: names joined by commas."""
+    json: Annotated[Path, Flag("FILE")] | None = None
+    """Also write everything to this file."""
+
+
+@command(
+    options=ScoreOptions,
+    members=MemberOptions,
+    observations="polariscope.data.observations.Observations",
+)
 def score(
-    targets: Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")],
-    metrics: Annotated[
-        str, typer.Option(help="all, or names joined by commas; a variant follows a colon: mig,dci:lasso.")
-    ] = "all",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="An option of a metric, as mig.n_bins=10; may be repeated. See 'polariscope list metrics NAME'.",
-            metavar="NAME.OPTION=VALUE",
-        ),
-    ] = None,
-    config: Config = None,
-    samples: Annotated[
-        int | None, typer.Option(help=f"Observations to encode, for a run. [{SAMPLES}]", min=2)
-    ] = None,
-    source: Annotated[str, typer.Option(help="Which codes to score: mean or sampled.")] = "mean",
-    continuous: Annotated[
-        str, typer.Option(help="Factors of a file that are measured, not counted: names joined by commas.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the observations and of every random choice.")] = 0,
-    part: Part = "all",
-    step: Step = None,
-    json: Annotated[Path | None, typer.Option(help="Also write everything here.", metavar="FILE")] = None,
+    context: typer.Context,
+    targets: Targets,
+    options: ScoreOptions,
+    members: MemberOptions,
+    observations: Observations,
 ) -> None:
     """Score how well the codes separate and keep the factors.
 
-    Of a run, some observations are encoded and the scores are kept beside the model. Metrics that were scored before
-    with the same settings are read, not computed; scores with other settings are kept as well. Of several runs each is
-    scored, and 'polariscope table' puts them side by side. A FILE.npz from any
-    library holds mean and, for the metrics that need them, variance (or log_variance), both (sample, latent), and
-    factors, (sample, factor); names in factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
+    Of a run, some observations are encoded and the scores are cached with the model. Metrics that were scored before
+    with the same settings are read, not computed; scores with other settings are stored next to them. Each of several
+    runs is scored, and 'polariscope table' puts them side by side. A FILE.npz from any library holds mean and, for the
+    metrics that need them, variance (or log_variance), both (sample, latent), and factors, (sample, factor); names in
+    factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family
     from polariscope.core import files
 
-    if json is not None:
-        files.check_target(json, "json")
-    names = [name.strip() for name in continuous.split(",") if name.strip()]
-    options = settings_of("score", open_family("metrics"), settings or (), config, metrics_in(metrics))
-    runs = [open_target(target, samples, step, part) for target in targets]
+    if options.json is not None:
+        files.check_target(options.json, "json")
+    settings = settings_of("score", open_family("metrics"), members, metrics_in(options.metrics))
+    runs = [open_target(target, given_in(context)) for target in targets]
     records: dict[str, Any] = {}
     empty = []
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
-        scores = measure(run or target, metrics, options, samples, source, names, seed, step, part)
+        scores = measure(run or target, options, settings, observations)
         print_scores(scores)
         records[str(target)] = scores.to_dict()
         if not scores.scores:
             empty.append(str(target))
         elif run is not None:
             say_kept(run)
-    if json is not None:
-        files.write_json(json, records if len(targets) > 1 else records[str(targets[0])])
-        say(f"Everything is in {json}")
+    if options.json is not None:
+        files.write_json(options.json, records if len(targets) > 1 else records[str(targets[0])])
+        say(f"Everything is in {options.json}")
     if empty:
         where = f" of {', '.join(empty)}" if len(targets) > 1 else ""
         raise PolariscopeError(f"nothing{where} was scored (see the reasons above), so no file was written.")
@@ -93,33 +97,39 @@ def metrics_in(words: str) -> set[str]:
 
 def measure(
     target: Path | Run,
-    metrics: str,
-    options: dict[str, dict[str, object]],
-    samples: int | None,
-    source: str,
-    continuous: list[str],
-    seed: int,
-    step: int | None,
-    part: str = "all",
+    options: ScoreOptions,
+    settings: dict[str, dict[str, object]],
+    observations: Observations,
 ) -> Scores:
-    """The scores of a run, kept with it, or of the codes in a file."""
+    """The scores of a run, cached with it, or of the codes in a file.
+
+    :param target: the run or the file.
+    :param options: what is scored.
+    :param settings: options of metrics by name.
+    :param observations: observations of a run.
+    """
     from polariscope.cli.console import say
 
     def progress(name: str, number: int, total: int) -> None:
         say(f"{number + 1}/{total} {name}", errors=True)
 
+    measured = [name.strip() for name in options.continuous if name.strip()]
     if not isinstance(target, Path):
-        if continuous:
+        if measured:
             raise InputError(
                 problem=(Argument("continuous"), " is for files"),
                 remedy="a run's dataset says which factors are measured",
             )
-        where: dict[str, Any] = {"n_samples": samples or SAMPLES, "seed": seed, "part": part, "step": step}
-        return target.scores(metrics, source, options=options, progress=progress, **where)
+        return target.scores(
+            options.metrics, options.source, options=settings, progress=progress, **observations.options()
+        )
     from polariscope.analysis.score import score as score_codes
 
-    codes, known = _open_file(target, continuous, source, seed)
-    return score_codes(codes, metrics, seed, options=options, source=source, progress=progress, **known)
+    seed = observations.seed
+    codes, known = _open_file(target, measured, options.source, seed)
+    return score_codes(
+        codes, options.metrics, seed, options=settings, source=options.source, progress=progress, **known
+    )
 
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:

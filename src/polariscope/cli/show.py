@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from polariscope.cli.command import command
 from polariscope.core.errors import PolariscopeError
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or of a sizing search.")]
 
 
+@command()
 def show(run: Folder) -> None:
     """List everything that is kept with a run."""
     from polariscope.cli.console import printer, quoted, say, say_next, table
@@ -70,6 +72,7 @@ def _answer(search: object) -> str:
     return f"{Size.from_dict(answer).answer} by {settings['method']}"
 
 
+@command()
 def check(run: Folder) -> None:
     """Verify every hash in a run's folder; say what is damaged and what can be done about it."""
     from polariscope.cli.console import plural, say

@@ -86,4 +86,4 @@ def print_comparison(sizes: Sequence[Size]) -> None:
         say("γ is the decoder's variance: directions of the data with less variance count as noise.")
     for size in sizes:
         for note in size.notes:
-            say(f"Note: {note}" if note.startswith(size.method) else f"Note: {size.method}: {note}")
+            say(f"Note: {size.method}: {note}")

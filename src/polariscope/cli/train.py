@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from annotated_types import Ge
 
-from polariscope.cli.data import (
-    SOURCE_HELP,
-    KeepUnits,
-    Scale,
-    Standardise,
-    Variants,
-    Wrapping,
-    dataset_group,
-    open_source,
-)
-from polariscope.cli.flags import KEY, FlagCommand, Group, groups_of, share_out
+from polariscope.cli.app import related_with
+from polariscope.cli.command import Flag, command
+from polariscope.cli.data import TrainingData, Wrapping, dataset_group, open_source
+from polariscope.cli.flags import DEFERS, KEY, FlagCommand, Group, Groups, assign_flags, group_of, groups_of
+from polariscope.cli.shared import AUTO, Compute, ModelParts
 from polariscope.core.errors import Argument, Call, InputError
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from polariscope.data.dataset import AbstractDataset
+
+LATENTS = 10
+"""Number of latents unless another is given."""
 
 
 class TrainCommand(FlagCommand):
@@ -44,100 +47,70 @@ class TrainCommand(FlagCommand):
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
-        from polariscope.core.options import options_of
-        from polariscope.training.plan import FAMILIES
-        from polariscope.training.settings import TrainSettings
-
-        concepts = [group for part, family in FAMILIES.items() for group in groups_of(part, family)]
-        return [Group("training", "", options_of(TrainSettings)), *concepts, *super().groups()]
+        concepts = [group for part in ModelParts().concepts() for group in groups_of(part, f"{part}s")]
+        return [training_group(), *concepts, *super().groups()]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
         """What the data share with the training, their seed, and what the command has, carries the part in front."""
-        training = training_of(self.groups()).flags
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
         taken = {flag for parameter in self.params for flag in parameter.opts}
-        taken |= training.keys() if group.part == "data" else set()
+        taken |= training_group().flags.keys() if group.part == "data" else set()
         return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
 
 
+@checked
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """Options of ``polariscope train`` beyond the model, the data and the training."""
+
+    n_latents: Annotated[int, Ge(1), Flag(default=str(LATENTS))] | None = None
+    """Number of latent variables."""
+    size: Annotated[Path, Flag("FOLDER")] | None = None
+    """Take the number of latents from 'polariscope size --out FOLDER'."""
+    out: Annotated[Path, Flag("RUN", default="runs/DATA-OBJECTIVE-HASH")] | None = None
+    """Folder of the run."""
+    tensorboard: bool = False
+    """Also write TensorBoard events."""
+    quiet: bool = False
+    """Print only the folder of the run."""
+
+
+@command(TrainCommand, model=ModelParts, options=TrainOptions, wrapping=Wrapping, compute=Compute)
 def train(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)],
-    objective: Annotated[
-        str, typer.Option(help="What is minimised; see 'polariscope list objectives'.")
-    ] = "vae",
-    net: Annotated[str, typer.Option(help="Encoder and decoder; auto: conv for images, else mlp.")] = "auto",
-    n_latents: Annotated[
-        int | None, typer.Option("--latents", help="Number of latent variables. [10]")
-    ] = None,
-    size: Annotated[
-        Path | None,
-        typer.Option(
-            help="Take the number of latents from 'polariscope size --out FOLDER'.", metavar="FOLDER"
-        ),
-    ] = None,
-    posterior: Annotated[str, typer.Option(help="q(z|x); auto: the objective's, mostly diagonal.")] = "auto",
-    prior: Annotated[str, typer.Option(help="p(z); auto: the objective's, mostly isotropic.")] = "auto",
-    likelihood: Annotated[
-        str, typer.Option(help="p(x|z); auto: bernoulli for images, else gaussian.")
-    ] = "auto",
-    initialisation: Annotated[str, typer.Option(help="How the weights are initialised.")] = "glorot",
-    variants: Variants = None,
-    standardise: Standardise = False,
-    scale: Scale = False,
-    keep_units: KeepUnits = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the run. [runs/DATA-OBJECTIVE-HASH]", metavar="RUN"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads to compute with. [by the work in a step and the cores; resumed: as before]"
-        ),
-    ] = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the folder of the run.")] = False,
+    source: TrainingData,
+    model: ModelParts,
+    options: TrainOptions,
+    wrapping: Wrapping,
+    compute: Compute,
 ) -> None:
     """Train a model, or resume a run.
 
-    The same command resumes a run that was interrupted. A finished run goes on when --steps is larger than
-    before. --help shows the options people use most, with their defaults; --help-all shows all of them. Where two
-    parts have an option of the same name, put the part in front: --prior-scale, --data-seed.
+    The same command resumes a run that was interrupted. A finished run is continued if --steps is larger than before.
+    --help shows the most common options with their defaults; --help-all shows all of them. If two parts have an option
+    of the same name, put the part in front: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say_next
 
-    concepts = {
-        "objective": objective,
-        "net": net,
-        "posterior": posterior,
-        "prior": prior,
-        "likelihood": likelihood,
-    }
-    every = context.command.groups()  # type: ignore[attr-defined]
-    own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
-    if size is not None:
+    n_latents = options.n_latents
+    if options.size is not None:
         if n_latents is not None:
             raise InputError(
                 problem=(Argument("size"), " and ", Argument("n_latents"), " both say how many latents"),
                 remedy="give one of them",
             )
-        n_latents = latents_of(size)
-    wrapping = Wrapping(variants, standardise, scale, keep_units)
-    data, options = take_flags(source, concepts, context.meta[KEY], every, own, wrapping)
-    settings = {**concepts, "initialisation": initialisation, **options}
-    settings["n_latents"] = 10 if n_latents is None else n_latents
-    settings |= {"keep_units": True} if keep_units else {}
-    run = out or default_run(data, settings)
-    train_and_tell(data, run, settings, device=device, threads=threads, tensorboard=tensorboard, quiet=quiet)
-    if size is not None:
+        n_latents = latents_of(options.size)
+    data, flags = take_flags(context, source, model.concepts(), wrapping, [training_group()])
+    settings = {**dataclasses.asdict(model), **for_train(flags)}
+    settings["n_latents"] = LATENTS if n_latents is None else n_latents
+    settings |= {"keep_units": True} if wrapping.keep_units else {}
+    run = options.out or default_run(data, settings)
+    train_and_tell(data, run, settings, compute=compute, tensorboard=options.tensorboard, quiet=options.quiet)
+    if options.size is not None:
         from polariscope.sizing.support.size import keep_size
 
-        keep_size(size, run)
-    if not quiet:
+        keep_size(options.size, run)
+    if not options.quiet:
         say_next(
             (f"polariscope diagnose {quoted(run)}", "which latents are active, mixed, passive"),
             (f"polariscope report {quoted(run)}", "all of it on one page"),
@@ -184,57 +157,91 @@ def latents_of(folder: Path) -> int:
     return found.n_latents
 
 
-def training_of(groups: list[Group]) -> Group:
-    """The options of the training among those of all parts."""
-    return next(group for group in groups if group.part == "training")
+def training_group(without: Collection[str] = ()) -> Group:
+    """The options of the training.
+
+    :param without: (default none) options that are not flags here.
+    """
+    from polariscope.training.settings import TrainSettings
+
+    return Group("training", "", TrainSettings, without=without)
 
 
 def take_flags(
+    context: typer.Context,
     source: str,
-    concepts: dict[str, str],
-    given: dict[str, object],
-    every: list[Group],
-    own: list[str],
+    concepts: Mapping[str, str],
     wrapping: Wrapping,
-) -> tuple[AbstractDataset, dict[str, Any]]:
-    """The dataset, made with its flags and variants, and the other flags as arguments of :func:`polariscope.train`."""
+    others: list[Group],
+    defers: Mapping[str, Collection[str]] = DEFERS,
+) -> tuple[AbstractDataset, dict[str, dict[str, Any]]]:
+    """The dataset, made with its flags and variants, and the other flags by part, checked.
+
+    :param context: the context of the call.
+    :param source: the dataset, as it was typed.
+    :param concepts: the parts of the model by name, "auto" for those that the data decide.
+    :param wrapping: variants of the data.
+    :param others: further parts that can have options: the training, the search.
+    :param defers: (default: data to training) parts that leave an option to others which have it too.
+    """
     from polariscope.training.plan import FAMILIES, choose, label
 
+    flags: dict[str, object] = context.meta[KEY]
+    every: Groups = context.command.groups  # type: ignore[attr-defined]
+    own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
     for part, name in concepts.items():
-        if name != "auto":
+        if name != AUTO:
             FAMILIES[part][name]  # an unknown name is refused before any file is opened
-    training, its_data = training_of(every), dataset_group(source)
+    its_data = dataset_group(source)
+    taken = {flag for group in others for flag in group.flags}
     of_data = {
         flag: value
-        for flag, value in given.items()
-        if (flag in its_data.flags and flag not in training.flags) or flag in its_data.flags_with_part
+        for flag, value in flags.items()
+        if its_data.has(flag) and (flag not in taken or flag not in its_data.flags)
     }
-    of_data = share_out(of_data, [its_data], every)["data"]
-    data = open_source(source, with_columns_aside(of_data, its_data, given), wrapping)
+    options = assign_flags(of_data, [its_data], every)["data"]
+    data = open_source(source, with_columns_aside(options, its_data, flags), wrapping)
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
-    chosen = [training, *(group for group in every if names.get(group.part) == group.name), its_data]
-    shared = share_out(given, chosen, every, own)
-    # With the part in front a name is never ambiguous to train().
-    return data, {
-        f"{part}_{name}": value for part in shared if part != "data" for name, value in shared[part].items()
+    chosen = [group_of(part, FAMILIES[part], name) for part, name in names.items()]
+    return data, assign_flags(
+        flags,
+        [*others, *chosen, its_data],
+        every,
+        own,
+        defers,
+        partial(related_with, context.info_name or ""),
+    )
+
+
+def for_train(flags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Flags as arguments of :func:`polariscope.train`: with the part in front a name is never ambiguous.
+
+    >>> for_train({"objective": {"beta": 4.0}, "data": {"seed": 1}})
+    {'objective_beta': 4.0}
+    """
+    return {
+        f"{part}_{name}": value
+        for part, its in flags.items()
+        if part != "data"
+        for name, value in its.items()
     }
 
 
-def with_columns_aside(options: dict[str, Any], its_data: Group, given: dict[str, object]) -> dict[str, Any]:
-    """The options of the data; columns that only say how to split are set aside, where the data can do that."""
+def with_columns_aside(
+    options: dict[str, Any], its_data: Group, flags: Mapping[str, object]
+) -> dict[str, Any]:
+    """The options of the data; columns that only say how to split are set aside, if the data can do that."""
     if "aside" not in its_data.options:
         return options
-    used = [
-        name.strip()
-        for key in ("columns", "labels", "row_names", "aside")
-        for name in str(options.get(key, "")).split(",")
-    ]
-    asked = [str(given[flag]) for flag in ("--split-column", "--group-column") if flag in given]
+    used = {name for key in ("columns", "labels", "row_names", "aside") for name in _names(options.get(key))}
+    asked = [str(flags[flag]) for flag in ("--split-column", "--group-column") if flag in flags]
     added = [name for name in dict.fromkeys(asked) if name not in used]
-    if not added:
-        return options
-    before = [options["aside"]] if "aside" in options else []
-    return {**options, "aside": ",".join([*before, *added])}
+    return {**options, "aside": (*_names(options.get("aside")), *added)} if added else options
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Names of columns: none, one, or several."""
+    return () if value is None else (value,) if isinstance(value, str) else tuple(map(str, value))  # type: ignore[call-overload]
 
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
@@ -281,8 +288,7 @@ def train_and_tell(
     run: Path,
     settings: dict[str, Any],
     *,
-    device: str = "auto",
-    threads: int | None = None,
+    compute: Compute | None = None,
     tensorboard: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -299,9 +305,8 @@ def train_and_tell(
     data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:
         news = News(run, steps, shown, quiet, chosen)
-        train_model(
-            data, out=run, device=device, threads=threads, tensorboard=tensorboard, progress=news, **settings
-        )
+        where = dataclasses.asdict(compute or Compute())
+        train_model(data, out=run, tensorboard=tensorboard, progress=news, **where, **settings)
     if quiet:
         say(str(run))
         return

@@ -18,9 +18,21 @@ import math
 import re
 import textwrap
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from polariscope.core.errors import Argument, InputError, Text, unknown
 from polariscope.core.records import to_plain
@@ -50,8 +62,11 @@ def options_of(concept: Any) -> dict[str, Option]:
 
     What each is for is said under the field, or in the function's docstring: ``:param name: (default 4) text``.
     A function that a decorator gave further arguments, which are no options, has its own in ``own_options``. A field
-    that is none says so in its metadata, ``is_option=False``.
+    that is none says so in its metadata, ``is_option=False``. A member that was read from its file has its options in
+    ``declared_options``.
     """
+    if hasattr(concept, "declared_options"):
+        return dict(concept.declared_options)
     concept = getattr(concept, "own_options", concept)
     if dataclasses.is_dataclass(concept):
         hints = get_type_hints(concept, include_extras=True)
@@ -61,7 +76,10 @@ def options_of(concept: Any) -> dict[str, Option]:
             for field in dataclasses.fields(concept)
             if field.init and field.metadata.get("is_option", True)
         }
-    hints, helps = get_type_hints(concept, include_extras=True), _parameter_lines(concept)
+    hints, helps = (
+        get_type_hints(concept, include_extras=True),
+        documented_parameters(inspect.getdoc(concept) or ""),
+    )
     return {
         parameter.name: Option(
             parameter.name,
@@ -84,37 +102,54 @@ def _field_docstrings(concept: Any) -> dict[str, str]:
     for kind in reversed(inspect.getmro(concept)):
         if not dataclasses.is_dataclass(kind):
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-                and isinstance(text.value.value, str)
-            ):
-                found[field.target.id] = " ".join(text.value.value.split())
+        node = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(node, ast.ClassDef)
+        found |= documented_fields(node)
     return found
 
 
-def _parameter_lines(concept: Callable[..., Any]) -> dict[str, str]:
-    """What a function's docstring says of each argument, without the default."""
-    lines = re.findall(
-        r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", inspect.getdoc(concept) or "", flags=re.MULTILINE
-    )
+def documented_fields(node: ast.ClassDef) -> dict[str, str]:
+    """Return the string literal under each field of a class.
+
+    :param node: the class.
+    """
+    found = {}
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
+        ):
+            found[field.target.id] = " ".join(text.value.value.split())
+    return found
+
+
+def documented_parameters(docstring: str) -> dict[str, str]:
+    """Return what a function's docstring says of each argument, without the default.
+
+    :param docstring: the docstring, without its indentation.
+
+    >>> documented_parameters("Sum.\\n\\n:param n_bins: (default 20) number of bins.")
+    {'n_bins': 'Number of bins.'}
+    """
+    lines = re.findall(r"^:param (\w+): (.*(?:\n[ \t]+.*)*)", docstring, flags=re.MULTILINE)
     texts = {name: re.sub(r"^\(default[^)]*\) ", "", " ".join(text.split())) for name, text in lines}
     return {name: f"{text[:1].upper()}{text[1:]}".replace("``", "") for name, text in texts.items()}
 
 
-def check_options(owner: str, concept: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
+def check_options(
+    owner: str, concept: Callable[..., object], given: Mapping[str, object], *, partial: bool = False
+) -> dict[str, Any]:
     """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
 
     NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
     has no NaN. An option whose default is ∞ takes it.
 
-    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``. An annotation may hold a predicate
-    (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is the message.
+    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``, or "" if there is only one. An annotation
+    may hold a predicate (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is
+    the message. With ``partial``, required options can be missing: others are added later.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -123,7 +158,9 @@ def check_options(owner: str, concept: Callable[..., object], given: Mapping[str
         if name not in options:
             raise unknown(f"option of {owner}", name, options)
     missing = [name for name, option in options.items() if option.required and name not in given]
-    if missing:
+    if missing and not owner:
+        raise InputError(missing[0], "be given")
+    if missing and not partial:
         raise InputError(problem=f"{owner} needs {', '.join(missing)}", remedy="give a value for each")
     checked = {}
     concept = getattr(concept, "own_options", concept)
@@ -136,9 +173,9 @@ def check_options(owner: str, concept: Callable[..., object], given: Mapping[str
             checked[name] = adapter.validate_python(_split(value, options[name].annotation))
         except ValidationError:
             wanted = describe(options[name].annotation)
-            raise InputError(
-                ("option ", Argument(name), f" of {owner}"), f"be {wanted}", got=f"{value!r}"
-            ) from None
+            subject = ("option ", Argument(name), f" of {owner}") if owner else Argument(name)
+            remedy = _remedy(options[name].annotation, value)
+            raise InputError(subject, f"be {wanted}", got=f"{value!r}", remedy=remedy) from None
     check_values(concept, checked, owner)
     return checked
 
@@ -165,21 +202,109 @@ def show(value: object) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def kinds_of(annotation: Any) -> tuple[Any, ...]:
+    """Return the types that an annotation allows, without limits and advice: the members of its union.
+
+    :param annotation: the annotation of an option.
+
+    >>> from annotated_types import Ge
+    >>> kinds_of(Annotated[int, Ge(1)] | None), kinds_of(tuple[int, ...]), kinds_of(Literal["bool"])
+    ((<class 'int'>, <class 'NoneType'>), (tuple[int, ...],), (typing.Literal['bool'],))
+    """
+    if get_origin(annotation) is Annotated:
+        return kinds_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(kind for member in get_args(annotation) for kind in kinds_of(member))
+    return (annotation,)
+
+
+def is_switch(annotation: Any) -> bool:
+    """Return whether an option is on or off, so its flag needs no value.
+
+    :param annotation: the annotation of an option.
+
+    >>> is_switch(bool | None), is_switch(Literal["bool"]), is_switch(int)
+    (True, False, False)
+    """
+    return bool in kinds_of(annotation)
+
+
 def _split(value: Any, annotation: Any) -> Any:
     """Text from a command line: ``"60,40,20"`` for a tuple, ``"0,1;1,0"`` for a tuple of tuples, ``"none"`` for
     None, ``"4"`` for the choice 4.
     """
-    text = str(annotation)
-    if isinstance(value, str) and value.lower() == "none" and "None" in text:
+    if not isinstance(value, str):
+        return value
+    kinds = kinds_of(annotation)
+    choices = {
+        str(choice): choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)
+    }
+    if value in choices:
+        return choices[value]
+    if value.lower() == "none" and type(None) in kinds and Path not in kinds:  # a file can be called none
         return None
-    if isinstance(value, str) and "tuple[tuple[" in text:
-        return [[part for part in row.split(",") if part] for row in value.split(";") if row]
-    if isinstance(value, str) and "tuple[" in text:
-        return [part for part in value.split(",") if part]
-    for part in (annotation, *get_args(annotation)) if isinstance(value, str) else ():
-        if get_origin(part) is Literal:
-            return {str(choice): choice for choice in get_args(part)}.get(value, value)
+    for kind in kinds:
+        if get_origin(kind) is tuple:
+            return _rows(value) if _has_tuples(kind) else _items(value)
     return value
+
+
+def _has_tuples(kind: Any) -> bool:
+    return any(get_origin(item) is tuple for item in kinds_of(get_args(kind)[0]))
+
+
+def _items(text: str) -> list[str]:
+    return [item for item in text.split(",") if item]
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [_items(row) for row in text.split(";") if row]
+
+
+Refuse: TypeAlias = Callable[[str], Exception]
+"""Makes the error about a name that no part has."""
+
+
+def route(
+    given: Iterable[str],
+    parts: Mapping[str, Collection[str]],
+    refuse: Refuse,
+    *,
+    defers: Mapping[str, Collection[str]] | None = None,
+    spell: Callable[[str], str] = str,
+) -> dict[str, tuple[str, str]]:
+    """Return the part and the option that each name stands for.
+
+    ``PART_NAME`` always works, ``NAME`` if one part has it. This is the one place where options are given to parts, for
+    :func:`polariscope.train`, sizing and the command line.
+
+    :param given: names of options, with or without their part.
+    :param parts: names of the options of each part.
+    :param refuse: makes the error about a name that no part has.
+    :param defers: (default none) parts that leave an option to others which have it too: ``{"data": ["training"]}``.
+    :param spell: (default: as it is) spells a name for the reader of a message.
+
+    >>> parts = {"training": ["seed", "steps"], "prior": ["scale"], "data": ["seed", "scale"]}
+    >>> route(["seed", "data_seed", "prior_scale"], parts, KeyError, defers={"data": ["training"]})
+    {'seed': ('training', 'seed'), 'data_seed': ('data', 'seed'), 'prior_scale': ('prior', 'scale')}
+    """
+    routed = {}
+    for key in given:
+        plain = [(part, key) for part, known in parts.items() if key in known]
+        homes = {part for part, _ in plain}
+        plain = [match for match in plain if not homes & {*(defers or {}).get(match[0], ())}]
+        matches = plain + [
+            (part, key.removeprefix(f"{part}_"))
+            for part, known in parts.items()
+            if key.startswith(f"{part}_") and key.removeprefix(f"{part}_") in known
+        ]
+        if not matches:
+            raise refuse(key)
+        if len(matches) > 1:
+            forms = " or ".join(spell(f"{part}_{name}") for part, name in matches)
+            raise InputError(problem=f"{spell(key)} belongs to more than one part", remedy=f"say {forms}")
+        routed[key] = matches[0]
+    return routed
 
 
 def build(family: Family, chosen: object, options: Mapping[str, object] | None = None) -> Any:
@@ -385,10 +510,15 @@ def check_value(name: str, value: object, annotation: object, owner: str = "") -
     must = violation(annotation, value)
     if must is None:
         return
-    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
+    remedy = _remedy(annotation, value)
     shown = f"{value!r}" if isinstance(value, str) else f"{value}"
     raise InputError(name, must, got=f"{shown} ({owner})" if owner else shown, remedy=remedy)
+
+
+def _remedy(annotation: object, value: object) -> Text | None:
+    """The nearest word that an option can be, or what its annotation advises."""
+    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
 
 
 def violation(annotation: object, value: object) -> str | None:
@@ -501,6 +631,17 @@ def _defaults(concept: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
+WORDS: Mapping[object, str] = {
+    float: "a number",
+    int: "an integer",
+    str: "a word",
+    bool: "true or false",
+    Path: "a path",
+    type(None): "none",
+}
+"""Types in words."""
+
+
 def describe(annotation: object) -> str:
     """A type in words.
 
@@ -520,16 +661,15 @@ def describe(annotation: object) -> str:
             {name: getattr(limit, name) for limit in limits for name in LIMITS if hasattr(limit, name)}
         )
         return ", ".join([describe(kind), *([bounds] if bounds else [])])
-    words = {float: "a number", int: "an integer", str: "a word", bool: "true or false", type(None): "none"}
-    if annotation in words:
-        return words[annotation]
-    origin = getattr(annotation, "__origin__", None)
-    arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument is not Ellipsis]
+    origin = get_origin(annotation)
+    if origin is None and annotation in WORDS:
+        return WORDS[annotation]
+    arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
     if origin is tuple:
         item, comma, within = describe(arguments[0]).partition(", ")
         noun, of, rest = item.split(" ", 1)[-1].partition(" of ")
         return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
-    if origin is not None and "Literal" in str(origin):
+    if origin is Literal:
         return "one of " + ", ".join(str(argument) for argument in arguments)
     if origin is Mapping:
         return "a table of options"

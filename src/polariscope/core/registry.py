@@ -148,11 +148,21 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def summary(self, name: str) -> str:
         """First line of the member's docstring, without markup."""
-        line = (inspect.getdoc(self[name]) or "").split("\n", 1)[0]
-        return re.sub(r":\w+:`([^`]*)`|``([^`]*)``", r"\1\2", line)
+        return first_line(inspect.getdoc(self[name]) or "")
 
     def __repr__(self) -> str:
         return f"<{self.noun}s: {', '.join(self)}>"
+
+
+def first_line(docstring: str) -> str:
+    """Return the first line of a docstring, without markup.
+
+    :param docstring: the docstring.
+
+    >>> first_line("The ``beta`` of :cite:`higgins2017`.\\n\\nMore.")
+    'The beta of higgins2017.'
+    """
+    return re.sub(r":\w+:`([^`]*)`|``([^`]*)``", r"\1\2", docstring.split("\n", 1)[0])
 
 
 def _home(concept: Any) -> tuple[str, str]:

@@ -33,9 +33,6 @@ from polariscope.data.observations import (
 )
 from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
-from polariscope.models.inference import represent
-from polariscope.models.model import Model, read_model
-from polariscope.models.protocol import AbstractModel
 from polariscope.storage import MANIPULATION, is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
@@ -50,6 +47,8 @@ if TYPE_CHECKING:
     from polariscope.analysis.score import Progress
     from polariscope.geometry.summary import Geometry
     from polariscope.layers.comparison import Comparison
+    from polariscope.models.model import Model
+    from polariscope.models.protocol import AbstractModel
 
 logger = logging.getLogger("polariscope")
 
@@ -183,6 +182,8 @@ class Run:
         :param step: (default None: the finished model) a step of which a checkpoint was kept; see :attr:`steps`.
         :param device: (default "cpu") where to put it, as PyTorch names it.
         """
+        from polariscope.models.model import read_model
+
         model = read_model(self._model_file(step), device)
         model.folder = self.path
         return model
@@ -295,6 +296,8 @@ class Run:
         if kept is not None:
             return Representation.from_arrays(*kept)
         self._may_compute(key)
+        from polariscope.models.inference import represent
+
         representation = represent(model, self.data(), indices, seed)  # refuses data of another shape
         with self._keeping("representation"):
             self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
@@ -748,6 +751,8 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
         raise InputError(
             problem=f"a step is chosen in run folders, and {path} is none", remedy="leave it out"
         )
+    from polariscope.models.model import read_model
+
     return read_model(file, device)
 
 

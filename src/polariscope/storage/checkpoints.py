@@ -6,14 +6,15 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from polariscope.core import files
 from polariscope.storage import MODEL, STATE
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.log import Mark
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @runtime_checkable

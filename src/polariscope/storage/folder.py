@@ -8,10 +8,9 @@ import itertools
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
-from torch import Tensor
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
@@ -39,6 +38,9 @@ from polariscope.storage.documents import (
     write_settings,
 )
 from polariscope.storage.log import Log, Mark
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STOPPED = "stopped_early_of"
 """Entry in the header of a model whose training stopped early: the number of steps it was to have."""

@@ -16,6 +16,7 @@ import torch
 from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
+from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
 from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
@@ -287,6 +288,10 @@ def check_objective(
     objective.check(data, blueprint, settings.batch_size)
 
 
+OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units")
+"""Arguments of :func:`plan` that are not options of a part, for suggestions."""
+
+
 def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     """Give each option to the part that has it: training, or one of the chosen concepts.
 
@@ -295,31 +300,15 @@ def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[s
     owners = {"training": options_of(TrainSettings)}
     for kind, choice in chosen.items():
         owners[kind] = options_of(concept_of(kind, choice))
+
+    def refuse(key: str) -> InputError:
+        every = {name for known in owners.values() for name in known} | {*OTHERS}
+        parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
+        return unknown("option", key, every, f"The parts chosen are {parts}.")
+
     routed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
-    for key, value in options.items():
-        matches = [(owner, key) for owner, known in owners.items() if key in known]
-        matches += [
-            (owner, key.removeprefix(f"{owner}_"))
-            for owner, known in owners.items()
-            if key.startswith(f"{owner}_") and key.removeprefix(f"{owner}_") in known
-        ]
-        if not matches:
-            every = {name for known in owners.values() for name in known} | {
-                "n_latents",
-                "net",
-                "initialisation",
-                "variants",
-                "standardise",
-                "scale",
-                "keep_units",
-            }
-            parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
-            raise unknown("option", key, every, f"The parts chosen are {parts}.")
-        if len(matches) > 1:
-            forms = " or ".join(f"{owner}_{name}" for owner, name in matches)
-            raise InputError(problem=f"option {key!r} belongs to more than one part", remedy=f"say {forms}")
-        owner, name = matches[0]
-        routed[owner][name] = value
+    for key, (owner, name) in route_options(options, owners, refuse).items():
+        routed[owner][name] = options[key]
     return routed
 
 

@@ -16,6 +16,8 @@ from polariscope.sizing import FROM_DATA, Goal, Target, family
 from polariscope.training.plan import FAMILIES, RunPlan, choose, concept_of, label, plan, route, units_for
 from polariscope.training.settings import TrainSettings
 
+BETA = Either(Argument("target", "beta"), "'polariscope size-beta'")
+"""The search for the largest β, as messages name it."""
 LARGEST_SIZE = 25.0
 """Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
 BOUNDS = {name: option.default for name, option in options_of(Goal).items() if name not in FROM_DATA}
@@ -251,7 +253,7 @@ def check_call(
             "method",
             "be one name",
             got=f"{method!r}",
-            remedy=Either("compare_sizes asks several", ("add ", Argument("compare"), " to ask several")),
+            remedy=Either("compare_sizes asks several", "'polariscope size-compare' asks several"),
         )
     family[method]
     check_seeds(seeds)
@@ -260,7 +262,7 @@ def check_call(
     if target == "latents" and n_latents is not None:
         raise InputError(
             problem=(Argument("n_latents"), " is what is sought"),
-            remedy=("give it with ", Argument("target", "beta"), " only"),
+            remedy=("give it with ", BETA, " only"),
         )
     if target == "beta":
         if (
@@ -270,23 +272,23 @@ def check_call(
             or n_latents < 1
         ):
             raise InputError(
-                problem=(Argument("target", "beta"), " needs ", Argument("n_latents"), ", an integer from 1"),
+                problem=(BETA, " needs ", Argument("n_latents"), ", an integer from 1"),
                 got=f"{n_latents!r}",
             )
         if not family.traits(method).get("finds_beta", False):
             able = " or ".join(repr(name) for name in family if family.traits(name).get("finds_beta", False))
             raise InputError(
-                problem=(Argument("target", "beta"), f" is searched by method {able} only"),
+                problem=f"the largest β is searched by method {able} only",
                 got=f"{method!r}",
             )
         if "beta" in recipe:
             raise InputError(
                 problem=(Argument("beta"), " is what is sought"),
-                remedy=("leave it out with ", Argument("target", "beta")),
+                remedy=("leave it out with ", BETA),
             )
         if recipe.setdefault("objective", "beta") != "beta":
             raise InputError(
-                problem=(Argument("target", "beta"), " needs ", Argument("objective", "beta")),
+                problem=(BETA, " needs ", Argument("objective", "beta")),
                 got=f"{recipe['objective']!r}",
             )
     return "beta" if target == "beta" else "latents"

@@ -1,0 +1,293 @@
+"""A command is declared by its positional arguments and by the records whose fields are its flags.
+
+Name, type, range, default and help of a flag come from the field::
+
+    @dataclasses.dataclass(frozen=True)
+    class Options:
+        json: Annotated[Path, Flag("FILE")] | None = None
+        \"""File for all results.\"""
+
+    @command(observations="polariscope.data.observations.Observations", options=Options)
+    def diagnose(targets: Targets, observations: Observations, options: Options) -> None: ...
+
+A record that is slow to import is given by its dotted name, and opened when its command is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand
+
+from polariscope.core.options import Option, check_options, is_switch, kinds_of, options_of, show
+
+GIVEN = "polariscope.given"
+"""Key of the context under which the names of the fields are that were given on the line."""
+HELP_ALL = "--help-all"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """How a field looks on the command line, if its name and type do not say it; part of the annotation."""
+
+    metavar: str = ""
+    """Placeholder of the value in the help: FILE."""
+    name: str = ""
+    """The flag, if it is not the name of the field: --set."""
+    default: str | None = None
+    """Default in words, if it depends on something else."""
+    repeated: bool = False
+    """Whether the flag may be repeated, each time with one value; otherwise a list is joined by commas."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """A default that is written elsewhere, opened when its command is called."""
+
+    name: str
+    """Its dotted name."""
+
+
+def open_name(name: str) -> Any:
+    """Return what a dotted name stands for.
+
+    >>> open_name("dataclasses.dataclass") is dataclasses.dataclass
+    True
+    """
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlagsOf:
+    """A record as flags: all of its fields, or some."""
+
+    record: str | type
+    """The dataclass, or its dotted name."""
+    only: Collection[str] = ()
+    """Fields that are flags; none for all."""
+    without: Collection[str] = ()
+    """Fields that are not flags."""
+    defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    """Defaults that this command has instead of the record's: values, or a :class:`Constant`."""
+    shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Defaults in words, for the help; ``{default}`` stands for the value."""
+
+    def open(self) -> Any:
+        """Return the dataclass."""
+        return open_name(self.record) if isinstance(self.record, str) else self.record
+
+    def own_defaults(self) -> dict[str, object]:
+        """Return the defaults that this command has instead of the record's."""
+        return {
+            name: open_name(value.name) if isinstance(value, Constant) else value
+            for name, value in self.defaults.items()
+        }
+
+    def options(self) -> dict[str, Option]:
+        """Return the fields that are flags, with this command's defaults."""
+        return {
+            name: dataclasses.replace(option, default=self.own_defaults().get(name, option.default))
+            for name, option in options_of(self.open()).items()
+            if (name in self.only or not self.only) and name not in self.without
+        }
+
+    def build(self, given: Mapping[str, object]) -> Any:
+        """Check what was given and return the record.
+
+        :param given: values by field.
+        """
+        record = self.open()
+        return record(**check_options("", record, {**self.own_defaults(), **given}))
+
+
+Records: TypeAlias = Mapping[str, FlagsOf]
+
+
+def command(
+    cls: type[TyperCommand] | None = None, /, **records: FlagsOf | str | type
+) -> Callable[[Function], Function]:
+    """Declare which records the flags of a command come from.
+
+    :param cls: (default :class:`RecordCommand`) class of the command, if options of parts are flags too.
+    :param records: for each argument of the function that is a record: the dataclass, its dotted name, or
+        :class:`FlagsOf` with some of its fields. Other arguments are positional.
+    """
+
+    def declare(function: Function) -> Function:
+        function.records = {  # type: ignore[attr-defined]
+            name: record if isinstance(record, FlagsOf) else FlagsOf(record)
+            for name, record in records.items()
+        }
+        function.command_class = cls or RecordCommand  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def add_command(app: typer.Typer, name: str, function: Callable[..., Any], *, closed: bool = False) -> None:
+    """Add a command to a group.
+
+    :param app: the group.
+    :param name: name of the command.
+    :param function: declared by :func:`command`, or with a signature of typer's.
+    :param closed: (default False) add its name and help only, so its records stay closed.
+    """
+    if closed:
+        app.command(name, help=inspect.getdoc(function))(lambda: None)
+    elif hasattr(function, "records"):
+        app.command(name, cls=function.command_class)(as_typer(function))  # type: ignore[attr-defined]
+    else:
+        app.command(name, cls=getattr(function, "command_class", None))(function)
+
+
+def given_in(context: typer.Context) -> frozenset[str]:
+    """Return the names of the fields that were given on the line, not left at their defaults.
+
+    :param context: the context of the call.
+    """
+    return context.meta.get(GIVEN, frozenset())
+
+
+def spelling(name: str) -> str:
+    """Return the flag of an option of a part.
+
+    >>> spelling("learning_rate"), spelling("n_latents"), spelling("n_bins")
+    ('--learning-rate', '--latents', '--n-bins')
+    """
+    return "--latents" if name == "n_latents" else "--" + name.replace("_", "-")
+
+
+def flag_of(option: Option) -> Flag:
+    """Return how a field of a record is spelled: ``--samples`` for n_samples.
+
+    :param option: the field.
+    """
+    flag = next(iter(_metadata(option.annotation)), Flag())
+    return dataclasses.replace(flag, name=flag.name or spelling(option.name.removeprefix("n_")))
+
+
+def _metadata(annotation: Any) -> list[Flag]:
+    if get_origin(annotation) is Literal:
+        return []
+    here = [each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Flag)]
+    return here + [flag for part in get_args(annotation) for flag in _metadata(part)]
+
+
+def show_default(option: Option) -> str:
+    """Return a default as it would be typed."""
+    return "required" if option.required else show(option.default)
+
+
+def explain(option: Option) -> str:
+    """Return what an option means, with its values if they are words to choose from."""
+    words = [
+        str(word)
+        for kind in kinds_of(option.annotation)
+        if get_origin(kind) is Literal
+        for word in get_args(kind)
+    ]
+    return f"{option.help} One of {', '.join(words)}.".strip() if words else option.help
+
+
+def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function with a flag for each field of each record, as typer reads it; calls ``function`` with records.
+
+    :param function: the command, declared by :func:`command`.
+    """
+    records: Records = function.records  # type: ignore[attr-defined]
+    fields = {
+        (part, name): option for part, record in records.items() for name, option in record.options().items()
+    }
+    wanted = inspect.signature(function).parameters
+    names = vars(sys.modules[function.__module__])
+
+    def run(context: typer.Context, **values: Any) -> None:
+        given: dict[str, dict[str, Any]] = {part: {} for part in records}
+        for part, name in fields:
+            value = values.pop(f"{part}__{name}")
+            if (
+                value is not None and value != []
+            ):  # an empty list: a flag that may be repeated and is not there
+                given[part][name] = value
+        context.meta[GIVEN] = frozenset(name for values in given.values() for name in values)
+        built = {part: record.build(given[part]) for part, record in records.items()}
+        arguments = {**values, **built}
+        if "context" in wanted:
+            arguments["context"] = context
+        function(**arguments)
+
+    parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    for name, parameter in wanted.items():
+        is_place = parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        if is_place and name not in records and name != "context":
+            annotation = eval(parameter.annotation, names)  # a string, as everywhere in this package
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(annotation=annotation, kind=kind))
+    for (part, name), option in fields.items():
+        parameters.append(
+            inspect.Parameter(
+                f"{part}__{name}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=_typer_option(option, records[part].shown.get(name)),
+            )
+        )
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__doc__ = function.__doc__
+    return run
+
+
+def _typer_option(option: Option, shown: str | None) -> Any:
+    """Return the annotation of a flag: text, or a switch; fields are checked when the record is made."""
+    flag = flag_of(option)
+    default = (shown or flag.default or "{default}").format(default=show_default(option))
+    is_plain = (option.default is None or option.default == () or option.default == "") and not (
+        shown or flag.default
+    )
+    help_text = explain(option) if is_plain or option.default is False else f"{explain(option)} [{default}]"
+    if is_switch(option.annotation):
+        names = flag.name if option.default is False else f"{flag.name}/--no-{flag.name[2:]}"
+        return Annotated[bool | None, typer.Option(names, help=help_text, show_default=False)]
+    kind: Any = list[str] | None if flag.repeated else str | None
+    info = typer.Option(flag.name, help=help_text, show_default=False, metavar=flag.metavar or None)
+    return Annotated[kind, info]
+
+
+class RecordCommand(TyperCommand):
+    """A command in the house style: each flag with what it means and its default."""
+
+    context_class = typer.Context
+    common: Mapping[str, tuple[str, ...]] = {}
+    """The flags that ``--help`` shows: the command's own under "", others under the title of their group. None: all.
+    ``--help-all`` shows all."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the flags."""
+        for title, rows in self.sections(ctx).items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def sections(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Return the rows of the help by title."""
+        every = HELP_ALL in ctx.meta or not self.common
+        own, arguments = [], []
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is None:
+                continue
+            row = (row[0].rpartition(" <")[0] or row[0]) if row[0].endswith(">") else row[0], row[1]
+            if parameter.param_type_name == "argument":
+                arguments.append(row)
+            elif every or {*parameter.opts} & {*self.common[""], "--help"}:
+                own.append(row)
+        return {"Arguments": arguments, "Options": own}

@@ -1,0 +1,109 @@
+"""Flags that became commands: the old line is forwarded for one release, with a warning."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from polariscope.core.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Forward:
+    """A flag of a command that is a command now."""
+
+    command: str
+    """The command that had the flag."""
+    flag: str
+    """The flag."""
+    to: str
+    """The command that it became."""
+    value: str | None = None
+    """The value of the flag that is forwarded; none: the flag has no value, or any."""
+    becomes: str = ""
+    """The flag of the new command that has its value."""
+    last: bool = False
+    """Whether its value becomes the last argument of the new command."""
+    since: str = "0.3"
+    """Version of the deprecation."""
+
+    @property
+    def old(self) -> str:
+        """The old spelling, for messages."""
+        return " ".join(filter(None, (self.command, self.flag, self.value)))
+
+    @property
+    def new(self) -> str:
+        """The new spelling, for messages."""
+        return f"{self.to} {self.becomes}".rstrip()
+
+    def apply(self, words: list[str]) -> list[str] | None:
+        """Return the arguments of the new command; None if the flag is not there.
+
+        :param words: the arguments of the old command.
+
+        >>> Forward("size", "--curve", "size-curve", becomes="--latents").apply(["digits", "--curve", "3,6"])
+        ['digits', '--latents', '3,6']
+        >>> Forward("size", "--target", "size-beta", value="beta").apply(["digits", "--target=beta"])
+        ['digits']
+        >>> Forward("study table", "--sql", "study sql", last=True).apply(["--sql", "select 1", "mine.toml"])
+        ['mine.toml', 'select 1']
+        """
+        end = words.index("--") if "--" in words else len(words)
+        has_value = self.value is not None or bool(self.becomes) or self.last
+        for index, word in enumerate(words[:end]):
+            name, equals, value = word.partition("=")
+            if name != self.flag:
+                continue
+            after = index + 1 if equals or not has_value else index + 2
+            value = value if equals else " ".join(words[index + 1 : after])
+            if self.value is not None and value != self.value:
+                continue
+            becomes = [self.becomes, value] if self.becomes else []
+            return [*words[:index], *becomes, *words[after:], *([value] if self.last else [])]
+        return None
+
+
+FORWARDS = (
+    Forward("size", "--compare", "size-compare"),
+    Forward("size", "--curve", "size-curve", becomes="--latents"),
+    Forward("size", "--table", "size-table"),
+    Forward("size", "--target", "size-beta", value="beta"),
+    Forward("size", "--target", "size", value="latents"),
+    Forward("table", "--stability", "stability"),
+    Forward("study table", "--over-seeds", "study seeds"),
+    Forward("study table", "--compare", "study compare", last=True),
+    Forward("study table", "--extremes", "study extremes", last=True),
+    Forward("study table", "--paper", "study paper"),
+    Forward("study table", "--sql", "study sql", last=True),
+)
+"""The flags that became commands."""
+
+
+def forward(words: list[str]) -> tuple[list[str], str]:
+    """Return a line with its deprecated flags forwarded to the commands that they became, and the warning or "".
+
+    :param words: the line.
+
+    >>> forward(["size", "digits", "--compare", "--steps", "400"])[0]
+    ['size-compare', 'digits', '--steps', '400']
+    >>> forward(["size", "digits"])
+    (['size', 'digits'], '')
+    """
+    matches = []
+    for each in FORWARDS:
+        parts = each.command.split()
+        if words[: len(parts)] == parts and (rest := each.apply(words[len(parts) :])) is not None:
+            matches.append((each, rest))
+    targets = {each.to: each for each, _ in matches}
+    if len(targets) > 1:
+        first, second = list(targets.values())[:2]
+        raise InputError(
+            problem=f"{first.flag} and {second.flag} ask for different things",
+            remedy=f"use 'polariscope {first.to}' or 'polariscope {second.to}'",
+        )
+    if not matches:
+        return words, ""
+    from polariscope.core.deprecation import deprecation
+
+    each, rest = matches[0]
+    return [*each.to.split(), *rest], deprecation(each.old, each.new, each.since)

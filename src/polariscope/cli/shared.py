@@ -1,0 +1,56 @@
+"""Records of options that several commands have."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from annotated_types import Ge
+
+from polariscope.cli.command import Flag
+from polariscope.core.options import checked
+
+AUTO = "auto"
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class ModelParts:
+    """The parts of a model, by name."""
+
+    objective: str = "vae"
+    """What is minimised; see 'polariscope list objectives'."""
+    net: str = AUTO
+    """Encoder and decoder; auto: conv for images, otherwise mlp."""
+    posterior: str = AUTO
+    """q(z|x); auto: the objective's, mostly diagonal."""
+    prior: str = AUTO
+    """p(z); auto: the objective's, mostly isotropic."""
+    likelihood: str = AUTO
+    """p(x|z); auto: bernoulli for images, otherwise gaussian."""
+    initialisation: str = "glorot"
+    """How the weights are initialised."""
+
+    def concepts(self) -> dict[str, str]:
+        """Return the names of the parts that are members of families."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "initialisation"}
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class Compute:
+    """Where models are trained, and with how many threads."""
+
+    device: str = AUTO
+    """auto, cpu, cuda or mps."""
+    threads: (
+        Annotated[
+            int,
+            Ge(1),
+            Flag(
+                default="chosen from the work per step and the number of cores; a resumed run keeps its number"
+            ),
+        ]
+        | None
+    ) = None
+    """Threads to compute with."""

@@ -1,0 +1,61 @@
+"""``polariscope size-beta``: how large can β be for a number of latents?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from annotated_types import Ge
+
+from polariscope.cli.command import Flag, command
+from polariscope.cli.data import TrainingData
+from polariscope.cli.size_progress import SizeProgress
+from polariscope.cli.size_search import MODEL, RECORDS, SizeCommand, interruptible, prepare, print_answer
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.cli.size_search import SearchOptions
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class BetaOptions:
+    """Options of ``polariscope size-beta`` beyond those of every search."""
+
+    n_latents: Annotated[int, Ge(1)]
+    """Number of latents of the models."""
+    method: Annotated[str, Flag("NAME")] = "fondue"
+    """Method; see 'polariscope list sizing'."""
+
+
+@command(
+    SizeCommand,
+    options=BetaOptions,
+    **{**RECORDS, "model": dataclasses.replace(MODEL, defaults={"objective": "beta"})},
+)
+def size_beta(
+    context: typer.Context, source: TrainingData, options: BetaOptions, search: SearchOptions, **records: Any
+) -> None:
+    """Say how large β can be for a number of latents, by training some models.
+
+    The answer is the largest β at which all of --latents latents are in use. With --out nothing is trained twice: the
+    same command resumes an interrupted search.
+    """
+    from polariscope.sizing.support.checks import check_recipe
+    from polariscope.sizing.support.size import size as find_size
+    from polariscope.training.choices import announcement
+
+    with interruptible(search.out):
+        job = prepare(context, source, [options.method], search=search, **records)
+        chosen = announcement(check_recipe(job.data, options.method, dict(job.recipe)))
+        with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
+            answer = find_size(
+                job.data,
+                options.method,
+                target="beta",
+                n_latents=options.n_latents,
+                progress=progress,
+                **job.options,
+            )
+    print_answer(job, answer, quiet=search.quiet)

@@ -1,0 +1,69 @@
+"""``polariscope size-compare``: the answers of several methods side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from polariscope.cli.command import command
+from polariscope.cli.data import TrainingData
+from polariscope.cli.size_progress import SizeProgress
+from polariscope.cli.size_search import (
+    RECORDS,
+    Methods,
+    SizeCommand,
+    interruptible,
+    prepare,
+    say_training,
+    write_page_of,
+)
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.cli.size_search import SearchOptions
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class CompareOptions:
+    """Options of ``polariscope size-compare`` beyond those of every search."""
+
+    methods: Methods = ()
+    """Methods joined by commas; none for one of each idea."""
+
+
+@command(SizeCommand, options=CompareOptions, **RECORDS)
+def size_compare(
+    context: typer.Context,
+    source: TrainingData,
+    options: CompareOptions,
+    search: SearchOptions,
+    **records: Any,
+) -> None:
+    """Ask several methods how many latents a dataset needs, and say where they disagree.
+
+    With --out each method has a folder of its own, and nothing is trained twice: the same command resumes an
+    interrupted search.
+    """
+    from polariscope.cli.console import say
+    from polariscope.cli.sizes import print_comparison
+    from polariscope.sizing.support.checks import check_recipe
+    from polariscope.sizing.support.compare import COMPARED, compare_sizes
+    from polariscope.training.choices import announcement
+
+    with interruptible(search.out):
+        job = prepare(context, source, options.methods or COMPARED, search=search, **records)
+        first = options.methods[0] if options.methods else COMPARED[0]
+        chosen = announcement(check_recipe(job.data, first, dict(job.recipe)))
+        with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
+            sizes = compare_sizes(
+                job.data, options.methods or None, progress=progress, begin=progress.begin, **job.options
+            )
+    if search.quiet:
+        say("\n".join(f"{size.method}: {size.answer}" for size in sizes))
+    else:
+        print_comparison(sizes)
+    write_page_of(job, sizes, quiet=search.quiet, compared=True)
+    say_training(job, sizes[0], quiet=search.quiet, is_kept=False)

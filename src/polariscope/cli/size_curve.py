@@ -1,0 +1,89 @@
+"""``polariscope size-curve``: what models of each number of latents are like."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from annotated_types import Ge
+
+from polariscope.cli.command import Flag, FlagsOf, command
+from polariscope.cli.data import TrainingData
+from polariscope.cli.size_progress import SizeProgress
+from polariscope.cli.size_search import RECORDS, Methods, SearchOptions, SizeCommand, interruptible, prepare
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.data.observations import Subset
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class CurveOptions:
+    """Options of ``polariscope size-curve`` beyond those of every search."""
+
+    n_latents: Annotated[tuple[Annotated[int, Ge(1)], ...], Flag("NUMBERS")]
+    """Numbers of latents, ascending, joined by commas."""
+    methods: Methods = ("fondue",)
+    """Methods whose answers are shown with the curves, joined by commas."""
+
+
+@command(
+    SizeCommand,
+    options=CurveOptions,
+    subset=FlagsOf("polariscope.data.observations.Subset", only=("part",)),
+    **{**RECORDS, "search": FlagsOf(SearchOptions, defaults={"seeds": 5})},
+)
+def size_curve(
+    context: typer.Context,
+    source: TrainingData,
+    options: CurveOptions,
+    subset: Subset,
+    search: SearchOptions,
+    **records: Any,
+) -> None:
+    """Show loss, probes, variances, dimensions and types of latents over the number of latents.
+
+    For each number in --latents and each seed one model is trained, all for --steps gradient steps (2,000 unless given)
+    or --epochs. With --out the numbers and a picture are written, and nothing is trained twice: the same command
+    resumes an interrupted search.
+    """
+    from polariscope.cli.console import say
+    from polariscope.sizing.support.curve import plan_curve
+    from polariscope.sizing.support.curve import size_curve as measure_curve
+    from polariscope.training.choices import announcement
+
+    numbers, methods = list(options.n_latents), list(options.methods)
+    with interruptible(search.out):
+        job = prepare(context, source, methods, search=search, **records)
+        own = ("seeds", "seed", "out", "device", "threads")
+        of_models = {name: value for name, value in job.options.items() if name not in own}
+        plan = plan_curve(job.data, numbers, methods, search.seeds, subset.part, of_models)
+        length = (
+            f"Each of the {len(numbers) * search.seeds} models is trained for {plan.steps:,} gradient steps "
+            f"({plan.steps / plan.steps_per_epoch:.3g} passes over the training data), whatever its number of latents; "
+            "--steps or --epochs choose another length. Losses are of held-out samples, codes of "
+            f"{plan.n_samples:,} samples ({plan.part})."
+        )
+        chosen = "\n".join(filter(None, (announcement(plan.chosen), length)))
+        with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
+            curve = measure_curve(
+                job.data,
+                numbers,
+                methods=methods,
+                part=subset.part,
+                progress=progress,
+                begin=progress.begin,
+                **job.options,
+            )
+    say(str(curve))
+    for answer in curve.answers:
+        for note in dict.fromkeys(answer.notes):  # seeds can give the same note
+            say(f"Note: {answer.method}: {note}")
+    if search.out is not None:
+        from polariscope.pages.size_curve import write_curve_picture
+
+        picture = write_curve_picture(search.out, curve)
+        say(f"The numbers are in {shlex.quote(str(picture.with_suffix('.csv')))}, the picture is {picture}.")

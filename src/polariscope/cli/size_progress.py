@@ -1,0 +1,102 @@
+"""How far a search is: a line for each candidate while it trains."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+MOST_LINES = 12
+IDLE_REPORTS = 4
+"""Reports in a row of one candidate, after which others are taken to be done."""
+
+
+class SizeProgress:
+    """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
+
+    On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done. Two
+    may train at the same time, so one is done when only another has been heard of for a while. Before the first of them
+    it says what was chosen for the user, and with how many threads models are trained; the latter again where it
+    changes, as between seeds of which one was begun with other threads.
+    """
+
+    def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
+        self.quiet = quiet
+        self.chosen = chosen
+        self.threads: int | None = None
+        self.heading = ""
+        self.lines: list[str] = []
+        self.training: dict[tuple[int, int], tuple[int, int]] = {}
+        """Step of each candidate that is not done, by seed and latents, and where its line is."""
+        self.last: tuple[int, int] | None = None
+        self.times = 0
+        """How many times in a row the last one was heard of."""
+        self.live: Any = None
+
+    def __enter__(self) -> SizeProgress:
+        from rich.live import Live
+
+        from polariscope.cli.console import printer
+
+        console = printer(errors=True)
+        if console.is_terminal and not self.quiet:
+            self.live = Live(console=console, refresh_per_second=4, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+        self._finish()
+
+    def begin(self, method: str) -> None:
+        """Say whose candidates come next."""
+        self._finish()
+        self.heading = f"{method}: "
+
+    def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
+        from polariscope.sizing.support.size import candidate_line
+
+        candidate = seed, n_latents
+        self.times = self.times + 1 if candidate == self.last else 1
+        self.last = candidate
+        self._announce()
+        if candidate in self.training and self.training[candidate][0] >= step:  # begun again
+            self._finish()
+        if self.times >= IDLE_REPORTS:
+            self._finish(but=candidate)
+        if candidate not in self.training:
+            self.lines.append("")
+        _, place = self.training.get(candidate, (0, len(self.lines) - 1))
+        self.training[candidate] = step, place
+        self.lines[place] = self.heading + candidate_line(seed, n_latents, step, trace)
+        if self.live is not None:
+            self.live.update("\n".join(self.lines[-MOST_LINES:]))
+
+    def _announce(self) -> None:
+        """Say what was chosen, once, and what has changed; above the live lines, where there are any."""
+        import torch
+
+        threads = torch.get_num_threads()  # while a model trains, this is its number
+        if self.quiet or threads == self.threads:
+            return
+        self._finish()
+        from polariscope.cli.console import plural, say
+
+        words = f"Training with {plural(threads, 'thread')}."
+        words = f"{self.chosen}\n{words}" if self.chosen else words
+        if self.live is not None:
+            self.live.console.print(words)
+        else:
+            say(words, errors=True)
+        self.chosen, self.threads = "", threads
+
+    def _finish(self, but: tuple[int, int] | None = None) -> None:
+        """Where nothing is live, say how far candidates came, all but one."""
+        from polariscope.cli.console import say
+
+        for candidate in [each for each in self.training if each != but]:
+            _, place = self.training.pop(candidate)
+            if self.live is None and not self.quiet:
+                say(self.lines[place], errors=True)

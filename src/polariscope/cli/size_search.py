@@ -1,0 +1,278 @@
+"""What the commands ``size``, ``size-compare``, ``size-curve``, ``size-table`` and ``size-beta`` share."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from annotated_types import Ge
+
+from polariscope.cli import INTERRUPTED
+from polariscope.cli.command import Flag, FlagsOf
+from polariscope.cli.config import MemberOptions, settings_of
+from polariscope.cli.data import Wrapping
+from polariscope.cli.flags import KEY, Group, group_of, groups_of, typed
+from polariscope.cli.shared import AUTO, Compute, ModelParts
+from polariscope.cli.train import TrainCommand, for_train, take_flags, training_group
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.files import check_target
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+    from polariscope.sizing import Size
+
+CHOSEN_BY_SEARCH = ("schedule", "seed", "log_every", "probe_samples")
+"""Options of the training that the search chooses, besides those that it has itself."""
+NOT_KEPT = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
+MODEL = FlagsOf(ModelParts, only=("objective", "net", "likelihood"))
+"""The parts of the models that can be chosen."""
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+    """Seeds and folder of a search."""
+
+    seed: int = 0
+    """Seed of the first models."""
+    seeds: Annotated[int, Ge(1)] = 1
+    """Number of seeds; the answer is their median."""
+    out: Annotated[Path, Flag("FOLDER")] | None = None
+    """Folder for the models, the answer, its page and its picture."""
+    quiet: bool = False
+    """Print only the answer."""
+
+
+RECORDS: dict[str, Any] = {
+    "model": MODEL,
+    "search": SearchOptions,
+    "estimator": MemberOptions,
+    "wrapping": Wrapping,
+    "compute": Compute,
+}
+"""What every search has."""
+Methods = Annotated[tuple[str, ...], Flag("NAMES", "--method")]
+
+
+class SizeCommand(TrainCommand):
+    """Takes the options of the search, of its methods, and of the models that are trained on the way."""
+
+    common = {
+        "": (
+            *("--method", "--latents", "--seed", "--seeds", "--objective", "--net", "--likelihood"),
+            *("--standardise", "--scale", "--keep-units", "--out", "--device", "--threads", "--quiet"),
+        ),
+        "search": ("--threshold", "--cap", "--steps", "--minutes", "--learning-rate"),
+        "objective beta": ("--beta",),
+        "data sprites": ("--image-size",),
+    }
+    """The most common ones."""
+
+    def groups(self) -> list[Group]:
+        """The search's options first, then those of its methods, then as ``train`` has them."""
+        rest = [group for group in super().groups() if group.part != "training"]
+        return [search_group(), *groups_of("method", "sizing"), models_group(), *rest]
+
+    def shown_flags(self, group: Group) -> dict[str, str]:
+        """What the command or the search has a flag for itself carries the part in front."""
+        own = {flag for parameter in self.params for flag in parameter.opts}
+        own |= set() if group.part == "search" else search_group().flags.keys()
+        longer = dict(zip(group.flags, group.flags_with_part, strict=True))
+        return {longer[flag] if flag in own else flag: name for flag, name in group.flags.items()}
+
+
+def search_group() -> Group:
+    """The options of every search."""
+    from polariscope.sizing import FROM_DATA, Goal
+
+    return Group("search", "", Goal, without=FROM_DATA, called="the search")
+
+
+def models_group() -> Group:
+    """The options of the training that the search does not choose."""
+    return training_group(without=(*CHOSEN_BY_SEARCH, *search_group().options))
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A search, checked: the data and the arguments of the function that does it."""
+
+    data: AbstractDataset
+    """The data in the units in which models are trained."""
+    options: Mapping[str, Any]
+    """Seeds, folder, device, and the options of the search, its methods and the models."""
+    recipe: Mapping[str, Any]
+    """The options of the models among them."""
+    again: str
+    """The data and the options of the models as they were typed, for the command that comes next."""
+
+
+def prepare(
+    context: typer.Context,
+    source: str,
+    methods: Sequence[str],
+    *,
+    model: ModelParts,
+    search: SearchOptions,
+    estimator: MemberOptions,
+    wrapping: Wrapping,
+    compute: Compute,
+) -> Job:
+    """Open the data and give every flag to its part.
+
+    :param context: the context of the call.
+    :param source: the data.
+    :param methods: names of the methods that are asked.
+    :param model: the parts of the models.
+    :param search: seeds and folder.
+    :param estimator: options of the estimator of the dimension.
+    :param wrapping: variants of the data.
+    :param compute: device and threads.
+    """
+    from polariscope.sizing import family
+    from polariscope.sizing.support.checks import trained_units
+    from polariscope.training.plan import FAMILIES
+
+    if search.out is not None:
+        check_target(search.out, "out", folder=True)
+    concepts = model.concepts()
+    asked = [search_group(), *(group_of("method", family, name) for name in methods)]
+    searched = ("search", "method")
+    defers = dict.fromkeys(("training", *FAMILIES), searched) | {"data": (*searched, "training")}
+    data, flags = take_flags(context, source, concepts, wrapping, [*asked, models_group()], defers)
+    own = {**flags.pop("search"), **flags.pop("method", {})}
+    own |= estimator_with_options(own.get("dimension"), estimator)
+    recipe = {**{part: name for part, name in concepts.items() if name != AUTO}, **for_train(flags)}
+    data = trained_units(data, recipe, keep_units=wrapping.keep_units)
+    recipe |= {"keep_units": True} if wrapping.keep_units else {}
+    where = {"seed": search.seed, "seeds": search.seeds, "out": search.out, **dataclasses.asdict(compute)}
+    of_models = {
+        flag: value
+        for flag, value in context.meta[KEY].items()
+        if not any(group.has(flag) for group in asked)
+    }
+    words = as_words(source, {"net": model.net, "likelihood": model.likelihood}, of_models, wrapping.words())
+    return Job(data, {**where, **own, **recipe}, recipe, words)
+
+
+@contextmanager
+def interruptible(out: Path | None) -> Iterator[None]:
+    """Say that nothing is kept of an interrupted search without a folder.
+
+    :param out: the folder.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is not None:
+            raise
+        print(f"\nInterrupted: {NOT_KEPT}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def print_answer(job: Job, answer: Size, *, quiet: bool) -> None:
+    """Print an answer, write its page if there is a folder, and say how to train a model of that size.
+
+    :param job: the search.
+    :param answer: its answer.
+    :param quiet: print only the answer.
+    """
+    from polariscope.cli.console import say
+    from polariscope.cli.sizes import print_size
+
+    if quiet:
+        say(answer.answer)
+    else:
+        print_size(answer)
+    write_page_of(job, (answer,), quiet=quiet)
+    say_training(
+        job, answer, quiet=quiet, is_kept=job.options["out"] is not None and answer.target == "latents"
+    )
+
+
+def write_page_of(job: Job, sizes: Sequence[Size], *, quiet: bool, compared: bool = False) -> None:
+    """Write the page of answers into the folder of a search, if there is one.
+
+    :param job: the search.
+    :param sizes: its answers.
+    :param quiet: do not say where the page is.
+    :param compared: (default False) whether the page compares several methods.
+    """
+    from polariscope.cli.console import say
+    from polariscope.pages.size import write_size_page
+
+    out = job.options["out"]
+    if out is None or all(size.value is None for size in sizes):
+        return
+    page = write_size_page(out, sizes if compared else None)
+    if not quiet:
+        say(f"Everything is in {page}; open it in a browser.")
+
+
+def say_training(job: Job, answer: Size, *, quiet: bool, is_kept: bool) -> None:
+    """Say how to train a model of the size that was found.
+
+    :param job: the search.
+    :param answer: its answer.
+    :param quiet: say nothing.
+    :param is_kept: whether ``train --size FOLDER`` can read it.
+    """
+    from polariscope.cli.console import quoted, say_next
+    from polariscope.sizing import family
+    from polariscope.sizing.support.checks import make_goal
+
+    if quiet or not answer.value:
+        return
+    options = job.options
+    asked = f"--size {quoted(options['out'])}" if is_kept else f"--latents {answer.n_latents}"
+    asked += f" --objective {options['objective']}"
+    asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
+    is_careful = family.traits(answer.method).get("is_careful", False)
+    rate = options.get("learning_rate")
+    rate = rate or (make_goal({}, job.data, options).careful_rate() if is_careful else None)
+    asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
+    say_next((f"polariscope train {job.again} {asked}", "a model of this size"))
+
+
+def estimator_with_options(estimator: str | None, options: MemberOptions) -> dict[str, dict[str, Any]]:
+    """The estimator of the dimension with its options from the file and the line; nothing where it has none."""
+    from polariscope.cli.families import open_family
+
+    settings = settings_of("dimension", open_family("dimension"), options, {estimator or ""})
+    for name in settings:
+        if name != estimator:
+            raise InputError(
+                problem=(
+                    Argument("set", f"{name}.…"),
+                    f" is for the estimator {name} of ",
+                    Argument("method", "id"),
+                    ", and ",
+                    Argument("dimension"),
+                    f" is {estimator}" if estimator else " is not given",
+                ),
+                remedy=("use ", Argument("dimension", name)),
+            )
+    if estimator is None or estimator not in settings:
+        return {}
+    return {"dimension": {"name": estimator, **settings[estimator]}}
+
+
+def as_words(
+    source: str, concepts: dict[str, str], flags: dict[str, object], variants: Sequence[str] = ()
+) -> str:
+    """The data and the options of the models as they were typed, for the command that comes next.
+
+    >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32"})
+    'sprites --likelihood gaussian --image-size 32'
+    """
+    words = [source]
+    for part, name in concepts.items():
+        words += [] if name == "auto" else [f"--{part}", name]
+    return shlex.join([*words, *typed(flags), *variants])

@@ -1,0 +1,95 @@
+"""``polariscope size-table``: what published searches answer over seeds, in the layout of papers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+
+from polariscope.cli.command import Flag, FlagsOf, command
+from polariscope.cli.data import TrainingData
+from polariscope.cli.size_progress import SizeProgress
+from polariscope.cli.size_search import RECORDS, Methods, SearchOptions, SizeCommand, interruptible, prepare
+from polariscope.core.errors import InputError
+from polariscope.core.options import checked
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class TableOptions:
+    """Options of ``polariscope size-table`` beyond those of every search."""
+
+    methods: Methods = ()
+    """Methods joined by commas; none for the published searches."""
+    starts: Annotated[tuple[str, ...], Flag("NUMBERS", default="dimension, that of the data")] = ()
+    """First numbers of latents, joined by commas."""
+    strengths: Annotated[str, Flag("OPTION=VALUES")] | None = None
+    """Values of one option of the models, as beta=0.5,2,4."""
+
+
+@command(
+    SizeCommand,
+    options=TableOptions,
+    **{**RECORDS, "search": FlagsOf(SearchOptions, defaults={"seeds": 10})},
+)
+def size_table(
+    context: typer.Context, source: TrainingData, options: TableOptions, search: SearchOptions, **records: Any
+) -> None:
+    """Print a table of searches: latents as mean ± deviation over seeds, time, models and epochs.
+
+    With --out the table is written for Markdown, LaTeX and as CSV, and nothing is trained twice: the same command
+    resumes an interrupted search.
+    """
+    from polariscope.cli.console import say
+    from polariscope.studies.size_table import DIMENSION, published_methods
+    from polariscope.studies.size_table import size_table as make_table
+
+    methods = options.methods or published_methods()
+    with interruptible(search.out):
+        job = prepare(context, source, methods, search=search, **records)
+        with SizeProgress(quiet=search.quiet) as progress:
+            table = make_table(
+                job.data,
+                methods,
+                starts=starts_in(options.starts) or (DIMENSION,),
+                strengths=strengths_in(options.strengths),
+                progress=progress,
+                begin=progress.begin,
+                **job.options,
+            )
+    typer.echo(table.to_markdown(), nl=False)
+    if search.out is not None:
+        from polariscope.storage.search import SearchFolder
+
+        file = SearchFolder(search.out).table("md")
+        say(
+            f"The table is {file}; next to it are a table for LaTeX and a .csv file with a row for each search."
+        )
+
+
+def starts_in(words: tuple[str, ...]) -> list[int | str]:
+    """First numbers of latents as they are typed, "dimension" for that of the data.
+
+    >>> starts_in(("dimension", " 5", "19"))
+    ['dimension', 5, 19]
+    """
+    return [int(word) if word.strip().isdigit() else word.strip() for word in words]
+
+
+def strengths_in(words: str | None) -> dict[str, list[object]] | None:
+    """One option and its values as they are typed.
+
+    >>> strengths_in("beta=0.5,2"), strengths_in("lambda-od=1")
+    ({'beta': [0.5, 2.0]}, {'lambda_od': [1.0]})
+    """
+    if words is None:
+        return None
+    name, _, values = words.partition("=")
+    try:
+        numbers: list[object] = [float(value) for value in values.split(",")]
+    except ValueError:
+        raise InputError(
+            "strengths", "be an option, an equals sign, and numbers joined by commas", got=f"{words!r}"
+        ) from None
+    return {name.strip().removeprefix("--").replace("-", "_"): numbers}

@@ -1,0 +1,247 @@
+"""The members of a family as their files declare them, read without opening any: for lists, help and suggestions.
+
+Opening every member of some families imports PyTorch, which takes seconds. Names, docstrings and options stand in the
+source; annotations and defaults are evaluated with what they name, followed through the imports of the file. A contract
+test compares all of it with the registry.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import functools
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, get_origin
+
+from polariscope.core.errors import unknown
+from polariscope.core.options import Option, documented_fields, documented_parameters
+from polariscope.core.registry import first_line
+
+PACKAGE = "polariscope"
+ROOT = Path(__file__).parents[1]
+OPENED = ("polariscope.core.",)
+"""Modules of the package that are imported when a name of theirs is needed; they need no PyTorch."""
+Definition = ast.ClassDef | ast.FunctionDef
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Member:
+    """A member of a family as its file declares it."""
+
+    name: str
+    doc: str
+    """Its docstring."""
+    declared_options: Mapping[str, Option]
+    """Its options, in the order of the file."""
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring, without markup."""
+        return first_line(self.doc)
+
+
+class Catalogue(Mapping):  # bare, as Family is
+    """The members of a family by name, read from their files."""
+
+    def __init__(self, noun: str, members: Mapping[str, Member]) -> None:
+        self.noun = noun
+        self._members = dict(sorted(members.items()))
+
+    def __getitem__(self, name: str) -> Member:
+        if name not in self._members:
+            raise unknown(self.noun, name, self._members)
+        return self._members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+@functools.cache
+def read_catalogue(home: str) -> Catalogue:
+    """Read the members of a family.
+
+    :param home: the module that holds the family: ``polariscope.objectives``.
+    """
+    module = _source(home)
+    call = module.assignments["family"]
+    assert isinstance(call, ast.Call)
+    noun = ast.literal_eval(call.args[1])
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    folders = module.evaluate(given["folders"]) if "folders" in given else (home,)
+    members = {}
+    for folder in folders:
+        for file in sorted(_path(folder).glob("*.py")):
+            if file.stem != "__init__":
+                for member in _members(_source(f"{folder}.{file.stem}")):
+                    members[member.name] = member
+    return Catalogue(noun, members)
+
+
+def _members(module: _Source) -> Iterator[Member]:
+    """The definitions of a file that a decorator registers under a name."""
+    for node in module.definitions.values():
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and decorator.args and _is_text(decorator.args[0]):
+                doc = inspect.cleandoc(ast.get_docstring(node) or "")
+                yield Member(ast.literal_eval(decorator.args[0]), doc, module.options(node))
+
+
+def _decorator_name(decorator: ast.expr) -> str:
+    """The last name of a decorator: ``dataclass`` of ``@dataclasses.dataclass(frozen=True)``."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _path(module: str) -> Path:
+    return ROOT.joinpath(*module.split(".")[1:])
+
+
+@functools.cache
+def _source(module: str) -> _Source:
+    return _Source(module)
+
+
+class _Source(dict[str, Any]):
+    """A module that is read and not run; as a namespace it evaluates a name when it is needed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(__name__=name, __builtins__=builtins)
+        path = _path(name)
+        self.file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        self.assignments: dict[str, ast.expr] = {}
+        self.definitions: dict[str, Definition] = {}
+        self.imports: dict[str, tuple[str, str | None]] = {}
+        self._read(ast.parse(self.file.read_text(encoding="utf-8")).body)
+
+    def _read(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Assign):
+                self.assignments |= {
+                    target.id: node.value for target in node.targets if isinstance(target, ast.Name)
+                }
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+                self.assignments[node.target.id] = node.value
+            elif isinstance(node, Definition):
+                self.definitions[node.name] = node
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0],
+                        None,
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name] = node.module, alias.name
+            elif isinstance(node, ast.If):  # TYPE_CHECKING
+                self._read(node.body)
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.assignments:
+            self[name] = self.evaluate(self.assignments[name])
+        elif name in self.definitions:
+            self[name] = _ReadClass(name, (), {"__module__": self["__name__"], "source": self})
+        elif name in self.imports:
+            self[name] = _imported(*self.imports[name])
+        else:
+            return getattr(builtins, name)
+        return self[name]
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        return eval(compile(ast.Expression(node), str(self.file), "eval"), {}, self)
+
+    def find(self, name: str) -> tuple[_Source, Definition] | None:
+        """Where a class or function of this name is defined: here, or in a module of the package it comes from."""
+        if name in self.definitions:
+            return self, self.definitions[name]
+        module, attribute = self.imports.get(name, ("", None))
+        if not module.startswith(f"{PACKAGE}.") or attribute is None:
+            return None
+        return _source(module).find(attribute)
+
+    def options(self, node: Definition) -> dict[str, Option]:
+        """The options of a class (its fields and those it inherits) or of a function (its keyword-only arguments)."""
+        if isinstance(node, ast.FunctionDef):
+            return self._parameters(node)
+        options: dict[str, Option] = {}
+        for base in reversed(node.bases):
+            base = base.value if isinstance(base, ast.Subscript) else base  # AbstractAnalysis[Representation]
+            home = self.find(base.id) if isinstance(base, ast.Name) else None
+            if home is not None:
+                options |= home[0].options(home[1])
+        if "dataclass" not in map(_decorator_name, node.decorator_list):
+            return options
+        helps = documented_fields(node)
+        for field in node.body:
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            annotation = self.evaluate(field.annotation)
+            if isinstance(annotation, dataclasses.InitVar) or ClassVar in (
+                annotation,
+                get_origin(annotation),
+            ):
+                continue
+            name = field.target.id
+            default = dataclasses.MISSING if field.value is None else self.evaluate(field.value)
+            is_option = True
+            if isinstance(default, dataclasses.Field):
+                is_option = default.init and default.metadata.get("is_option", True)
+                made = default.default_factory
+                default = default.default if made is dataclasses.MISSING else made()
+            if is_option:
+                options[name] = Option(name, annotation, default, helps.get(name, ""))
+            else:
+                options.pop(name, None)
+        return options
+
+    def _parameters(self, node: ast.FunctionDef) -> dict[str, Option]:
+        helps = documented_parameters(ast.get_docstring(node) or "")
+        options = {}
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+            annotation = Any if argument.annotation is None else self.evaluate(argument.annotation)
+            value = dataclasses.MISSING if default is None else self.evaluate(default)
+            options[argument.arg] = Option(argument.arg, annotation, value, helps.get(argument.arg, ""))
+        return options
+
+
+def _imported(module: str, name: str | None) -> Any:
+    """What an import gives: read from its file if that is in the package, imported otherwise."""
+    is_read = module == PACKAGE or module.startswith(f"{PACKAGE}.")
+    if name is not None and is_read and not module.startswith(OPENED) and module != PACKAGE:
+        if _path(f"{module}.{name}").with_suffix(".py").exists():
+            return _Names(_source(f"{module}.{name}"))
+        return _source(module)[name]
+    opened = importlib.import_module(module)
+    return opened if name is None else getattr(opened, name)
+
+
+class _ReadClass(type):
+    """A class that is read: its name, and the defaults of its fields as attributes (``TypeRule.alpha``)."""
+
+    def __getattr__(cls, name: str) -> Any:
+        source: _Source = cls.__dict__["source"]
+        options = source.options(source.definitions[cls.__name__])
+        if name not in options:
+            raise AttributeError(name)
+        return options[name].default
+
+
+class _Names:
+    """A module that is read, with its names as attributes."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return self._source[name]
