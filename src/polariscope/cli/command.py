@@ -209,7 +209,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     wanted = inspect.signature(function).parameters
     names = vars(sys.modules[function.__module__])
 
-    def run(context: typer.Context, **values: Any) -> None:
+    def run(context: Any, **values: Any) -> None:
         given: dict[str, dict[str, Any]] = {part: {} for part in records}
         for part, name in fields:
             value = values.pop(f"{part}__{name}")
