@@ -9,6 +9,7 @@ from pathlib import Path
 import polariscope
 
 ROOT = Path(__file__).parents[1]
+UNRELEASED = "Unreleased"
 
 
 def citation() -> dict[str, str]:
@@ -27,18 +28,31 @@ def test_the_build_takes_the_version_from_the_package():
     ]
 
 
-def test_the_newest_section_of_the_changelog_is_dated_and_of_this_version():
+def released() -> tuple[str, str]:
+    """Version and date of the newest release in the changelog."""
+    version, _, date = next(heading for heading in headings() if heading != UNRELEASED).partition(" – ")
+    return version, date
+
+
+def headings() -> list[str]:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    version, _, date = headings[0].partition(" – ")
-    assert version == polariscope.__version__
+    return re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+
+
+def test_the_changelog_begins_with_this_version_or_while_developing_with_what_is_not_released():
+    version, date = released()
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", date)
-    assert citation()["date-released"] == date
+    numbers, is_developed, _ = polariscope.__version__.partition(".dev")
+    assert (headings()[0] == UNRELEASED) == bool(is_developed)
+    if is_developed:
+        assert tuple(map(int, numbers.split("."))) > tuple(map(int, version.split(".")))
+    else:
+        assert numbers == version
 
 
-def test_the_citation_is_of_this_version_and_licence():
+def test_the_citation_is_of_the_newest_release_and_of_this_licence():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert citation()["cff-version"] == "1.2.0"
-    assert citation()["version"] == polariscope.__version__
+    assert (citation()["version"], citation()["date-released"]) == released()
     assert citation()["license"] == settings["license"]
     assert citation()["abstract"] == settings["description"]

@@ -104,14 +104,14 @@ def test_stopped_by_ctrl_c_it_goes_on_from_there(call, fork, runs, elsewhere):
 
 
 def test_the_stability_of_runs_is_printed_and_written(call, runs, elsewhere):
-    printed = call(f"table --stability {runs} run0 --samples 200 --csv out.csv")
+    printed = call(f"stability {runs} run0 --samples 200 --csv out.csv")
     assert printed.code == 0, printed.err
     assert printed.out.startswith("Consistency ")
     assert "most central" in printed.out
     assert "run0 (3)" in printed.out
     rows = list(csv.DictReader((elsewhere / "out.csv").read_text().splitlines()))
     assert float(next(row for row in rows if row["model"] == "run0")["strength.run0 (3)"]) == pytest.approx(1)
-    pearson = call(f"table --stability {runs} --samples 200 --relation pearson").out
+    pearson = call(f"stability {runs} --samples 200 --relation pearson").out
     assert "|pearson correlation|" in pearson
     assert "Train a third" in pearson
 
@@ -123,25 +123,28 @@ def test_codes_of_other_libraries_take_part_as_files(call, elsewhere):
     variance = np.tile([0.01, 0.01, 1.0], (100, 1))
     np.savez(elsewhere / "a.npz", mean=np.hstack([codes, still]), variance=variance)
     np.savez(elsewhere / "b.npz", mean=np.hstack([-codes[:, ::-1], still]), log_variance=np.log(variance))
-    printed = call("table --stability a.npz b.npz")
+    printed = call("stability a.npz b.npz")
     assert printed.code == 0, printed.err
     assert "Consistency 1.000" in printed.out
     assert "a.npz" in printed.out
     assert "1.00 (1)" in printed.out
-    assert "--samples is for runs" in call("table --stability a.npz b.npz --samples 50").err
-    assert "there is no file c.npz" in call("table --stability a.npz c.npz").err
-    assert "models must be at least 2" in call("table --stability a.npz").err
+    assert "--samples is for runs" in call("stability a.npz b.npz --samples 50").err
+    assert "there is no file c.npz" in call("stability a.npz c.npz").err
+    assert "models must be at least 2" in call("stability a.npz").err
 
 
 def test_options_of_the_other_table_are_refused(call, runs):
-    assert (
-        "--samples is for the stability of latents; add --stability" in call(f"table {runs} --samples 9").err
-    )
-    refused = call(f"table {runs} --stability --over-seeds")
-    assert refused.code == 2
-    assert "--over-seeds is for the table of runs; leave --stability out" in refused.err
-    assert (
-        "--compare is for the table of runs; leave --stability out"
-        in call(f"table {runs} --stability --compare seed=0,1").err
-    )
-    assert "no relation named 'kendall'" in call(f"table {runs} --stability --relation kendall").err
+    refused = call(f"table {runs} --samples 9")
+    assert (refused.code, "--samples" in refused.err) == (2, True)
+    for option in ("--over-seeds", "--compare seed=0,1", "--part test"):
+        refused = call(f"stability {runs} {option}")
+        assert (refused.code, option.split()[0] in refused.err) == (2, True)
+    assert "--relation" in call(f"stability {runs} --relation kendall").err
+    assert "spearman" in call(f"stability {runs} --relation kendall").err
+
+
+def test_the_flag_that_became_a_command_still_works_and_warns(call, runs):
+    forwarded = call(f"table --stability {runs} --samples 200 --relation pearson")
+    assert forwarded.out == call(f"stability {runs} --samples 200 --relation pearson").out
+    assert "table --stability is deprecated since 0.3" in forwarded.err
+    assert "use stability instead" in forwarded.err

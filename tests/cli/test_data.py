@@ -37,6 +37,15 @@ def test_data_info_of_a_file(call):
     assert "No known factors." in printed.out
 
 
+def test_a_first_line_that_could_be_names_or_a_sample_is_decided_by_a_flag(call):
+    Path("iris.csv").write_text("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n7.0,3.2,Iris-versicolor\n")
+    refused = call("data info iris.csv --labels 2")
+    assert refused.code == 2
+    assert "--header yes|no" in refused.err
+    assert "3 observations of 2 features." in call("data info iris.csv --header no --labels 2").out
+    assert "2 observations of 2 features." in call("data info iris.csv --header yes --labels Iris-setosa").out
+
+
 def test_a_sheet_holds_the_images_row_by_row_between_grey_gaps():
     images = np.arange(5 * 200 * 300, dtype=np.uint32).reshape(5, 1, 200, 300).astype(np.uint8)
     sheet = np.asarray(contact_sheet(images))

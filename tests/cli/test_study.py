@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,13 +88,13 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     assert call("study table mine.toml --format md --columns loss").out.startswith(
         "| run | state | beta | seed | loss |"
     )
-    paired = call("study table mine.toml --compare beta=1,4 --columns loss").out
+    paired = call("study compare mine.toml beta=1,4 --columns loss").out
     assert "2 of 2" in paired or "0 of 2" in paired or "1 of 2" in paired
     assert "beta=4 minus beta=1" in paired
-    wrong = call("study table mine.toml --compare beta=1")
+    wrong = call("study compare mine.toml beta=1")
     assert wrong.code == 2
     assert "be SETTING=A,B with two values of the setting" in wrong.err
-    over = call("study table mine.toml --over-seeds --columns loss").out
+    over = call("study seeds mine.toml --columns loss").out
     assert over.count(" loss ") == 2
     assert (study.parent / "mine/study.html").exists() is False
     assert "The report is in" in call("study report mine.toml").out
@@ -232,9 +234,98 @@ def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
 def test_a_query_is_answered_over_the_table_of_a_study(call, study: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     query = "select beta, count(*) as n from runs group by beta order by beta"
-    assert call("study table mine.toml --format csv --sql", [query]).out == "beta,n\n1,2\n4,2\n"
+    assert call("study sql mine.toml", [query], "--format csv").out == "beta,n\n1,2\n4,2\n"
+    assert json.loads(call("study sql mine.toml", [query], "--format json").out)[1] == {"beta": 4, "n": 2}
     refused = call("study table mine.toml --over-seeds --sql", [query])
-    assert (refused.code, "--over-seeds and --sql were both given" in refused.err) == (2, True)
+    assert (refused.code, "--over-seeds and --sql ask for different things" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("study table mine.toml --over-seeds --columns loss", "study seeds mine.toml --columns loss"),
+        ("study table --compare beta=1,4 mine.toml", "study compare mine.toml beta=1,4"),
+        ("study table mine.toml --extremes=loss --format csv", "study extremes mine.toml loss --format csv"),
+        (
+            "study table mine.toml --paper --columns loss --format latex --digits 1",
+            "study paper mine.toml --columns loss --format latex --digits 1",
+        ),
+    ],
+)
+def test_flags_that_became_commands_still_work_and_warn(call, study: Path, old: str, new: str) -> None:
+    call("study run mine.toml")
+    forwarded, called = call(old), call(new)
+    assert (forwarded.code, forwarded.out) == (0, called.out)
+    assert called.err == ""
+    command = " ".join(new.split()[:2])
+    assert f"is deprecated since 0.3 and will be removed in 0.4; use {command} instead." in forwarded.err
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Make the output a terminal of a width."""
+
+    def widen(width: int) -> None:
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+        monkeypatch.setenv("TERM", "dumb")
+        monkeypatch.setattr("polariscope.cli.console.is_terminal", lambda console: True)
+
+    return widen
+
+
+def headers_of(printed: str) -> list[str]:
+    """The words of the lines above the rules."""
+    lines = printed.splitlines()
+    return [
+        word
+        for line, rule in itertools.pairwise(lines)
+        if rule.strip().startswith("──")
+        for word in line.split()
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_table_of_a_study_fits_the_terminal_and_a_file_has_all_columns(
+    call, study: Path, terminal: Callable[[int], None], width: int
+) -> None:
+    call("study run mine.toml")
+    piped = call("study table mine.toml").out
+    main = ["beta", "seed", "loss", "active", "mixed", "passive", "kl"]
+    assert headers_of(piped) == main
+    terminal(width)
+    shown = call("study table mine.toml").out
+    assert headers_of(shown) == main
+    assert "more columns: --all shows them" in shown
+    every = call("study table mine.toml --all").out
+    call("study table mine.toml --out t.csv")
+    written = (study.parent / "t.csv").read_text().splitlines()[0].split(",")
+    assert {*headers_of(every)} == {name for name in written if name != "message"}
+    for printed in (
+        shown,
+        every,
+        call("study seeds mine.toml").out,
+        call("study compare mine.toml beta=1,4").out,
+    ):
+        assert max(map(len, printed.splitlines()), default=0) <= max(width, 85)
+        assert "…" not in printed
+    assert headers_of(call("study table mine.toml --columns trace,loss").out) == [
+        "beta",
+        "seed",
+        "trace",
+        "loss",
+    ]
+
+
+def test_runs_that_are_not_done_have_their_state_in_the_table(call, study: Path) -> None:
+    study.write_text(
+        FILE.replace("[each.diagnose]\nn_samples = 40\nn_bootstrap = 5\n", "[budget]\nmax_runs = 3\n")
+    )
+    call("study run mine.toml")
+    study.write_text(study.read_text().replace("max_runs = 3", "max_runs = 4"))
+    assert headers_of(call("study table mine.toml").out) == [
+        *("beta", "seed", "state", "loss", "active", "mixed", "passive", "loss.rate"),
+    ]
 
 
 ATTACKED = """
@@ -276,7 +367,7 @@ def test_variants_are_compared_over_seeds_and_the_best_and_worst_restarts_are_sh
         migs.setdefault((row["objective"], row["data.variants"]), []).append(float(row["mig"]))
     noisy = "pixel-noise:epsilon=0.1,seed=2"
 
-    shown = call("study table mine.toml --columns mig --compare data.variants=original,pixel-noise")
+    shown = call("study compare mine.toml data.variants=original,pixel-noise --columns mig")
     assert shown.code == 0
     lines = [re.split(r" {2,}", line.strip()) for line in shown.out.splitlines() if "  mig  " in line]
     assert [line[0] for line in lines] == ["all", "objective=beta, beta=2", "objective=ae"]
@@ -286,13 +377,13 @@ def test_variants_are_compared_over_seeds_and_the_best_and_worst_restarts_are_sh
         assert line[2:4] == ["3", f"{differences.mean():.4g}"]
         assert line[5] == f"{low:.3g} to {high:.3g}"
     assert f"Differences are data.variants={noisy} minus data.variants=none" in shown.out
-    wrong = call("study table mine.toml --columns mig --compare data.variants=original,noise")
+    wrong = call("study compare mine.toml data.variants=original,noise --columns mig")
     assert (wrong.code, "its values are none, pixel-noise:epsilon=0.1,seed=2" in wrong.err) == (2, True)
 
-    chosen = call("study table mine.toml --extremes mig --columns coordinates --where objective=beta")
+    chosen = call("study extremes mine.toml mig --columns coordinates --where objective=beta")
     assert chosen.code == 0
     assert len([line for line in chosen.out.splitlines() if " best " in line or " worst " in line]) == 4
-    written = call("study table mine.toml --extremes mig --columns coordinates --format csv").out
+    written = call("study extremes mine.toml mig --columns coordinates --format csv").out
     rows = list(csv.DictReader(written.splitlines()))
     assert list(rows[0])[-3:] == ["restart", "mig", "coordinates"]
     assert [row["restart"] for row in rows] == ["best", "worst"] * 4
@@ -304,5 +395,5 @@ def test_variants_are_compared_over_seeds_and_the_best_and_worst_restarts_are_sh
     assert "polar" in " ".join(verdicts.values()) or "cartesian" in " ".join(verdicts.values())
     for option in ("--over-seeds", "--paper", "--compare data.variants=original,pixel-noise"):
         refused = call("study table mine.toml --extremes mig", option)
-        assert (refused.code, "--extremes is about single runs" in refused.err) == (2, True)
-    assert "Did you mean 'mig'" in call("study table mine.toml --extremes migg").err
+        assert (refused.code, "ask for different things" in refused.err) == (2, True)
+    assert "Did you mean 'mig'" in call("study extremes mine.toml migg").err

@@ -72,18 +72,19 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
         chosen.split()
     )
 
-    paper = call("study table mine.toml --paper --format latex --columns mig").out
+    paper = call("study paper mine.toml --format latex --columns mig").out
     assert paper.startswith("\\begin{tabular}{lr}\n\\toprule\nbeta & MIG \\\\")
-    assert call("study table mine.toml --paper --out t.md").code == 0
+    assert call("study paper mine.toml --out t.md").code == 0
     assert (study / "t.md").read_text().startswith("| beta | MIG |")
-    assert call("study table mine.toml --paper --out t.tex --digits 1").code == 0
+    assert call("study paper mine.toml --out t.tex --digits 1").code == 0
     assert (study / "t.tex").read_text().startswith("\\begin{tabular}")
     refused = call("study table mine.toml --across beta")
     assert refused.code == 2
-    assert "add --paper" in refused.err
-    wrong = call("study table mine.toml --paper --format csv")
+    assert "No such option: --across" in refused.err
+    wrong = call("study paper mine.toml --format csv")
     assert wrong.code == 2
-    assert "there are latex, md" in wrong.err
+    assert "--format must be one of md, latex" in wrong.err
+    assert "there are latex, md" in call("study paper mine.toml --out t.csv").err
     assert call("study table mine.toml --paper --over-seeds").code == 2
-    long = call("study table mine.toml --over-seeds --format md --columns mig").out
+    long = call("study seeds mine.toml --format md --columns mig").out
     assert long.startswith("| beta | column | n | mean |")

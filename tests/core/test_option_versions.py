@@ -21,6 +21,7 @@ class Second:
 
     steps: int = 10
     depth: int = option(2, since="0.3", absent=1)
+    """Number of layers."""
     log_every: int = option(100, affects="log")
     save_every: int = option(100, affects="files")
 
@@ -51,8 +52,21 @@ def test_version_and_value_of_the_absence_belong_together(half: dict[str, object
 
 def test_a_signature_shows_the_fields_behind_its_options():
     @spelled_out(Second)
-    def act(x: int, steps: int = 3, **options: int) -> None: ...
+    def act(x: int, steps: int = 3, **options: int) -> None:
+        """Act.
+
+        :param x: a number.
+        :param steps: how many.
+        :param options: the rest,
+            of which there are many.
+        """
 
     parameters = inspect.signature(act).parameters
     assert list(parameters) == ["x", "steps", "depth", "log_every", "save_every"]
     assert (parameters["steps"].default, parameters["depth"].default) == (3, 2)
+    assert (inspect.getdoc(act) or "").splitlines()[2:6] == [
+        ":param x: a number.",
+        ":param steps: how many.",
+        ":param depth: (default 2) Number of layers.",
+        ":param log_every: (default 100) ",
+    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import polariscope as ps
+from polariscope.analysis.metrics import Scores
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.options import from_record
 from polariscope.runs.run import Run
@@ -66,14 +67,16 @@ def test_the_same_settings_have_the_same_hash_and_identity_in_this_version(earli
     assert training.describe() == stored["training"]
 
 
-def test_its_results_are_read_and_not_made_again(earlier: Path):
+def test_its_results_are_read_as_a_report_does(earlier: Path):
+    """A new call computes results with this version; those of an earlier one stay and can be shown."""
     run = Run(earlier, computes=False)
-    regime = run.regime(n_samples=50, n_bootstrap=20, step=40)
+    found = {kind: run.newest(kind, 40) for kind in ("regime", "scores")}
+    assert all(artefact is not None and artefact.key.polariscope == "0.2.0" for artefact in found.values())
+    regime = Regime.from_dict(run.read(found["regime"]))
     assert [note.code for note in regime.notes] == ["wide", "intermediate"]
     assert [note.latents for note in regime.notes] == [(0, 2), (1,)]
     assert Regime.from_dict(regime.to_dict()) == regime
-    assert "mig" in run.scores("mig", n_samples=200, step=40).scores
-    assert run.representation(50, step=40).n_samples == 50
+    assert "mig" in Scores.from_dict(run.read(found["scores"])).scores
 
 
 @pytest.mark.parametrize("steps", [80, 120])

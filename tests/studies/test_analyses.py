@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import torch
 
 import polariscope as ps
 from polariscope.analysis.metrics.hoyer import hoyer
+from polariscope.core.errors import InputError
+from polariscope.core.options import build
 from polariscope.core.seeds import generator
+from polariscope.data.observations import Subset
 from polariscope.geometry.use import decoder_use
 from polariscope.models.inference import draw_prior
 from polariscope.objectives.support.kernels import mmd
@@ -175,3 +179,11 @@ def test_coordinates_of_an_encoder_that_copies_the_data_are_those_of_the_data(
     assert named.factors == ("phi", "o")
     with pytest.raises(ps.InputError, match="no factor named 'psi'"):
         CoordinatesAnalysis(n_samples=400, factors="r,psi").measure(Run(tmp_path / "run"))
+
+
+def test_the_observations_of_an_analysis_are_those_of_every_other_result() -> None:
+    """The defaults are written once, in Subset; two observations are needed for a variance."""
+    for name in EACH:
+        assert family[name]().where == dataclasses.asdict(Subset())
+        with pytest.raises(InputError, match="n_samples must be at least 2"):
+            build(family, name, {"n_samples": 1})

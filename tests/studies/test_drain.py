@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.runs.run import Run
 from polariscope.storage.folder import RunFolder
 from polariscope.studies.design import Study
-from polariscope.studies.ledger import Ledger
+from polariscope.studies.ledger import Ledger, is_trained
 from polariscope.studies.table import study_table
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.line import StudyLine
@@ -315,3 +316,21 @@ def test_the_line_says_how_many_are_done_how_fast_and_how_long_it_takes(tmp_path
     drain(dataclasses.replace(study, budget={"max_runs": 1}))
     words = line.in_words(ledger.counts())
     assert words == "1 of 4 runs · 3 waiting · 1 done · 2 runs an hour · 1.5 h left"
+
+
+def test_a_training_that_stopped_early_is_done_and_measured_once(tmp_path: Path) -> None:
+    ledger = Ledger(tiny(tmp_path, grid={"beta": [1.0]}, checkpoints=True))
+    Worker(ledger).drain()
+    (run,) = ledger.runs
+    opened = Run(run.folder)
+    opened.folder.save_model(opened.model(), 11, run.steps)
+    if run.steps in opened.folder.checkpoints.steps:
+        shutil.rmtree(opened.folder.checkpoints.path(run.steps))
+    Worker(ledger).drain()  # measures the model anew, and does not train it to the end
+    entry = Ledger(ledger.study).entry(run)
+    assert (entry.state, entry.step) == ("done", 11)
+    assert [row["step"] for row in study_table(ledger).rows][-1] == 11
+    assert ledger.steps_of(opened).count(None) == 1
+    assert 11 not in ledger.steps_of(opened)
+    # A study that asks for another number of steps does not take it for its own.
+    assert not is_trained(dataclasses.replace(run, steps=24))

@@ -63,3 +63,13 @@ def test_a_metric_of_which_less_is_better_is_wished_low() -> None:
 def test_a_column_without_a_better_and_a_worse_is_refused() -> None:
     with pytest.raises(InputError, match="metric must be a column of which more or less is better"):
         select_runs(by_beta(cells), "loss.rate")
+
+
+def test_selections_are_a_frame_with_a_row_for_each_way_of_choosing() -> None:
+    table = by_beta(lambda beta, seed: {"mig": 0.1 * seed + beta, "udr": 0.2 * seed - beta})
+    found = select_runs(table, "mig")
+    frame = found.to_frame()
+    assert frame["selector"].tolist() == [one.selector for one in found.selections]
+    assert (frame["cost"].tolist(), frame["n"].dtype) == ([one.cost for one in found.selections], "int64")
+    assert [(frame["low"][0], frame["high"][0])] == [found.selections[0].interval]
+    assert found.to_dict()["metric"] == "mig"

@@ -154,6 +154,15 @@ def test_the_layout_is_that_of_the_published_tables() -> None:
     ]
 
 
+def test_searches_are_a_frame_in_which_a_number_that_is_missing_leaves_the_others_whole() -> None:
+    table = SizeTable((search(0, 10), search(1, None, note="no answer")))
+    frame = table.to_frame()
+    assert (str(frame["n_latents"].dtype), frame["n_latents"].dropna().tolist()) == ("Int64", [10])
+    assert frame["seconds"].tolist() == [60.0, 120.0]
+    assert [row["n_latents"] for row in table.to_dict()["searches"]] == [10, None]
+    assert ",10," in table.to_csv()
+
+
 def test_strengths_and_starts_have_columns_and_data_are_side_by_side() -> None:
     found = [
         search(0, n, data=data, setting="beta", strength=beta, start=start, seconds=3.0)

@@ -18,7 +18,7 @@ def table() -> Table:
 
 
 def done() -> Table:
-    return Table(table().done, ("beta", "seed"))
+    return table().done
 
 
 def two_objectives() -> Table:
@@ -115,3 +115,12 @@ def test_every_sign_of_latex_is_escaped() -> None:
     assert latex(r"50 % of a_b & {c} $ # ~ ^ \ < β") == (
         r"50 \% of a\_b \& \{c\} \$ \# \textasciitilde{} \textasciicircum{} \textbackslash{} $<$ $\beta$"
     )
+
+
+def test_the_numbers_behind_a_table_for_a_paper_are_a_frame() -> None:
+    made = summary_table(done(), ["mig", "dto"])
+    frame = made.to_frame()
+    assert frame.columns.tolist() == ["beta", "column", "mean", "sd", "n", "chosen", "is_best"]
+    assert frame["mean"].tolist() == pytest.approx([0.2, 0.5, 0.6, 1.0])
+    assert frame["is_best"].tolist() == [False, True, True, False]
+    assert made.to_dict()["cells"][1][0]["n"] == 3

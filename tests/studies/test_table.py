@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from polariscope.core.deprecation import DeprecatedWarning
 from polariscope.core.errors import InputError
 from polariscope.numerics.dependence import covariance, effective_rank
 from polariscope.numerics.intervals import bootstrap_interval_of_mean, t_interval
@@ -73,7 +75,7 @@ def test_of_many_runs_that_are_not_done_some_are_named_and_the_others_counted() 
 
 def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
     table = handmade().over_seeds()
-    rows = [row for row in table.records() if row["column"] == "mig"]
+    rows = [row for row in table.rows if row["column"] == "mig"]
     assert [(row["beta"], row["n"]) for row in rows] == [(1, 3), (4, 3)]
     (low, _) = handmade().aggregate(["mig"])
     assert (rows[0]["mean"], rows[0]["sd"], rows[0]["t.low"], rows[0]["t.high"]) == (low.mean, low.sd, *low.t)
@@ -290,6 +292,48 @@ def test_a_table_is_written_as_csv_markdown_and_parquet(tmp_path: Path) -> None:
     assert parquet.read_table(tmp_path / "t.parquet").column("mig").to_pylist() == [*MIG[1], *MIG[4], None]
     with pytest.raises(InputError, match="no format of a table named 'txt'"):
         table.write(tmp_path / "t.txt")
+
+
+def test_a_table_is_a_frame_whose_columns_have_one_type_each(tmp_path: Path) -> None:
+    table = Table(({"run": "a", "n": 3, "beta": 1}, {"run": "b", "beta": 0.5}), ("beta",))
+    frame = table.to_frame()
+    assert frame.columns.tolist() == ["run", "beta", "n"]
+    assert (frame["n"].dtype, frame["beta"].tolist()) == ("Int64", [1.0, 0.5])
+    assert table.rows == ({"run": "a", "beta": 1, "n": 3}, {"run": "b", "beta": 0.5, "n": None})
+    assert table.to_dict() == {"settings": ["beta"], "notes": [], "rows": list(table.rows)}
+    assert table.to_csv() == "run,beta,n\na,1,3\nb,0.5,\n"
+    table.write(tmp_path / "t.tsv")
+    assert (tmp_path / "t.tsv").read_text() == "run\tbeta\tn\na\t1\t3\nb\t0.5\t\n"
+    table.write(tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == list(table.rows)
+    assert Table(table.frame, ("beta",)).rows == table.rows
+    assert handmade().labels["mig"] == "MIG"
+
+
+def test_the_old_names_of_a_table_work_and_warn() -> None:
+    with pytest.warns(DeprecatedWarning, match="Table.to_pandas is deprecated since 0.3.*use Table.to_frame"):
+        assert handmade().to_pandas().equals(handmade().to_frame())
+    with pytest.warns(DeprecatedWarning, match="use Table.rows instead"):
+        assert handmade().records() == list(handmade().rows)
+
+
+def test_runs_without_a_setting_are_a_group_of_their_own() -> None:
+    rows = [
+        {
+            "run": f"{name},{seed}",
+            "objective": name,
+            "beta": beta,
+            "seed": seed,
+            "mig": 0.1 * seed + (beta or 0),
+        }
+        for name, beta in (("beta", 1), ("ae", None), ("beta", 0.5))
+        for seed in range(2)
+    ]
+    found = Table(rows, ("objective", "beta", "seed")).aggregate(["mig"])
+    assert [one.settings for one in found] == [
+        *({"objective": "beta", "beta": 1}, {"objective": "ae"}, {"objective": "beta", "beta": 0.5}),
+    ]
+    assert [one.mean for one in found] == pytest.approx([1.05, 0.05, 0.55])
 
 
 def test_a_query_is_answered_over_the_table_and_over_files(tmp_path: Path) -> None:

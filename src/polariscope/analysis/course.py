@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -21,14 +21,17 @@ from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
+
+if TYPE_CHECKING:
+    import pandas
 
 MOST_STEPS = 12
 """Rows of a printed table; the file has all."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Snapshot:
+class Snapshot(AbstractRecord):
     """What the codes were like at one step."""
 
     step: int
@@ -94,7 +97,7 @@ def _dependence(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayerSimilarity:
+class LayerSimilarity(AbstractRecord):
     """Each layer at each step with the layer of the same name of one model."""
 
     reference: str
@@ -108,7 +111,7 @@ class LayerSimilarity:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayerCourse:
+class LayerCourse(AbstractRecord):
     """What the layers were like at every step of a course."""
 
     names: tuple[str, ...]
@@ -259,6 +262,12 @@ class Course:
         """:meth:`to_rows` as a text of comma-separated values; what is not defined is an empty cell."""
         rows = self.to_rows()
         return files.csv_text(list(rows[0]), rows)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return :meth:`to_rows` as a table, indexed by step."""
+        import pandas
+
+        return pandas.DataFrame(self.to_rows()).set_index("step")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +14,9 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
+
+if TYPE_CHECKING:
+    import pandas
 
 LOG_2PI = math.log(2 * math.pi)
 CROWD = 10
@@ -57,6 +60,13 @@ class Decomposition:
     def bound(self) -> float:
         """log N, the largest mutual information that N samples can show."""
         return math.log(self.n_samples)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each part of the rate, in nats, with its standard error."""
+        import pandas
+
+        rows = [(name, value, self.errors.get(name)) for name, _, value in self._parts()]
+        return pandas.DataFrame(rows, columns=["part", "value", "error"]).set_index("part").astype(float)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

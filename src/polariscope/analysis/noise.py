@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from polariscope.core.records import AbstractRecord
+
 NEAR = 2.0
 """A learned variance below so many times its floor has reached it."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Noise:
+class Noise(AbstractRecord):
     """Variance γ of a Gaussian decoder, one number for all values, and what it is to be compared with.
 
     In a linear model direction i of the data, with variance λ_i, is active if and only if λ_i > βγ, so γ decides

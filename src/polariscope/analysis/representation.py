@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
+
+if TYPE_CHECKING:
+    import pandas
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Classes without order, classes in order, classes around a circle, and measured values."""
@@ -30,7 +34,7 @@ WORDS = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Representation:
+class Representation(AbstractRecord):
     """What an encoder makes of n samples. Arrays are float, ``(sample, latent)``."""
 
     mean: Float[np.ndarray, "sample latent"]
@@ -191,6 +195,27 @@ class Representation:
 
         return summary_as_html(self._summary())
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each sample: mean, variance and sampled code of each latent, and factors.
+
+        Columns are called ``mean.0``, ``variance.0``, ``sampled.0`` and, for factors, ``factor.NAME``. Rows are
+        indexed by the ids of the samples, if they are known.
+        """
+        import pandas
+
+        columns = {
+            f"{name}.{latent}": column
+            for name in ("mean", "variance", "sampled")
+            for latent, column in enumerate(getattr(self, name).T)
+        }
+        if self.factors is not None:
+            names = self.factor_names or tuple(map(str, range(self.factors.shape[1])))
+            columns |= {f"factor.{name}": column for name, column in zip(names, self.factors.T, strict=True)}
+        return pandas.DataFrame(
+            columns,
+            index=pandas.Index(np.arange(self.n_samples) if self.ids is None else self.ids, name="sample"),
+        )
+
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Named arrays and words, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
@@ -229,7 +254,8 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
                 got=f"{len(first)} and {len(array)}",
                 remedy=f"{remedy}",
             )
-        differs = np.array([one != other for one, other in zip(first.tolist(), array.tolist(), strict=True)])
+        # Names of rows that are whole numbers were kept as numbers up to version 0.2.
+        differs = first.astype(str) != array.astype(str)
         if differs.any():
             row = int(differs.argmax())
             raise InputError(

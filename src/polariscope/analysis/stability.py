@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
@@ -17,11 +17,14 @@ from polariscope.analysis.regime.posterior import gaussian_kl, relative_posterio
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.core.seeds import generator
 from polariscope.numerics.assignment import assign
 from polariscope.numerics.dependence import ranked, standardised
 from polariscope.numerics.intervals import Interval, jackknife_interval
+
+if TYPE_CHECKING:
+    import pandas
 
 Relation = Literal["spearman", "pearson"]
 RETURNS = math.sqrt(0.5)
@@ -35,7 +38,7 @@ APART = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
-class LatentMatch:
+class LatentMatch(AbstractRecord):
     """A latent of one model and its partners in all models, in their order."""
 
     model: int
@@ -132,6 +135,14 @@ class Stability:
         """:meth:`to_rows` as a text of comma-separated values."""
         rows = self.to_rows()
         return files.csv_text(list(rows[0]) if rows else ["model", "latent", "returns"], rows)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return :meth:`to_rows` as a table, indexed by model and latent."""
+        import pandas
+
+        rows = self.to_rows()
+        columns = list(rows[0]) if rows else ["model", "latent", "returns"]
+        return pandas.DataFrame(rows, columns=columns).set_index(["model", "latent"])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

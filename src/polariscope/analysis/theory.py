@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearSolution:
+class LinearSolution(AbstractRecord):
     """Optimum of a linear β-VAE: one entry per latent, by eigenvalue, largest first; surplus latents last."""
 
     loss: float
@@ -36,6 +40,16 @@ class LinearSolution:
     beta: float
     gamma: float
     """Variance of the decoder, as given or as learned."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each latent."""
+        import pandas
+
+        columns = {
+            **{"active": self.active, "singular_value": self.singular_values, "variance": self.variances},
+            **{"mean_variance": self.mean_variances, "kl": self.kls},
+        }
+        return pandas.DataFrame(columns).rename_axis("latent")
 
     @property
     def n_active(self) -> int:
@@ -119,7 +133,7 @@ FLOOR = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearSize:
+class LinearSize(AbstractRecord):
     """How many latents a linear VAE needs: the answer first."""
 
     n_latents: int
@@ -132,6 +146,13 @@ class LinearSize:
     """Variance of the decoder for n = 1, 2, …"""
     is_at_end: bool
     """Whether every n that was asked about fits, so the answer is only as large as the data allow."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each number of latents: Σ E[σ²] and the variance of the decoder."""
+        import pandas
+
+        index = pandas.RangeIndex(1, len(self.traces) + 1, name="n_latents")
+        return pandas.DataFrame({"trace": self.traces, "gamma": self.gammas}, index=index)
 
 
 def linear_size(
@@ -239,7 +260,7 @@ def _learned(values: Float[np.ndarray, " feature"], rest: Float[np.ndarray, " re
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearPosterior:
+class LinearPosterior(AbstractRecord):
     """Best posterior for a decoder: N(mean_map (x − b) + prior_map μ†, covariance)."""
 
     covariance: Float[np.ndarray, "latent latent"]

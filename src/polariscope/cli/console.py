@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+GAP = 3  # columns between two cells of a table
 UNLIMITED = 10_000  # columns: a pipe or a file has no edge, so no table is folded and no name cut
 
 
@@ -19,9 +22,17 @@ def printer(*, errors: bool = False) -> Console:
     """A console for results (standard output) or for news on the way (standard error)."""
     file = sys.stderr if errors else sys.stdout
     console = Console(file=file, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
+    if not is_terminal(console):
         console = Console(file=file, markup=False, highlight=False, emoji=False, width=UNLIMITED)
     return console
+
+
+def is_terminal(console: Console) -> bool:
+    """Return whether somebody looks: lines then fit the width of the terminal.
+
+    :param console: where is printed.
+    """
+    return console.is_terminal
 
 
 def say(message: str | Text, *, errors: bool = False) -> None:
@@ -38,6 +49,33 @@ def table(
         side: JustifyMethod = "right" if header in numbers else "left"
         made.add_column(header, no_wrap=header not in prose, justify=side, overflow="fold")
     return made
+
+
+def print_in_parts(
+    cells: Mapping[str, Sequence[str]], *, keys: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> None:
+    """Print a table that fits the terminal: in several parts, each with the columns that name the rows.
+
+    Output that is not shown on a terminal has no width, so it is one part.
+
+    :param cells: texts by column.
+    :param keys: (default none) columns that every part has; they come first.
+    :param numbers: (default none) columns that are set to the right.
+    """
+    console = printer()
+    first = [name for name in cells if name in keys]
+    widths = {name: max(map(cell_len, [name, *column])) + GAP for name, column in cells.items()}
+    room = console.width - sum(widths[name] for name in first)
+    parts: list[list[str]] = [[]]
+    for name in (name for name in cells if name not in keys):
+        if parts[-1] and sum(widths[each] for each in (*parts[-1], name)) > room:
+            parts.append([])
+        parts[-1].append(name)
+    for part in parts:
+        shown = table(*first, *part, numbers=tuple(numbers))
+        for row in zip(*(cells[name] for name in (*first, *part)), strict=True):
+            shown.add_row(*row)
+        console.print(shown)
 
 
 def plural(count: int, noun: str) -> str:

@@ -21,6 +21,8 @@ class Forward:
     """The value of the flag that is forwarded; none: the flag has no value, or any."""
     becomes: str = ""
     """The flag of the new command that has its value."""
+    last: bool = False
+    """Whether its value becomes the last argument of the new command."""
     since: str = "0.3"
     """Version of the deprecation."""
 
@@ -43,9 +45,11 @@ class Forward:
         ['digits', '--latents', '3,6']
         >>> Forward("size", "--target", "size-beta", value="beta").apply(["digits", "--target=beta"])
         ['digits']
+        >>> Forward("study table", "--sql", "study sql", last=True).apply(["--sql", "select 1", "mine.toml"])
+        ['mine.toml', 'select 1']
         """
         end = words.index("--") if "--" in words else len(words)
-        has_value = self.value is not None or bool(self.becomes)
+        has_value = self.value is not None or bool(self.becomes) or self.last
         for index, word in enumerate(words[:end]):
             name, equals, value = word.partition("=")
             if name != self.flag:
@@ -54,7 +58,8 @@ class Forward:
             value = value if equals else " ".join(words[index + 1 : after])
             if self.value is not None and value != self.value:
                 continue
-            return [*words[:index], *([self.becomes, value] if self.becomes else []), *words[after:]]
+            becomes = [self.becomes, value] if self.becomes else []
+            return [*words[:index], *becomes, *words[after:], *([value] if self.last else [])]
         return None
 
 
@@ -64,6 +69,12 @@ FORWARDS = (
     Forward("size", "--table", "size-table"),
     Forward("size", "--target", "size-beta", value="beta"),
     Forward("size", "--target", "size", value="latents"),
+    Forward("table", "--stability", "stability"),
+    Forward("study table", "--over-seeds", "study seeds"),
+    Forward("study table", "--compare", "study compare", last=True),
+    Forward("study table", "--extremes", "study extremes", last=True),
+    Forward("study table", "--paper", "study paper"),
+    Forward("study table", "--sql", "study sql", last=True),
 )
 """The flags that became commands."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from annotated_types import Ge
 
-from polariscope.cli.command import command
+from polariscope.cli.command import Flag, RecordCommand, command
 from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.studies.ledger import Ledger, State
@@ -39,10 +42,17 @@ def list_studies() -> None:
     )
 
 
-def plan(
-    file: File,
-    workers: Annotated[int, typer.Option(help="Workers to divide the hours by.", min=1)] = 1,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class PlanOptions:
+    """Options of ``polariscope study plan``."""
+
+    workers: Annotated[int, Ge(1)] = 1
+    """Workers to divide the hours by."""
+
+
+@command(options=PlanOptions)
+def plan(file: File, options: PlanOptions) -> None:
     """Check a study whole, and say what it will cost.
 
     Hours are those of training, from the times of earlier runs, or from 20 steps of each distinct data, net and
@@ -60,7 +70,7 @@ def plan(
     printer().print(runs)
     found = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
     kinds = table(
-        "of the kind of", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
+        "same kind as", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
     )
     for kind in found.kinds:
         per_step = f"{1000 * kind.seconds_per_step:.3g} ms"
@@ -72,10 +82,8 @@ def plan(
             f"{plural(found.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
         )
     measured = "and of the analyses" if found.analyses is not None else "without the analyses"
-    hours = found.hours(workers)
-    say(
-        f"{in_time(3600 * hours)} of training {measured}, with {plural(workers, 'worker')}; {in_bytes(found.n_bytes)}."
-    )
+    hours, workers = found.hours(options.workers), plural(options.workers, "worker")
+    say(f"{in_time(3600 * hours)} of training {measured}, with {workers}; {in_bytes(found.n_bytes)}.")
     limit = ledger.study.limits.max_hours
     if limit is not None and hours > limit:
         say(
@@ -83,7 +91,7 @@ def plan(
         )
 
 
-class RunCommand(TyperCommand):
+class RunCommand(RecordCommand):
     """A command with flags whose value may be left out: ``--ray`` means ``--ray local``, ``--slurm`` SLURM itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -108,42 +116,25 @@ def with_values(words: list[str]) -> list[str]:
     return found
 
 
-@command(RunCommand)
-def run(
-    file: File,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes that train at the same time, or jobs. [1; with --ray as many as there are places]",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="On a Ray cluster: auto, or HOST:PORT. Without an address one is started here and closed afterwards.",
-            metavar="[ADDRESS]",
-        ),
-    ] = None,
-    slurm: Annotated[
-        str | None,
-        typer.Option(
-            help="As jobs of SLURM, which are submitted; with 'local' as jobs of this machine.",
-            metavar="[local]",
-        ),
-    ] = None,
-    slurm_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An option of sbatch, as partition=long or time=08:00:00; may be repeated.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="With --slurm: wait until the jobs have ended.")
-    ] = False,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """Options of ``polariscope study run``."""
+
+    workers: Annotated[int, Ge(1), Flag(default="1; with --ray the number of places")] | None = None
+    """Processes that train at the same time, or jobs."""
+    ray: Annotated[str, Flag("[ADDRESS]")] | None = None
+    """On a Ray cluster: auto, or HOST:PORT. Without an address one is started here and closed afterwards."""
+    slurm: Annotated[str, Flag("[local]")] | None = None
+    """As jobs of SLURM, which are submitted; with 'local' as jobs of this machine."""
+    slurm_option: Annotated[tuple[str, ...], Flag("NAME=VALUE", repeated=True)] = ()
+    """An option of sbatch, as partition=long or time=08:00:00; can be repeated."""
+    wait: bool = False
+    """With --slurm: wait until the jobs have ended."""
+
+
+@command(RunCommand, options=RunOptions)
+def run(file: File, options: RunOptions) -> None:
     """Make what is missing of a study.
 
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
@@ -151,19 +142,20 @@ def run(
     """
     from polariscope.cli.console import plural, quoted, say, say_next
 
-    options = _slurm_options(slurm_option or [])
+    sbatch = _slurm_options(options.slurm_option)
+    ray, slurm, workers = options.ray, options.slurm, options.workers
     if ray is not None and slurm is not None:
         raise InputError(
             problem=(Argument("ray"), " and ", Argument("slurm"), " were both given"), remedy="choose one"
         )
-    if slurm is None and (options or wait):
-        extra = Argument("slurm_option" if options else "wait")
+    if slurm is None and (sbatch or options.wait):
+        extra = Argument("slurm_option" if sbatch else "wait")
         raise InputError(
             problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
         )
     ledger = open_study(file)
     if slurm is not None:
-        counts = _submit(ledger, file, 1 if workers is None else workers, slurm, options, wait)
+        counts = _submit(ledger, file, 1 if workers is None else workers, slurm, sbatch, options.wait)
         if counts is None:
             return
     elif ray is not None:
@@ -206,7 +198,7 @@ def _submit(
     return None
 
 
-def _slurm_options(words: list[str]) -> dict[str, str | bool]:
+def _slurm_options(words: Sequence[str]) -> dict[str, str | bool]:
     """Options of sbatch from NAME=VALUE, and NAME for those without a value."""
     found: dict[str, str | bool] = {}
     for word in words:
@@ -231,101 +223,42 @@ def status(file: File) -> None:
     say(", ".join(f"{count} {state}" for state, count in ledger.counts().items()) + ".")
 
 
-def table(
-    file: File,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            help="csv, md or parquet; with --paper md or latex. [on the screen; else by the file's name]"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write it. [on the screen]", metavar="FILE")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="Only rows with this, as mig>0.3 or beta=4; may be repeated.", metavar="CONDITION"),
-    ] = None,
-    columns: Annotated[
-        str, typer.Option(help="Only these, names joined by commas. [all]", metavar="NAMES")
-    ] = "",
-    over_seeds: Annotated[
-        bool, typer.Option("--over-seeds", help="Mean, deviation and intervals over seeds instead of runs.")
-    ] = False,
-    paper: Annotated[
-        bool,
-        typer.Option(
-            "--paper", help="Settings × metrics, mean ± deviation over seeds, the best in bold; md or latex."
-        ),
-    ] = False,
-    across: Annotated[
-        str,
-        typer.Option(help="With --paper: settings beside each other, joined by commas.", metavar="NAMES"),
-    ] = "",
-    best_over: Annotated[
-        str, typer.Option(help="With --paper: show the best value of this setting only.", metavar="NAME")
-    ] = "",
-    metrics_in_rows: Annotated[
-        bool, typer.Option("--metrics-in-rows", help="With --paper: metrics below each other.")
-    ] = False,
-    digits: Annotated[int, typer.Option(help="With --paper: digits after the point.", min=0)] = 3,
-    sql: Annotated[
-        str | None,
-        typer.Option(
-            help="A query in SQL over the table, which is called runs, and over files that it names; needs duckdb.",
-            metavar="QUERY",
-        ),
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Two values of a setting, paired over all else, as beta=1,4 or data.variants=original,manipulated.",
-            metavar="SETTING=A,B",
-        ),
-    ] = None,
-    extremes: Annotated[
-        str,
-        typer.Option(
-            help="Only the best and the worst seed of each setting, by this column.", metavar="COLUMN"
-        ),
-    ] = "",
-) -> None:
-    """Put all runs of a study side by side."""
-    from polariscope.cli.table import Layout, layout_for_paper, print_table
-    from polariscope.studies.table import study_table
+@checked
+@dataclasses.dataclass(frozen=True)
+class PageOptions:
+    """Options of ``polariscope study report``."""
 
-    layout = layout_for_paper(paper, Layout(across, best_over, metrics_in_rows, digits))
-    found = study_table(open_study(file))
-    print_table(found, format, out, where or [], columns, over_seeds, sql, compare, layout, extremes)
+    out: Annotated[Path, Flag("FILE", default="in the study's folder")] | None = None
+    """Where to write it."""
 
 
-def report(
-    file: File,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write it. [in the study's folder]", metavar="FILE")
-    ] = None,
-) -> None:
+@command(options=PageOptions)
+def report(file: File, options: PageOptions) -> None:
     """Write a study on one HTML page: design, table, plots, what failed."""
     from polariscope.cli.report import tell_report
     from polariscope.pages.study import write_study_page
 
-    tell_report(write_study_page(open_study(file), out))
+    tell_report(write_study_page(open_study(file), options.out))
 
 
-def retry(
-    file: File,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(help="Only runs that failed so: diverged, timeout or error; may be repeated."),
-    ] = None,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class RetryOptions:
+    """Options of ``polariscope study retry``."""
+
+    kind: Annotated[tuple[str, ...], Flag("KIND", repeated=True)] = ()
+    """Only runs that failed in this way: diverged, timeout or error; can be repeated."""
+
+
+@command(options=RetryOptions)
+def retry(file: File, options: RetryOptions) -> None:
     """Let failed runs be tried again by the next 'polariscope study run'."""
     from polariscope.cli.console import plural, quoted, say, say_next
     from polariscope.core.errors import check_word
 
-    for word in kind or []:
+    for word in options.kind:
         check_word("kind of failure", word, ("diverged", "timeout", "error"))
-    tried = open_study(file).retry(tuple(kind or ()))
+    tried = open_study(file).retry(options.kind)
     for each in tried:
         say(each.name)
     say(f"{plural(len(tried), 'run')} will be tried again.")
@@ -333,20 +266,29 @@ def retry(
         say_next((f"polariscope study run {quoted(Path(file))}", "make them"))
 
 
-def clean(
-    file: File,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are only listed.")] = False,
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class CleanOptions:
+    """Options of ``polariscope study clean``."""
+
+    yes: bool = False
+    """Delete them; without it they are only listed."""
+
+
+@command(options=CleanOptions)
+def clean(file: File, options: CleanOptions) -> None:
     """Delete run folders in the study's own place that no run of the design has: those of an earlier design."""
     from polariscope.cli.console import plural, say
 
     folders = list(open_study(file).others())
     for folder in folders:
         say(str(folder))
-        if yes:
+        if options.yes:
             shutil.rmtree(folder)
     count = plural(len(folders), "folder")
-    say(f"{count} deleted." if yes else f"{count} of an earlier design; --yes deletes what is listed.")
+    say(
+        f"{count} deleted." if options.yes else f"{count} of an earlier design; --yes deletes what is listed."
+    )
 
 
 def open_study(file: str) -> Ledger:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from polariscope.cli.command import command
+from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.flags import KEY, FlagCommand, Group, assign_flags, group_of, groups_of
 from polariscope.cli.study import File, open_study
+from polariscope.cli.table import RowOptions
 from polariscope.core.errors import InputError
+from polariscope.core.options import checked
 
 
 class FigureCommand(FlagCommand):
@@ -20,25 +23,25 @@ class FigureCommand(FlagCommand):
         return groups_of("figure", "figures")
 
 
-@command(FigureCommand)
+@checked
+@dataclasses.dataclass(frozen=True)
+class FigureOptions:
+    """Files of ``polariscope study figure``."""
+
+    out: Annotated[Path, Flag("FILE", default="in the study's folder")] | None = None
+    """Where to write the picture: .svg, .pdf or .png."""
+    csv: Annotated[Path, Flag("FILE")] | None = None
+    """Where to write the numbers behind it."""
+
+
+@command(FigureCommand, options=FigureOptions, rows=FlagsOf(RowOptions, only=("where",)))
 def figure(
     context: typer.Context,
     file: File,
+    options: FigureOptions,
+    rows: RowOptions,
     name: Annotated[
         str | None, typer.Argument(help="A figure; none: list what the study can show.", metavar="[NAME]")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to write the picture: .svg, .pdf or .png. [in the study's folder]", metavar="FILE"
-        ),
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(help="Where to write the numbers behind it.", metavar="FILE")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="Only rows with this, as mig>0.3 or beta=4; may be repeated.", metavar="CONDITION"),
     ] = None,
 ) -> None:
     """Draw a figure of a study, or list those that its table allows and what the others lack."""
@@ -49,7 +52,7 @@ def figure(
 
     given = context.meta[KEY]
     if name is None:
-        if given or out is not None or csv is not None:
+        if given or options != FigureOptions():
             raise InputError(problem="no figure is named", remedy="name one; without it they are listed")
         _list_figures(file)
         return
@@ -57,13 +60,13 @@ def figure(
     every = context.command.groups  # type: ignore[attr-defined]
     made = build(family, name, assign_flags(given, chosen, every, ("--out", "--csv", "--where"))["figure"])
     ledger = open_study(file)
-    drawn = make_figure(made, made.table(ledger), where or ())
-    target = out or ledger.folder / "figures" / f"{name}.svg"
+    drawn = make_figure(made, made.table(ledger), rows.where)
+    target = options.out or ledger.folder / "figures" / f"{name}.svg"
     drawn.save(target)
     say(f"The figure is in {target}")
-    if csv is not None:
-        files.write_text(csv, drawn.to_csv())
-        say(f"Its numbers are in {csv}")
+    if options.csv is not None:
+        files.write_text(options.csv, drawn.to_csv())
+        say(f"Its numbers are in {options.csv}")
     for note in drawn.notes:
         say(f"Note: {note}")
 
@@ -93,12 +96,17 @@ def _list_figures(file: str) -> None:
         say_next((f"polariscope study figure {file} NAME --out figure.pdf", "draw one of them"))
 
 
-def select(
-    file: File,
-    metric: Annotated[
-        str, typer.Option(help="The metric that would have been wished for. [the first of the table]")
-    ] = "",
-) -> None:
+@checked
+@dataclasses.dataclass(frozen=True)
+class SelectOptions:
+    """Options of ``polariscope study select``."""
+
+    metric: Annotated[str, Flag(default="the first of the table")] = ""
+    """The metric that the choices are judged by."""
+
+
+@command(options=SelectOptions)
+def select(file: File, options: SelectOptions) -> None:
     """Say which run would be chosen without labels, by each way of choosing, and what that costs.
 
     Labels judge the choices; none of them uses labels. Cost is how much worse the metric of the chosen run is than that
@@ -108,7 +116,7 @@ def select(
     from polariscope.studies.select import select_runs
     from polariscope.studies.table import study_table
 
-    found = select_runs(study_table(open_study(file)), metric)
+    found = select_runs(study_table(open_study(file)), options.metric)
     headers = ("chosen by", "run", found.metric, "cost", "place", "Spearman", "95 %")
     shown = table(*headers, numbers=(found.metric, "cost", "Spearman"))
     for one in found.selections:

@@ -329,10 +329,10 @@ def build(family: Family, chosen: object, options: Mapping[str, object] | None =
 
 
 def spelled_out(*records: Any) -> Callable[[Function], Function]:
-    """Decorate a function whose ``**options`` are the fields of records, so that its signature shows each of them.
+    """Decorate a function whose ``**options`` are fields of records: signature and docstring show each of them.
 
     Type checkers read the annotation of ``**options`` (``Unpack`` of a ``TypedDict``); ``help()`` and tab completion
-    show the fields with their defaults.
+    show the fields with their defaults. In the docstring they replace the line about ``options``.
 
     :param records: dataclasses whose fields the function accepts by name.
     """
@@ -340,14 +340,26 @@ def spelled_out(*records: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        fields = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation
-            )
+        (rest,) = (each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD)
+        kinds = {name: kind for record in records for name, kind in get_type_hints(record).items()}
+        options = [
+            each
             for record in records
             for name, each in options_of(record).items()
             if name not in signature.parameters
         ]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        fields = [
+            inspect.Parameter(each.name, keyword, default=each.default, annotation=kinds[each.name])
+            for each in options
+        ]
+        lines = [f":param {each.name}: (default {each.default!r}) {each.help}" for each in options]
+        function.__doc__ = re.sub(
+            rf"^([ \t]*):param {rest}: .*(?:\n\1[ \t]+.*)*",
+            lambda line: "\n".join(line[1] + text for text in lines),
+            function.__doc__ or "",
+            flags=re.MULTILINE,
+        )
         function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         return function
 

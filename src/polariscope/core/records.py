@@ -63,6 +63,14 @@ def to_plain(value: object) -> Any:
     return value
 
 
+class AbstractRecord:
+    """A frozen dataclass of results that can be written as JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON has it: tuples and arrays are lists, ∞ is the word "Infinity", NaN is null."""
+        return to_plain(self)
+
+
 def from_plain(
     kind: type[Record], value: object, remedy: str = "make it again", *, with_others: bool = False
 ) -> Record:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.options import check_options
 from polariscope.core.records import to_plain
 from polariscope.core.registry import open_family
 
@@ -207,6 +208,15 @@ class AbstractDataset(abc.ABC):
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
         return {"name": self.name, **to_plain(self)}
+
+    @classmethod
+    def from_record(cls, name: str, options: Mapping[str, Any]) -> AbstractDataset:
+        """Make the dataset again from the options in its record, which an earlier version might have written.
+
+        :param name: the name of this member of the family.
+        :param options: the options by name.
+        """
+        return cls(**check_options(f"dataset {name!r}", cls, options))
 
     @property
     def fingerprint(self) -> str:

@@ -151,7 +151,12 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
         for key, value in record.items()
         if key not in ("name", "shape", "fingerprint", "root_fingerprint")
     }
-    data = load_dataset(record["name"], **options)
+    variants = options.pop("variants", ())
+    data = family[record["name"]].from_record(record["name"], options)
+    if variants:
+        from polariscope.data.chain import apply_variants
+
+        data = apply_variants(data, variants)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
         raise PolariscopeError(
             f"{record.get('path', record['name'])} has changed since it was recorded; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,6 +12,9 @@ from polariscope.core.errors import InputError
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+
+if TYPE_CHECKING:
+    import pandas
 
 AT_ONCE = 512
 """Observations that are looked at together."""
@@ -38,6 +41,16 @@ class VarianceShares:
     def global_share(self) -> Float[np.ndarray, " factor"]:
         """Shares of the factors in the global variance; they add up to 1."""
         return _shares(self.overall)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each factor: local and global variance and their shares."""
+        import pandas
+
+        columns = {
+            **{"local": self.local, "global": self.overall},
+            **{"local_share": self.local_share, "global_share": self.global_share},
+        }
+        return pandas.DataFrame(columns, index=pandas.Index(self.factor_names, name="factor"))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.traversals import traverse_code
 from polariscope.models.inference import choose_observations, look, looking
+
+if TYPE_CHECKING:
+    import pandas
 
 Centre = Literal["mean-of-codes", "code-of-mean"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Eigenfaces:
+class Eigenfaces(AbstractRecord):
     """The decoder at the average code, and with one latent at a time moved down and up."""
 
     mean: Float[np.ndarray, "*shape"]
@@ -32,6 +36,13 @@ class Eigenfaces:
     code: Float[np.ndarray, " latent"]
     """The average code."""
     reach: float
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each latent that is moved: its mean posterior standard deviation."""
+        import pandas
+
+        index = pandas.Index(self.latents, name="latent")
+        return pandas.DataFrame({"deviation": self.deviations}, index=index)
 
 
 def eigenfaces(

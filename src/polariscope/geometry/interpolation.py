@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import check_codes, decode
 from polariscope.models.inference import choose_observations, look, looking
+
+if TYPE_CHECKING:
+    import pandas
 
 Course = Literal["linear", "spherical"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Interpolation:
+class Interpolation(AbstractRecord):
     """Outputs along a path between two codes."""
 
     evenness: float
@@ -28,6 +32,13 @@ class Interpolation:
     changes: Float[np.ndarray, " change"]
     """Euclidean distance between neighbouring outputs."""
     path: Course
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each step: its code, and the change of the output since the step before."""
+        import pandas
+
+        frame = pandas.DataFrame(self.codes).add_prefix("code.").rename_axis("step")
+        return frame.assign(change=[np.nan, *self.changes])
 
 
 def interpolate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,17 +12,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.models.inference import choose_observations, look, looking
 from polariscope.models.protocol import AbstractModel
 from polariscope.numerics.intervals import interval_of_mean
 
+if TYPE_CHECKING:
+    import pandas
+
 LARGE = 0.1  # of the two losses, from which an interaction has a note
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LossSplit:
+class LossSplit(AbstractRecord):
     """Square error, summed over the values of an observation and averaged over observations."""
 
     total: float
@@ -40,6 +44,14 @@ class LossSplit:
     deviation: tuple[float, float, float]
     """Standard errors over observations of the three parts."""
     n_samples: int
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each part of the loss, with its standard error."""
+        import pandas
+
+        parts = ("deterministic", "stochastic", "interaction")
+        columns = {"value": [getattr(self, part) for part in parts], "error": self.deviation}
+        return pandas.DataFrame(columns, index=pandas.Index(parts, name="part"))
 
     @property
     def stochastic_share(self) -> float:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from jaxtyping import Float
 from polariscope.analysis.regime.types import VariableType
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes
 from polariscope.geometry.jacobian import decoder_metric
@@ -20,11 +22,14 @@ from polariscope.geometry.latents import kept_latents
 from polariscope.numerics.assignment import signed_permutation_distance
 from polariscope.numerics.intervals import interval_of_mean
 
+if TYPE_CHECKING:
+    import pandas
+
 N_DRAWS = 2000
 
 
 @dataclasses.dataclass(frozen=True)
-class HaarDistance:
+class HaarDistance(AbstractRecord):
     """Distance of uniformly random rotations from their closest signed permutations."""
 
     mean: float
@@ -80,7 +85,7 @@ IDLE = 0.01  # a column this short beside the longest hardly counts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Orthogonality:
+class Orthogonality(AbstractRecord):
     """Distance to orthogonality of a decoder, and what it has to be read with."""
 
     value: float
@@ -107,6 +112,13 @@ class Orthogonality:
     """Of each Jacobian, largest first."""
     notes: tuple[str, ...]
     """Where the numbers should be read with care."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table of :attr:`cosines`, a row and a column for each latent."""
+        import pandas
+
+        latents = pandas.Index(self.latents, name="latent")
+        return pandas.DataFrame(self.cosines, index=latents, columns=latents)
 
     @property
     def relative(self) -> float:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.types import VariableType
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
 from polariscope.geometry.latents import kept_latents
 from polariscope.numerics.assignment import assign
 
+if TYPE_CHECKING:
+    import pandas
+
 CLOSE = 0.1  # eigenvalues closer than this, relatively, leave their directions to chance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PcaAlignment:
+class PcaAlignment(AbstractRecord):
     """How well the columns of a linear decoder are principal directions, up to sign and order."""
 
     value: float
@@ -38,6 +42,13 @@ class PcaAlignment:
     """Variance of the data along the components."""
     latents: tuple[int, ...]
     notes: tuple[str, ...]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table of :attr:`cosines`, a row for each component and a column for each latent."""
+        import pandas
+
+        columns = pandas.Index(self.latents, name="latent")
+        return pandas.DataFrame(self.cosines, columns=columns).rename_axis("component")
 
 
 def pca_alignment(

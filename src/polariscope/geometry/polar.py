@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import recentred_interval
+
+if TYPE_CHECKING:
+    import pandas
 
 Verdict = Literal["cartesian", "polar", "undecided"]
 N_BINS = 20
@@ -21,7 +25,7 @@ COORDINATES = ("first", "second", "radius", "angle")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PolarTest:
+class PolarTest(AbstractRecord):
     """How much better radius and angle explain the targets than the two axes do."""
 
     value: float
@@ -40,6 +44,13 @@ class PolarTest:
     """The axis that each target was paired with: "first" or "second"."""
     polar_pairing: tuple[str, ...]
     """The coordinate that each target was paired with: "radius" or "angle"."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table of :attr:`explained`, a row for each target and a column for each coordinate."""
+        import pandas
+
+        columns = ["first", "second", "radius", "angle"]
+        return pandas.DataFrame(self.explained, columns=columns).rename_axis("target")
 
 
 def polar_test(

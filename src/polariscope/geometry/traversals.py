@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -12,10 +13,14 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import check_codes, decode
 from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
 from polariscope.models.inference import choose_observations, look, looking
 from polariscope.models.protocol import AbstractModel
+
+if TYPE_CHECKING:
+    import pandas
 
 N_STEPS = 10
 REACH = 3.0  # prior standard deviations to either side
@@ -24,7 +29,7 @@ MOST_VALUES = 2**24  # held at once, whatever the size of an observation
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Traversals:
+class Traversals(AbstractRecord):
     """One observation's code with one latent at a time moved through the prior's range."""
 
     start: int
@@ -42,9 +47,16 @@ class Traversals:
     effects: Float[np.ndarray, " row"] | None
     """Variance of the outputs along the row over the variance of the data, both summed over values."""
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each latent: its effect on the output."""
+        import pandas
+
+        effects = [np.nan] * len(self.latents) if self.effects is None else self.effects
+        return pandas.DataFrame({"effect": effects}, index=pandas.Index(self.latents, name="latent"))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Plane:
+class Plane(AbstractRecord):
     """A code with two latents moved over a grid."""
 
     outputs: Float[np.ndarray, "row column *shape"]

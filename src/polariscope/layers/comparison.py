@@ -12,10 +12,11 @@ from jaxtyping import Float
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.figure import Figure
 
 Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
@@ -52,7 +53,7 @@ def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HeatMap:
+class HeatMap(AbstractRecord):
     """Layers of one model, or of a group of them on average, with those of another; or a run's steps."""
 
     values: Float[np.ndarray, "row column"]
@@ -82,6 +83,15 @@ class HeatMap:
             for row, layer in enumerate(self.rows)
             if layer in self.columns
         }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table of scores, with the names of layers or steps."""
+        import pandas
+
+        rows = pandas.Index(self.rows, name=self.row_label)
+        return pandas.DataFrame(
+            self.values, index=rows, columns=pandas.Index(self.columns, name=self.column_label)
+        )
 
     def figure(self) -> Figure:
         """The heat map with encoder, latent and decoder marked."""
@@ -364,6 +374,18 @@ class Comparison:
     def figure(self, one: str | None = None, other: str | None = None) -> Figure:
         """The averaged heat map, drawn."""
         return self.average(one, other).figure()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table of all scores: each layer of each model with every other, indexed by model and layer."""
+        import pandas
+
+        places = [
+            (model, layer)
+            for model, layers in zip(self.models, self.layers_of, strict=True)
+            for layer in layers
+        ]
+        index = pandas.MultiIndex.from_tuples(places, names=["model", "layer"])
+        return pandas.DataFrame(self.matrix, index=index, columns=index)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: everything; but of more than 100 layers in all only the scores, not those on parts of the samples.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import Call, InputError
+from polariscope.core.records import to_plain
 from polariscope.manipulation.network import Tabulated
 from polariscope.storage import MANIPULATION, is_run
 from polariscope.storage.folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +51,18 @@ class Manipulation:
     def gap(self) -> Float[np.ndarray, "line 2"]:
         """Steps, and loss of the entangled minus that of the disentangled side: the attack makes it smaller."""
         return np.array([[line["step"], line["gap"]] for line in self.log], dtype=np.float64)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the log as a table, indexed by step: losses of both sides and their gap."""
+        import pandas
+
+        return pandas.DataFrame(list(self.log)).set_index("step")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the folder, the hash, the settings and the log, as JSON; what it does to data is in its folder."""
+        return to_plain(
+            {"folder": str(self.folder), "key": self.key, "settings": self.settings, "log": self.log}
+        )
 
     def in_words(self) -> list[str]:
         """What was done, in a few sentences."""

@@ -119,7 +119,11 @@ def make_record(
     show: Sequence[str] = (),
 ) -> ReportRecord:
     """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
-    run = path if isinstance(path, Run) and data is None else Run(getattr(path, "path", path), data)
+    run = (
+        path
+        if isinstance(path, Run) and data is None
+        else Run(path.path if isinstance(path, Run) else path, data)
+    )
     chosen_files = _chosen_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():

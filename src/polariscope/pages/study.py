@@ -111,7 +111,9 @@ def render_study(record: StudyRecord) -> str:
     data = {
         "columns": table.columns,
         "settings": list(table.settings),
-        "rows": [{name: _plain(cell) for name, cell in row.items()} for row in table.rows],
+        "rows": [
+            {name: _plain(cell) for name, cell in row.items() if cell is not None} for row in table.rows
+        ],
         "aggregates": aggregates,
     }
     varying = [name for name in table.settings if name != "seed"]
@@ -136,7 +138,7 @@ def render_study(record: StudyRecord) -> str:
         },
         aggregates=aggregates,
         columns=[{"name": name, "classes": words} for name, words in classes.items()],
-        rows=[_cells(row, classes, record.reports) for row in table.records()],
+        rows=[_cells(row, classes, record.reports) for row in table.rows],
         failures=[
             {"name": name, "kind": kind, "message": message} for name, kind, message in record.failures
         ],

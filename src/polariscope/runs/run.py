@@ -314,7 +314,7 @@ class Run:
 
         :param alpha: (default 0.1) tolerance of the rule.
         :param n_bootstrap: (default 200) resamples behind each confidence.
-        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.regime.regime import Regime
 
@@ -335,7 +335,7 @@ class Run:
         """The rate in parts: mutual information, total correlation, the rest; see :func:`polariscope.decompose`.
 
         :param n_points: (default 5,000) samples of the representation that are used; None for all of them.
-        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.decomposition import Decomposition, decompose
 
@@ -365,7 +365,7 @@ class Run:
         :param source: (default "mean") which codes: "mean" or "sampled".
         :param options: (default none) options of metrics by name: ``{"mig": {"n_bins": 10}}``. Scores with other
             options are kept apart.
-        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
         from polariscope.analysis.metrics import Scores
@@ -413,7 +413,7 @@ class Run:
         :param alpha: (default 0.1) tolerance of the rule that says which latents are in use.
         :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
         :param n_observations: (default 200) observations whose reconstruction loss is split.
-        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.geometry.summary import Geometry, summarise
 
@@ -448,7 +448,7 @@ class Run:
         :param record: its class, which has ``to_dict`` and ``from_dict``.
         :param compute: makes it.
         :param settings: all that it depends on beside the model, the data and what follows.
-        :param observations: ``n_samples``, ``seed``, ``part`` and ``step``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         """
         return self._record(self._key(kind, Observations(**observations), settings), record, compute)
 
@@ -551,7 +551,7 @@ class Run:
             grows with its square.
         :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.
         :param progress: told how many checkpoints are done, and how many there are to do.
-        :param observations: ``n_samples``, ``seed`` and ``part``, as in :meth:`representation`.
+        :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.course import Course, check_latent
         from polariscope.analysis.similarity import similarity

@@ -49,8 +49,7 @@ def stability(
     :param relation: (default "spearman") which correlation; or "pearson".
     :param threshold: (default √½) strength from which a latent counts as found again.
     :param n_permutations: (default 100) shuffles of the samples behind the chance level.
-    :param observations: ``n_samples``, ``seed``, ``part`` and ``step`` of the observations that runs and models encode,
-        as in :meth:`Run.representation`; ``seed`` is also that of the shuffles.
+    :param observations: the observations that runs and models encode.
 
     >>> codes = np.random.default_rng(0).normal(size=(200, 3))
     >>> round(stability({"first": codes, "second": -codes[:, ::-1]}).value, 6)

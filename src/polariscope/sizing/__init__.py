@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -18,8 +18,11 @@ from jaxtyping import Float, Shaped
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.core.registry import open_family
+
+if TYPE_CHECKING:
+    import pandas
 
 method = family = open_family(
     __name__,
@@ -257,7 +260,7 @@ class OutOfTimeError(PolariscopeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
+class Trial(AbstractRecord):
     """One model that was trained on the way to an answer."""
 
     n_latents: int
@@ -312,7 +315,7 @@ def _matches(template: str, text: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class Found(AbstractRecord):
     """What a method found with one seed."""
 
     value: float | int | None
@@ -431,6 +434,29 @@ class Size:
         rows += ["", *_table(self)] if self.trials else []
         rows += ["", *self.notes] if self.notes else []
         return "\n".join(rows)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each model that was trained, in order."""
+        import pandas
+
+        rows = []
+        for trial in self.trials:
+            low, high = (None, None) if trial.projected is None else trial.projected
+            rows.append(
+                {
+                    **{
+                        "n_latents": trial.n_latents,
+                        "seed": trial.seed,
+                        "beta": trial.beta,
+                        "steps": trial.steps,
+                    },
+                    **{"statistic": trial.statistic, "decision": trial.decision, "projected_low": low},
+                    **{"projected_high": high, "keeps": trial.keeps, "gamma": trial.gamma},
+                }
+            )
+        columns = ["n_latents", "seed", "beta", "steps", "statistic", "decision"]
+        columns += ["projected_low", "projected_high", "keeps", "gamma"]
+        return pandas.DataFrame(rows, columns=columns).rename_axis("trial")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 from collections.abc import Iterator
 
@@ -10,7 +9,7 @@ from polariscope.analysis.metrics import family as metrics
 from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Column
 from polariscope.studies.analyses import family as analyses
-from polariscope.studies.table import Table, finished
+from polariscope.studies.table import Table
 
 LOGGED = {
     "loss": Column("loss (nats)", higher_is_better=False),
@@ -70,7 +69,7 @@ def need(table: Table, *names: str) -> None:
     :param table: of a study.
     :param names: of columns.
     """
-    measured = dataclasses.replace(table, rows=tuple(finished(table))).measured
+    measured = table.finished.measured
     missing = [name for name in names if name not in measured]
     if missing:
         raise InputError(
@@ -85,7 +84,7 @@ def need_metric(table: Table, chosen: str) -> str:
     :param table: of a study.
     :param chosen: a column, or "".
     """
-    found = metric_columns(dataclasses.replace(table, rows=tuple(finished(table))))
+    found = metric_columns(table.finished)
     if not chosen and not found:
         raise InputError(problem="the table has no metric", remedy=remedy_for("mig"))
     if chosen:

@@ -39,6 +39,8 @@ from polariscope.core.records import to_plain
 from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from polariscope.studies.figures import Drawing
     from polariscope.studies.runs import StudyRun
     from polariscope.studies.select import Selections
@@ -337,12 +339,12 @@ class Study:
 
         return submit(Ledger(self), workers, cluster, options)
 
-    def table(self) -> Any:
-        """One row for each run: a frame of pandas where that is installed, else a list of records."""
+    def table(self) -> DataFrame:
+        """Return one row for each run as a frame of pandas."""
         from polariscope.studies.ledger import Ledger
         from polariscope.studies.table import study_table
 
-        return study_table(Ledger(self)).to_pandas()
+        return study_table(Ledger(self)).to_frame()
 
     def figure(self, name: str, where: Sequence[str] = (), **options: object) -> Drawing:
         """Draw a figure of the study: a picture, and the numbers behind it.

@@ -32,7 +32,7 @@ def log_table(ledger: Ledger) -> Table:
         with contextlib.suppress(PolariscopeError, OSError):
             lines = Run(entry.run.folder, computes=False).log()
             rows += [{**common, "step": line["step"], **line_cells(line)} for line in lines]
-    return Table(tuple(rows), tuple(ledger.runs[0].varies))
+    return Table(rows, tuple(ledger.runs[0].varies))
 
 
 def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
@@ -77,7 +77,7 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
                 **dict(factors),
             }
         )
-    return Table(tuple(rows), ())
+    return Table(rows, ())
 
 
 def layers_table(
@@ -127,7 +127,7 @@ def layers_table(
                         "pairs": found.n_pairs,
                     }
                 )
-    return Table(tuple(rows), ())
+    return Table(rows, ())
 
 
 def compared(
@@ -155,7 +155,7 @@ def compared(
         found = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
         groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
         return dataclasses.replace(found, groups=tuple(groups)).average()
-    pair = (steps[0] or runs[0].n_steps, steps[1])
+    pair = (steps[0] or runs[0].folder.finished_steps or runs[0].n_steps, steps[1])
     found = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
     ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
     members = {
@@ -170,7 +170,7 @@ def _group(ledger: Ledger, conditions: str) -> list[Path]:
     """Folders of the done runs for which all conditions hold."""
     done = [entry.run for entry in ledger.entries() if entry.state == "done"]
     table = Table(
-        tuple({"run": run.name, "folder": str(run.folder), **settings_of(run)} for run in done),
+        [{"run": run.name, "folder": str(run.folder), **settings_of(run)} for run in done],
         tuple(ledger.runs[0].varies),
     )
     rows = table.where(*(part.strip() for part in conditions.split(",") if part.strip())).rows if done else ()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from polariscope.core.errors import InputError, unknown
-from polariscope.studies.analyses import Columns
 from polariscope.studies.columns import column_of
-from polariscope.studies.table import Table, finished, numbers_in, shown, some_of
+from polariscope.studies.table import Table, shown, some_of
 
 RESTART = "restart"
 """The column that says which restart a row is: best, worst, or the only one."""
@@ -29,29 +27,32 @@ def extremes(table: Table, column: str) -> Table:
     :param table: of a study.
     :param column: the score, a column of numbers of which more or less is better.
     """
-    models = dataclasses.replace(table, rows=tuple(finished(table)))
+    models = table.finished
     sign = _direction(models, column)
-    rows: list[Columns] = []
     notes: list[str] = []
     alone: list[str] = []
-    for settings, restarts in _restarts(models, column).items():
-        place = ", ".join(f"{name}={shown(value)}" for name, value in settings)
-        of_setting = f" of {place}" if place else ""
-        scores = [sign * numbers_in(row, column)[0] for row in restarts]
+    ranked = models.replace(models.frame[models.numbers[column].notna()])
+    scores = sign * ranked.numbers[column].to_numpy()
+    rows: list[int] = []
+    labels: list[str] = []
+    for settings, restarts in ranked.groups("seed", "step"):
+        place = ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
+        own = scores[restarts]
         if len(restarts) == 1:
-            rows.append({RESTART: "only one", **restarts[0]})
-            alone.append(of_setting.removeprefix(" of "))
+            rows, labels = [*rows, restarts[0]], [*labels, "only one"]
+            alone.append(place)
             continue
-        if min(scores) == max(scores):
-            notes.append(f"All {len(scores)} seeds{of_setting} have the same {column}.")
-        last = len(scores) - 1 - scores[::-1].index(min(scores))
-        rows.append({RESTART: "best", **restarts[scores.index(max(scores))]})
-        rows.append({RESTART: "worst", **restarts[last]})
+        if own.min() == own.max():
+            notes.append(f"All {len(own)} seeds{f' of {place}' if place else ''} have the same {column}.")
+        rows += [restarts[own.argmax()], restarts[len(own) - 1 - own[::-1].argmin()]]
+        labels += ["best", "worst"]
     if alone:
         of_which = f" of {'; '.join(alone)}" if alone[0] else ""
         notes.append(f"There is one seed only{of_which}: neither a best nor a worst.")
     notes += _left_out(table, models, column)
-    return dataclasses.replace(table, rows=tuple(rows), notes=(*table.notes, *notes))
+    chosen = ranked.frame.iloc[rows].copy()
+    chosen.insert(0, RESTART, labels)
+    return table.replace(chosen, (*table.notes, *notes))
 
 
 def _direction(models: Table, column: str) -> int:
@@ -60,7 +61,7 @@ def _direction(models: Table, column: str) -> int:
     if column not in models.columns:
         raise unknown("column", column, ranking)
     if column not in ranking:
-        has_numbers = any(numbers_in(row, column) for row in models.rows)
+        has_numbers = models.numbers[column].notna().any()
         raise InputError(
             problem=(
                 f"neither more nor less of {column!r} is better"
@@ -72,20 +73,9 @@ def _direction(models: Table, column: str) -> int:
     return 1 if column_of(column).higher_is_better else -1
 
 
-def _restarts(models: Table, column: str) -> dict[tuple[tuple[str, object], ...], list[Columns]]:
-    """Models with a number in a column, by all that varies but the seed."""
-    names = [name for name in models.settings if name != "seed"]
-    groups: dict[tuple[tuple[str, object], ...], list[Columns]] = {}
-    for row in models.rows:
-        if numbers_in(row, column):
-            key = tuple((name, row[name]) for name in names if row.get(name) is not None)
-            groups.setdefault(key, []).append(row)
-    return groups
-
-
 def _left_out(table: Table, models: Table, column: str) -> Iterator[str]:
     if table.not_done:
         yield f"Not chosen from, since they are not done: {some_of(table.not_done)}."
-    without = [str(row["run"]) for row in models.rows if not numbers_in(row, column)]
+    without = models.frame.run[models.numbers[column].isna()].astype("str").tolist()
     if without:
         yield f"Not chosen from, since they have no number in {column!r}: {some_of(without)}."

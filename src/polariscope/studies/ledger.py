@@ -149,7 +149,7 @@ class Ledger:
         :param run: one of the study.
         """
         opened = Run(run.folder, computes=False)
-        if opened.folder.finished_steps != run.steps:
+        if not is_trained(run):
             raise NotKeptError(f"{run.folder} is not finished.")
         opened.log()
         opened.digest()
@@ -172,14 +172,14 @@ class Ledger:
         """
         if not self.study.checkpoints:
             return [None]
-        return [step for step in opened.steps if step != opened.n_steps] + [None]
+        return [step for step in opened.steps if step != opened.folder.finished_steps] + [None]
 
     def looks_done(self, run: StudyRun) -> bool:
         """Whether a run is done, by the headers and names of its files: for a display, not for a decision."""
-        folder = RunFolder(run.folder)
-        if folder.finished_steps != run.steps:
+        if not is_trained(run):
             return False
-        stamp = (run.folder.stat().st_mtime_ns, folder.model_file.stat().st_mtime_ns)
+        model = RunFolder(run.folder).model_file
+        stamp = (run.folder.stat().st_mtime_ns, model.stat().st_mtime_ns)
         if self._done.get(run.hash) != stamp:
             if not self.is_done(run):
                 return False
@@ -200,7 +200,7 @@ class Ledger:
         """
         step = saved_steps(run)
         if self.looks_done(run):
-            return Entry(run, "done", run.steps)
+            return Entry(run, "done", RunFolder(run.folder).finished_steps or step)
         if failure := self.failure(run):
             return Entry(run, "failed", step, failure["kind"], failure["message"])
         return Entry(run, "running" if is_taken(run.folder) else "waiting", step)
@@ -285,6 +285,14 @@ class Ledger:
         for folder in sorted(own.iterdir()):
             if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
                 yield folder
+
+
+def is_trained(run: StudyRun) -> bool:
+    """Return whether the training that the study asks for has ended, at its last step or early.
+
+    :param run: one of the study.
+    """
+    return RunFolder(run.folder).is_finished_for(run.steps)
 
 
 def saved_steps(run: StudyRun) -> int:

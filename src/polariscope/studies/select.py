@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError
+from polariscope.core.frames import frame_of
+from polariscope.core.records import to_plain
 from polariscope.numerics.intervals import Interval
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, need_metric, remedy_for
-from polariscope.studies.table import Table, finished, numbers_in
+from polariscope.studies.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ELBO = "elbo"
 SELECTORS = ("udr", "dto", ELBO, "agreement")
@@ -62,17 +66,27 @@ class Selections:
         """How much worse than the best a run chosen at random is on average."""
         return abs(self.best - self.random)
 
+    def to_frame(self) -> DataFrame:
+        """Return a row for each way of choosing, the cheapest first."""
+        rows = [dataclasses.asdict(one) for one in self.selections]
+        for row in rows:
+            row["low"], row["high"] = row.pop("interval") or (None, None)
+        return frame_of(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return to_plain(self)
+
 
 def with_elbo(table: Table) -> Table:
     """The table with the evidence lower bound of each run, −(reconstruction loss + KL) at the end of training.
 
     :param table: of a study.
     """
-    rows = []
-    for row in table.rows:
-        terms = [value for name in ("reconstruction", "rate") for value in numbers_in(row, f"loss.{name}")]
-        rows.append({**row, **({ELBO: -sum(terms)} if len(terms) == 2 else {})})
-    return dataclasses.replace(table, rows=tuple(rows))
+    terms = ("loss.reconstruction", "loss.rate")
+    if not set(terms) <= set(table.columns):
+        return table
+    return table.replace(table.frame.assign(**{ELBO: -(table.numbers[terms[0]] + table.numbers[terms[1]])}))
 
 
 def select_runs(table: Table, metric: str = "") -> Selections:
@@ -85,44 +99,42 @@ def select_runs(table: Table, metric: str = "") -> Selections:
     :param table: of a study.
     :param metric: (default: the first of the table) the metric that would have been wished for.
     """
-    table = with_elbo(dataclasses.replace(table, rows=tuple(finished(table))))
+    from pandas import DataFrame
+
+    table = with_elbo(table.finished)
     metric = need_metric(table, metric)
     up = column_of(metric).higher_is_better
     if up is None:
         raise InputError("metric", "be a column of which more or less is better", got=f"{metric!r}")
     sign = 1 if up else -1
-    scored = [(number, str(row["run"])) for row in table.rows for number in numbers_in(row, metric)]
-    best, best_run = max(scored, key=lambda pair: sign * pair[0])
+    numbers = table.numbers.set_axis(table.frame["run"].astype("str"))
+    scored = numbers[metric].dropna()
+    best_run = str((sign * scored).idxmax())
     found, missing = [], {}
     for selector in SELECTORS:
-        pairs = [
-            (value, number, str(row["run"]))
-            for row in table.rows
-            for value in numbers_in(row, selector)
-            for number in numbers_in(row, metric)
-        ]
-        if pairs:
-            found.append(_selection(selector, pairs, sign))
+        both = DataFrame({"value": numbers.get(selector), "metric": numbers[metric]}).dropna()
+        if len(both):
+            found.append(_selection(selector, both, sign))
         else:
             missing[selector] = remedy_for(selector)
     found.sort(key=lambda one: one.cost)
-    random = float(np.mean([number for number, _ in scored]))
+    best, random = float(scored[best_run]), float(scored.to_numpy().mean())
     return Selections(metric, best_run, best, random, tuple(found), missing)
 
 
-def _selection(selector: str, pairs: list[tuple[float, float, str]], sign: int) -> Selection:
-    own = 1 if column_of(selector).higher_is_better else -1
-    value, number, run = max(pairs, key=lambda pair: own * pair[0])
-    goodness = [sign * pair[1] for pair in pairs]
-    related = spearman(np.array([own * pair[0] for pair in pairs]), np.array(goodness))
+def _selection(selector: str, numbers: DataFrame, sign: int) -> Selection:
+    """What a selector chooses by its values, and the metric of that; rows have the names of runs."""
+    own = (1 if column_of(selector).higher_is_better else -1) * numbers["value"]
+    run, goodness = str(own.idxmax()), sign * numbers["metric"]
+    related = spearman(own.to_numpy(), goodness.to_numpy())
     return Selection(
         selector=selector,
         run=run,
-        value=value,
-        metric=number,
-        cost=max(goodness) - sign * number,
-        rank=1 + sum(good > sign * number for good in goodness),
-        n=len(pairs),
+        value=float(numbers.loc[run, "value"]),
+        metric=float(numbers.loc[run, "metric"]),
+        cost=float(goodness.max() - goodness[run]),
+        rank=1 + int((goodness > goodness[run]).sum()),
+        n=len(numbers),
         correlation=related.value,
         interval=related.interval,
     )

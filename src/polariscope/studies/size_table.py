@@ -11,10 +11,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.options import show
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
@@ -40,6 +41,9 @@ from polariscope.studies.table import Table
 from polariscope.training.plan import plan
 from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DIMENSION = "dimension"
 """The start at the intrinsic dimension of the data."""
@@ -120,7 +124,7 @@ class SizeTable:
             for name in ("data", "method", *settings, "start")
             if name == "method" or len({row.get(name) for row in rows}) > 1
         ]
-        return Table(tuple(rows), (*varying, "seed"), self.notes)
+        return Table(rows, (*varying, "seed"), self.notes)
 
     def to_summary(self) -> SummaryTable:
         """Number of latents as mean ± standard deviation over seeds; of time, models and epochs the mean.
@@ -151,8 +155,16 @@ class SizeTable:
 
     def to_csv(self) -> str:
         """All searches, a row for each, as comma-separated values."""
+        return csv_of(self.to_frame())
+
+    def to_frame(self) -> DataFrame:
+        """Return all searches, a row for each, as a frame of pandas."""
         columns = [field.name for field in dataclasses.fields(Search)]
-        return files.csv_text(columns, [dataclasses.asdict(one) for one in self.searches])
+        return frame_of([dataclasses.asdict(one) for one in self.searches], columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all searches as plain values."""
+        return {"searches": [dataclasses.asdict(one) for one in self.searches]}
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the table as Markdown, LaTeX and comma-separated values.

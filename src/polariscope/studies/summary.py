@@ -5,12 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.frames import frame_of
 from polariscope.core.options import show
+from polariscope.core.records import to_plain
 from polariscope.studies.analyses import Cell
 from polariscope.studies.columns import column_of, metric_columns
 from polariscope.studies.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -65,9 +71,26 @@ class SummaryTable:
     notes: tuple[str, ...] = ()
     """Which runs were left out, and why."""
 
+    def to_frame(self) -> DataFrame:
+        """Return a row for each number: its settings or metric, its column, mean, deviation and number of runs."""
+        return frame_of(
+            {
+                **dict(zip(self.head, label, strict=True)),
+                "column": _joined(column),
+                **dataclasses.asdict(cell),
+            }
+            for label, row in zip(self.labels, self.cells, strict=True)
+            for column, cell in zip(self.columns, row, strict=True)
+            if cell is not None
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return to_plain(self)
+
     def to_markdown(self) -> str:
         """As a table of Markdown, the best in bold, with the notes below."""
-        heads = [*self.head, *(", ".join(filter(None, column)) for column in self.columns)]
+        heads = [*self.head, *map(_joined, self.columns)]
         lines = [heads, ["---"] * len(self.head) + ["---:"] * len(self.columns)]
         for label, row in zip(self.labels, self.cells, strict=True):
             cells = [self._text(cell, "±", "**", "**") for cell in row]
@@ -118,6 +141,10 @@ class SummaryTable:
         text = f"{start}{text}{end}" if cell.is_best else text
         chosen = latex(cell.chosen) if start.startswith("\\") else cell.chosen
         return f"{text} ({chosen})" if cell.chosen else text
+
+
+def _joined(column: tuple[str, ...]) -> str:
+    return ", ".join(filter(None, column))
 
 
 def latex(text: str) -> str:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import decimal
+import functools
 import importlib
-import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from polariscope.core import files
+from polariscope.core.deprecation import deprecated
 from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
+from polariscope.core.frames import cells_of, csv_of, finite, frame_of, rows_of, uniform, write_frame
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import Run
@@ -25,10 +27,13 @@ from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from polariscope.studies.ledger import Entry, Ledger
     from polariscope.studies.runs import StudyRun
 
-Format = Literal["csv", "md", "parquet"]
+FORMATS = ("csv", "tsv", "json", "md", "parquet")
+"""Formats of a table's file."""
 IDENTITY = ("run", "state", "step")
 """Columns that come before the settings."""
 WORDS = ("message", "folder")
@@ -104,48 +109,85 @@ class Comparison:
     """What these pairs have in common, of what else varies; nothing: all pairs."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows with the same columns; a cell that a row does not have is None."""
+    """A frame of pandas with what pandas cannot know: which columns are settings, and which runs were left out.
 
-    rows: tuple[Columns, ...]
-    settings: tuple[str, ...]
-    """Columns that say what varies, the seed last."""
-    notes: tuple[str, ...] = ()
-    """What was left out, and by which rule."""
-    header: tuple[str, ...] = ()
-    """Columns of a table of which no row is left."""
+    :param rows: a frame, or mappings from names to cells; a cell that a row does not have is missing.
+    :param settings: columns that vary by design, the seed last.
+    :param notes: (default none) sentences about rows that were left out, and the rule.
+    """
+
+    def __init__(
+        self, rows: DataFrame | Iterable[Columns], settings: Sequence[str], notes: Sequence[str] = ()
+    ) -> None:
+        from pandas import DataFrame
+
+        frame = rows if isinstance(rows, DataFrame) else frame_of(rows)
+        first = [name for name in (*IDENTITY, *settings) if name in frame.columns]
+        last = [name for name in WORDS if name in frame.columns]
+        rest = [name for name in frame.columns if name not in {*first, *last}]
+        self.frame: DataFrame = frame[[*first, *rest, *last]].reset_index(drop=True)
+        """One row for each run or model; a column that mixes types has them as they are."""
+        self.settings = tuple(settings)
+        self.notes = tuple(notes)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        return repr(self.frame)
+
+    def _repr_html_(self) -> str:
+        return str(self.frame._repr_html_())
+
+    def replace(self, frame: DataFrame, notes: Sequence[str] | None = None) -> Table:
+        """Return a table with other rows and the same settings.
+
+        :param frame: the rows.
+        :param notes: (default: the same) its notes.
+        """
+        return Table(frame, self.settings, self.notes if notes is None else notes)
+
+    @functools.cached_property
+    def rows(self) -> tuple[Columns, ...]:
+        """The rows as mappings from all columns to plain values; None for a missing cell."""
+        return tuple(rows_of(self.frame))
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns: the run, the settings, what was measured, and texts."""
-        found = dict.fromkeys([name for row in self.rows for name in row] or self.header)
-        first = [name for name in (*IDENTITY, *self.settings) if name in found]
-        last = [name for name in WORDS if name in found]
-        return [*first, *(name for name in found if name not in {*first, *last}), *last]
+        """Names of the columns: the run, the settings, results, and texts."""
+        return list(self.frame.columns)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Label of each column, as an axis has it, from the analyses that give the columns."""
+        from polariscope.studies.columns import column_of
+
+        return {name: column_of(name).label for name in self.columns}
+
+    @functools.cached_property
+    def numbers(self) -> DataFrame:
+        """Finite numbers of all columns; other cells are NaN."""
+        return self.frame.apply(finite)
 
     @property
     def measured(self) -> list[str]:
-        """Columns of numbers that were measured."""
+        """Columns of results that have finite numbers."""
         hidden = {*IDENTITY, *self.settings, *WORDS}
-        return [
-            name
-            for name in self.columns
-            if name not in hidden and any(numbers_in(row, name) for row in self.rows)
-        ]
+        return [name for name in self.columns if name not in hidden and self.numbers[name].notna().any()]
 
     @property
-    def done(self) -> tuple[Columns, ...]:
-        """Rows of runs that are done; the loss of others is that of a model that is not trained yet."""
-        return tuple(row for row in self.rows if row.get("state", "done") == "done")
+    def done(self) -> Table:
+        """Runs that are done; the loss of others is that of a model that is not trained yet."""
+        return self if "state" not in self.columns else self.replace(self.frame[self.frame.state == "done"])
 
     def where(self, *conditions: str) -> Table:
-        """The rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
+        """Return the rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
-        :param conditions: a column, one of = != < <= > >=, and a value. A row without the value holds none. Variants of
-            the data may be called by their names (see :meth:`value_named`).
+        :param conditions: a column, one of = != < <= > >=, and a value. A missing cell meets none. Variants of the data
+            may be called by their names (see :meth:`value_named`).
         """
-        rows = self.rows
+        frame = self.frame
         for condition in conditions:
             match = re.fullmatch(r"(.+?)\s*(<=|>=|!=|=|<|>)\s*(.*)", condition)
             if match is None:
@@ -156,25 +198,24 @@ class Table:
             self._check(name)
             meant = self.value_named(name, text) if name == VARIANTS and name in self.settings else text
             if meant is None:  # data without variants, in a table whose cell of them is empty
-                rows = tuple(row for row in rows if compare(row.get(name) is None, True))
+                frame = frame[compare(frame[name].isna(), True)]
             else:
-                rows = tuple(row for row in rows if _holds(name, row.get(name), compare, str(meant)))
-        return dataclasses.replace(self, rows=rows, header=tuple(self.columns))
+                cells = cells_of(frame[name])
+                frame = frame[[_holds(name, cell, compare, str(meant)) for cell in cells]]
+        return self.replace(frame)
 
     def only(self, columns: Sequence[str]) -> Table:
-        """The same with fewer columns; the run and the settings stay.
+        """Return fewer columns; the run and the settings stay.
 
-        :param columns: names of those that were measured.
+        :param columns: names of results.
         """
         for name in columns:
             self._check(name)
         kept = {*IDENTITY, *self.settings, *columns}
-        rows = tuple({name: cell for name, cell in row.items() if name in kept} for row in self.rows)
-        header = tuple(name for name in self.columns if name in kept)
-        return dataclasses.replace(self, rows=rows, header=header)
+        return self.replace(self.frame[[name for name in self.columns if name in kept]])
 
     def aggregate(self, columns: Sequence[str] | None = None) -> list[Aggregate]:
-        """Every column over the seeds of each setting; runs that are not done have no part in it.
+        """Return every column over the seeds of each setting; runs that are not done have no part in it.
 
         Those without a finite number are left out of the row of that column.
 
@@ -182,16 +223,19 @@ class Table:
         """
         for name in columns or ():
             self._check(name)
-        found = []
-        for key, rows in self._groups("seed").items():
+        done, found = self.done, []
+        runs = done.frame["run"].astype("str").to_numpy()
+        for settings, rows in done.groups("seed"):
             for name in self.measured if columns is None else columns:
-                pairs = sorted((number, str(row["run"])) for row in rows for number in numbers_in(row, name))
-                if pairs:
-                    found.append(_aggregate(dict(key), name, pairs))
+                values = done.numbers[name].to_numpy()[rows]
+                # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
+                order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
+                if len(order):
+                    found.append(_aggregate(settings, name, values[order], runs[rows][order].tolist()))
         return found
 
     def over_seeds(self) -> Table:
-        """What :meth:`aggregate` gives as a table: a row for each setting and column."""
+        """Return :meth:`aggregate` as a table: a row for each setting and column."""
         rows = []
         for one in self.aggregate():
             t, bootstrap = one.t or (None, None), one.bootstrap or (None, None)
@@ -199,57 +243,53 @@ class Table:
                 {
                     **one.settings,
                     **{"column": one.column, "n": one.n, "mean": one.mean, "sd": one.sd},
-                    **{
-                        "t.low": t[0],
-                        "t.high": t[1],
-                        "bootstrap.low": bootstrap[0],
-                        "bootstrap.high": bootstrap[1],
-                    },
+                    **{"t.low": t[0], "t.high": t[1]},
+                    **{"bootstrap.low": bootstrap[0], "bootstrap.high": bootstrap[1]},
                     **{"lowest": one.lowest, "median": one.median, "highest": one.highest},
                 }
             )
-        settings = tuple(name for name in self.settings if name != "seed")
-        return Table(cast("tuple[Columns, ...]", tuple(rows)), settings, (*self.notes, *self.left_out))
+        settings = [name for name in self.settings if name != "seed"]
+        return Table(cast("list[Columns]", rows), settings, (*self.notes, *self.left_out))
 
     @property
     def not_done(self) -> tuple[str, ...]:
         """Names of the runs that are not done."""
-        done = {id(row) for row in self.done}
-        return tuple(dict.fromkeys(str(row["run"]) for row in self.rows if id(row) not in done))
+        if "state" not in self.columns:
+            return ()
+        return tuple(self.frame.run[self.frame.state != "done"].drop_duplicates().astype("str"))
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """A note where runs are not done, and so have no part in means and comparisons."""
+        """A note if runs are not done, and so have no part in means and comparisons."""
         names = some_of(self.not_done)
         return (f"Not in the means, since they are not done: {names}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
-        """What :meth:`compare` gives for every column that was measured and has pairs; none is refused.
+        """Return :meth:`compare` for every column that was measured and has pairs; none is refused.
 
-        Where other settings vary too, the comparison over all pairs is followed by one for each of these settings, over
-        its seeds alone; not where each has a single pair.
+        If other settings vary too, the comparison over all pairs is followed by one for each of these settings, over
+        its seeds alone; not if each has a single pair.
 
         :param setting: what changes.
         :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
         :param second: in the second.
         """
         first, second = self._two_values(setting, first, second)
-        parts = [
-            (dict(key), dataclasses.replace(self, rows=tuple(rows)))
-            for key, rows in self._groups(setting, "seed").items()
-        ]
-        found: list[Comparison] = []
+        done, found = self.done, []
+        parts = [(settings, done.frame.index[rows]) for settings, rows in done.groups(setting, "seed")]
+        differences = done._differences(setting, first, second)
         for column in self.measured:
-            found += filter(None, [self._paired(column, setting, first, second)])
-            own = [
-                dataclasses.replace(made, settings=settings)
-                for settings, part in parts
-                if (made := part._paired(column, setting, first, second)) is not None
+            pairs = differences[column].dropna()
+            own = [(settings, pairs[pairs.index.isin(rows)]) for settings, rows in parts]
+            own = [(settings, part) for settings, part in own if len(part)]
+            several = len(own) > 1 and any(len(part) > 1 for _, part in own)
+            found += [
+                _comparison(column, setting, first, second, part.to_numpy(), settings)
+                for settings, part in [({}, pairs), *(own if several else [])]
+                if len(part)
             ]
-            if len(own) > 1 and any(one.n > 1 for one in own):
-                found += own
         if not found:
-            values = dict.fromkeys(shown(row.get(setting)) for row in self.rows)
+            values = dict.fromkeys(shown(cell) for cell in cells_of(self.frame[setting]))
             raise InputError(
                 problem=f"no two runs that are done differ only in {setting!r}, {first} and {second}",
                 remedy=f"its values are {', '.join(values)}",
@@ -257,7 +297,7 @@ class Table:
         return found
 
     def value_named(self, setting: str, name: object) -> object:
-        """The value of a setting that is meant by a name: the value itself, or a short name of variants of the data.
+        """Return the value of a setting that is meant by a name: the value itself, or a short name of variants.
 
         ``manipulated`` is the one of ``data.variants`` that has a variant of this name, whatever its options, and
         ``original`` stands for data without variants. A name that stands for several values is refused; what stands for
@@ -268,7 +308,7 @@ class Table:
         """
         if setting not in self.settings:
             raise unknown("setting that varies", setting, self.settings)
-        values = list(dict.fromkeys(row.get(setting) for row in self.rows))
+        values = cells_of(self.frame[setting].drop_duplicates()) if setting in self.columns else []
         if setting != VARIANTS or any(_same(value, name) for value in values):
             return name
         if name == ORIGINAL:
@@ -284,7 +324,7 @@ class Table:
 
     def _two_values(self, setting: str, first: object, second: object) -> tuple[object, object]:
         """The values that are meant by two names; the same value twice is refused, as it differs in nothing."""
-        _check_rows(self)
+        self._check_rows()
         one, other = self.value_named(setting, first), self.value_named(setting, second)
         if _same(one, other):
             raise InputError(
@@ -294,7 +334,7 @@ class Table:
         return one, other
 
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
-        """How much a column changes between two values of a setting, over pairs that are equal in all else.
+        """Return how much a column changes between two values of a setting, over pairs that are equal in all else.
 
         Runs that are not done have no part in it.
 
@@ -305,55 +345,42 @@ class Table:
         """
         self._check(column)
         first, second = self._two_values(setting, first, second)
-        found = self._paired(column, setting, first, second)
-        if found is None:
+        pairs = self.done._differences(setting, first, second)[column].dropna()
+        if pairs.empty:
             raise InputError(
                 problem=(
                     f"no two runs with a number in {column!r} differ only in {setting!r}, {first!r} and {second!r}"
                 ),
                 remedy="compare values that were run with the same seeds",
             )
-        return found
+        return _comparison(column, setting, first, second, pairs.to_numpy(), {})
 
-    def _paired(self, column: str, setting: str, first: object, second: object) -> Comparison | None:
-        """The comparison of two values, or None where there is no pair."""
-        pairs = []
-        for rows in self._groups(setting).values():
-            values = [
-                [
-                    number
-                    for row in rows
-                    if _same(row.get(setting), value)
-                    for number in numbers_in(row, column)
-                ]
-                for value in (first, second)
-            ]
-            if len(values[0]) == len(values[1]) == 1:
-                pairs.append((values[0][0], values[1][0]))
-        if not pairs:
-            return None
-        differences = np.array([second - first for first, second in pairs])
-        return Comparison(
-            column=column,
-            setting=setting,
-            first=first,
-            second=second,
-            n=len(pairs),
-            difference=float(differences.mean()),
-            sd=_sd(differences),
-            t=t_interval(differences),
-            bootstrap=bootstrap_interval_of_mean(differences, generator(0, "table", column)),
-            higher=int((differences > 0).sum()),
-        )
+    def _differences(self, setting: str, first: object, second: object) -> DataFrame:
+        """Second minus first of each pair and column, by the position of the first row that is equal in all else."""
+        cells, sides = cells_of(self.frame[setting]), []
+        pair = np.zeros(len(self), dtype=np.int64)
+        for _, rows in self.groups(setting):
+            pair[rows] = rows[0]
+        for value in (first, second):
+            numbers = self.numbers[[_same(cell, value) for cell in cells]]
+            by_pair = numbers.groupby(pair[numbers.index])
+            sides.append(by_pair.first().where(by_pair.count() == 1))
+        return (sides[1] - sides[0]).sort_index()
 
-    def _groups(self, *without: str) -> dict[tuple[tuple[str, object], ...], list[Columns]]:
-        """Rows of runs that are done, with the same settings but for some."""
-        names = [name for name in (*self.settings, "step") if name not in without]
-        groups: dict[tuple[tuple[str, object], ...], list[Columns]] = {}
-        for row in self.done:
-            key = tuple((name, row[name]) for name in names if row.get(name) is not None)
-            groups.setdefault(key, []).append(row)
-        return groups
+    def groups(self, *without: str) -> list[tuple[dict[str, Any], Int[np.ndarray, " row"]]]:
+        """Return the rows with the same settings but for some: these settings, and the positions of the rows.
+
+        :param without: settings that do not count.
+        """
+        names = [name for name in (*self.settings, "step") if name not in without and name in self.columns]
+        if not names or self.frame.empty:
+            return [({}, np.arange(len(self)))] if len(self) else []
+        number = self.frame.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
+        first = rows_of(self.frame[names].drop_duplicates())
+        return [
+            ({name: cell for name, cell in row.items() if cell is not None}, np.flatnonzero(number == place))
+            for place, row in enumerate(first)
+        ]
 
     def _check(self, name: str) -> None:
         if not self.columns:
@@ -361,53 +388,72 @@ class Table:
         if name not in self.columns:
             raise unknown("column", name, self.columns)
 
+    def _check_rows(self) -> None:
+        """Refuse a table of which conditions have left nothing."""
+        if not len(self) and self.columns:
+            raise InputError(
+                problem="no run of the table meets the conditions",
+                remedy="leave one out, or give another value",
+            )
+
+    @property
+    def finished(self) -> Table:
+        """The finished model of each run that is done; a table without any is refused."""
+        self._check_rows()
+        frame = self.done.frame
+        if frame.empty:
+            raise InputError(problem="no run of the table is done", remedy="run the study first")
+        if "step" in frame.columns:
+            frame = frame.sort_values("step", kind="stable", na_position="first")
+        return self.replace(frame.drop_duplicates("run", keep="last").sort_index())
+
     # How it is written.
 
-    def records(self) -> list[dict[str, Cell]]:
-        """Rows as mappings with all columns."""
-        columns = self.columns
-        return [{name: row.get(name) for name in columns} for row in self.rows]
+    def to_frame(self) -> DataFrame:
+        """Return a frame with columns of one type: mixed numbers become real numbers, other mixtures texts."""
+        return uniform(self.frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: the settings, the notes and the rows."""
+        return {"settings": list(self.settings), "notes": list(self.notes), "rows": list(self.rows)}
+
+    @deprecated("Table.to_frame", since="0.3", old="Table.to_pandas")
+    def to_pandas(self) -> DataFrame:
+        return self.to_frame()
+
+    @deprecated("Table.rows", since="0.3", old="Table.records")
+    def records(self) -> list[Columns]:
+        return list(self.rows)
 
     def to_csv(self) -> str:
-        """As comma-separated values; an empty cell is one that a row does not have."""
-        return files.csv_text(self.columns, self.records())
+        """Return comma-separated values; a missing cell is empty."""
+        return csv_of(self.frame)
 
     def to_markdown(self) -> str:
-        """As a table of Markdown, numbers with four digits."""
-        columns = self.columns
-        lines = [columns, ["---"] * len(columns)]
-        lines += [[shown(row.get(name)).replace("|", "\\|") for name in columns] for row in self.rows]
+        """Return a table of Markdown, numbers with four digits."""
+        cells = self.frame.apply(
+            lambda column: [shown(cell).replace("|", "\\|") for cell in cells_of(column)]
+        )
+        lines = [self.columns, ["---"] * len(self.columns), *cells.to_numpy().tolist()]
         text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return "\n".join([text, *(f"\n{note}" for note in self.notes)]) + "\n"
 
     def write(self, file: Path, format: str | None = None) -> None:
-        """Write it whole or not at all.
+        """Write it whole or not at all, with all columns.
 
         :param file: where to.
-        :param format: (default: by the end of the file's name) csv, md or parquet.
+        :param format: (default: by the end of the file's name) csv, tsv, json, md or parquet.
         """
         format = format or file.suffix.removeprefix(".")
-        if format not in get_args(Format):
-            raise unknown("format of a table", format, get_args(Format))
-        if format == "parquet":
-            self._write_parquet(file)
+        if format not in FORMATS:
+            raise unknown("format of a table", format, FORMATS)
+        if format == "md":
+            files.write_text(file, self.to_markdown())
         else:
-            files.write_text(file, self.to_csv() if format == "csv" else self.to_markdown())
-
-    def _write_parquet(self, file: Path) -> None:
-        try:
-            pyarrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
-        except ImportError:
-            raise InputError(
-                problem="Parquet files need pyarrow, which is not installed",
-                remedy="install it with pip install pyarrow, or write a CSV file",
-            ) from None
-        columns = {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
-        with files.atomic(file) as part:
-            parquet.write_table(pyarrow.table(columns), part)
+            write_frame(self.frame, file, format)
 
     def sql(self, query: str) -> Table:
-        """What a query makes of it; duckdb answers. The table is called ``runs``.
+        """Return the answer of duckdb to a query. The table is called ``runs``.
 
         Names with a point are quoted, ``select beta, avg("loss.rate") from runs group by beta``. A query may name files
         too, those of other studies for example: ``select * from 'tables/*.parquet'``.
@@ -418,37 +464,23 @@ class Table:
             duckdb = importlib.import_module("duckdb")
         except ImportError:
             raise not_installed("a query over a table", "duckdb", "duckdb") from None
-        columns = {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
         with duckdb.connect() as connection:
-            if columns:
-                types = ", ".join(f"{_quoted(name)} {_sql_type(column)}" for name, column in columns.items())
-                connection.execute(f"create table runs ({types})")
-            if self.rows:
-                places = ", ".join("?" for _ in columns)
-                cells = [list(row) for row in zip(*columns.values(), strict=True)]
-                connection.executemany(f"insert into runs values ({places})", cells)
+            if self.columns:
+                connection.register("runs", self.to_frame())
             try:
                 answer = connection.execute(query)
                 names = [column[0] for column in answer.description or ()]
+                # Not as a frame: pandas would make sums of integers real numbers.
                 found = answer.fetchall()
             except duckdb.Error as error:
                 raise InputError(problem=f"the query cannot be answered: {str(error).strip()}") from None
-        rows = tuple(dict(zip(names, map(_sql_cell, row), strict=True)) for row in found)
-        return Table(rows, (), self.notes)
-
-    def to_pandas(self) -> Any:
-        """As a frame of pandas, or where that is not installed the records."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            return self.records()
-        return pandas.DataFrame(
-            {name: _uniform([row.get(name) for row in self.rows]) for name in self.columns}
-        )
+        rows = [dict(zip(names, map(_sql_cell, row), strict=True)) for row in found]
+        return Table(frame_of(rows, names), (), self.notes)
 
 
-def _aggregate(settings: dict[str, object], column: str, pairs: list[tuple[float, str]]) -> Aggregate:
-    values = np.array([value for value, _ in pairs])
+def _aggregate(
+    settings: dict[str, object], column: str, values: Float[np.ndarray, " run"], runs: list[str]
+) -> Aggregate:
     return Aggregate(
         settings=settings,
         column=column,
@@ -457,49 +489,37 @@ def _aggregate(settings: dict[str, object], column: str, pairs: list[tuple[float
         sd=_sd(values),
         t=t_interval(values),
         bootstrap=bootstrap_interval_of_mean(values, generator(0, "table", column)),
-        lowest=pairs[0][1],
-        median=pairs[(len(pairs) - 1) // 2][1],
-        highest=pairs[-1][1],
+        lowest=runs[0],
+        median=runs[(len(runs) - 1) // 2],
+        highest=runs[-1],
+    )
+
+
+def _comparison(
+    column: str,
+    setting: str,
+    first: object,
+    second: object,
+    differences: Float[np.ndarray, " pair"],
+    settings: dict[str, object],
+) -> Comparison:
+    return Comparison(
+        column=column,
+        setting=setting,
+        first=first,
+        second=second,
+        n=len(differences),
+        difference=float(differences.mean()),
+        sd=_sd(differences),
+        t=t_interval(differences),
+        bootstrap=bootstrap_interval_of_mean(differences, generator(0, "table", column)),
+        higher=int((differences > 0).sum()),
+        settings=settings,
     )
 
 
 def _sd(values: Float[np.ndarray, " sample"]) -> float | None:
     return float(values.std(ddof=1)) if len(values) > 1 else None
-
-
-def numbers_in(row: Columns, name: str) -> list[float]:
-    """The finite number in one column of a row, or none.
-
-    :param row: cells by column.
-    :param name: the column.
-    """
-    cell = row.get(name)
-    is_number = isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell)
-    return [float(cell)] if is_number else []  # type: ignore[arg-type]
-
-
-def _check_rows(table: Table) -> None:
-    """Refuse a table of which conditions have left nothing."""
-    if not table.rows and table.header:
-        raise InputError(
-            problem="no run of the table meets the conditions", remedy="leave one out, or give another value"
-        )
-
-
-def finished(table: Table) -> list[Columns]:
-    """The finished model of each run that is done; a table without any is refused.
-
-    :param table: of a study.
-    """
-    last: dict[Cell, Columns] = {}
-    for row in table.done:
-        step, known = row.get("step") or 0, last.get(row["run"], {}).get("step") or 0
-        if row["run"] not in last or step >= known:  # type: ignore[operator]
-            last[row["run"]] = row
-    _check_rows(table)
-    if not last:
-        raise InputError(problem="no run of the table is done", remedy="run the study first")
-    return list(last.values())
 
 
 def _same(cell: object, value: object) -> bool:
@@ -518,26 +538,6 @@ def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str
         if compare not in (operator.eq, operator.ne):
             raise InputError(f"what {name!r} is compared with", "be a number", got=f"{text!r}")
     return compare(str(cell).lower(), text.lower())
-
-
-def _uniform(cells: list[Cell]) -> list[Cell]:
-    """A column of one type: texts where it mixes texts and numbers, real numbers where it mixes those and integers."""
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if len(kinds) < 2:
-        return cells
-    if kinds <= {int, float}:
-        return [None if cell is None else float(cell) for cell in cells]
-    return [None if cell is None else str(cell) for cell in cells]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _sql_type(cells: list[Cell]) -> str:
-    """The type of a column of one type; a text where it is empty."""
-    kind = next((type(cell) for cell in cells if cell is not None), str)
-    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kind, "VARCHAR")
 
 
 def _sql_cell(value: object) -> Cell:
@@ -596,7 +596,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
                     **({"step": step} if study.checkpoints else {}),
                     **common,
                     **cells,
-                    **(extra.get(entry.run.hash, {}) if step == entry.run.steps else {}),
+                    **(extra.get(entry.run.hash, {}) if step == entry.step else {}),
                     "message": entry.message or None,
                     "folder": str(entry.run.folder),
                 }
@@ -606,7 +606,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
         notes.append(
             f"Left out, since their training diverged (diverged is set to discard): {', '.join(discarded)}."
         )
-    return Table(tuple(rows), settings, tuple(notes))
+    return Table(rows, settings, notes)
 
 
 def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[int, Columns]]:
@@ -625,7 +625,7 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
             measured = analysis.measure(opened, step)
             cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
-        found.append((step or opened.n_steps, {**log_cells(log, step), **cells, **time_cells(opened)}))
+        found.append((step or entry.step, {**log_cells(log, step), **cells, **time_cells(opened)}))
     return found
 
 
@@ -709,7 +709,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
         if run.is_finished or step is not None:
             cells |= _newest(run, step)
         rows.append({**cells, **time_cells(run)})
-    return Table(tuple(rows), settings)
+    return Table(rows, settings)
 
 
 def _axes(run: Run) -> dict[str, object]:

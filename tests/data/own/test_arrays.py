@@ -509,3 +509,29 @@ def test_frames_whose_rows_are_in_another_order_are_refused():
 def test_tensors_that_numpy_cannot_read_are_refused_with_a_remedy(tensor):
     with pytest.raises(InputError, match=r"X must be something NumPy can read.*to_dense\(\).float\(\)"):
         from_arrays(tensor)
+
+
+def test_masked_factors_are_missing():
+    """As an ordinary array the column would bring back what its owner masked."""
+    values = np.ma.array([3, 1, 2], mask=[False, True, False])
+    with pytest.raises(InputError, match="factors: column 'size' lacks 1 value, first in row 1"):
+        from_arrays(np.eye(3), {"size": values, "kind": ["a", "b", "a"]})
+    with pytest.raises(InputError, match="column 'kind' lacks 2 values, first in row 0"):
+        from_arrays(np.eye(3), {"kind": np.ma.array(["a", "b", "c"], mask=[True, False, True])})
+    whole = from_arrays(np.eye(3), {"size": np.ma.array([3, 1, 2])})
+    assert whole.factors([0, 1, 2]).tolist() == [[3], [1], [2]]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_whole_numbers_that_floats_cannot_represent_are_refused(dtype):
+    array = np.zeros((4, 3), dtype=dtype)
+    array[2, 1] = 2**53
+    assert len(from_arrays(array)) == 4
+    array[2, 1] += 1
+    with pytest.raises(InputError, match=r"beyond 2\^53.*got 9007199254740993 in row 2, column 1"):
+        from_arrays(array)
+    with pytest.raises(InputError, match="in row 2, column 'time'"):
+        from_arrays(scipy.sparse.csr_array(array), feature_names=["a", "time", "c"])
+    assert from_arrays(np.eye(4), array[:, 1]).factors([2]).tolist() == [[2**53 + 1]]
+    with pytest.raises(InputError, match="factor 'time' must be at most 2"):
+        from_arrays(np.eye(4), {"time": array[:, 1], "dose": [0.5, 1, 2, 3]})

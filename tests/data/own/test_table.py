@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import sys
+import time
 
 import numpy as np
 import pandas
+import polars
 import pyarrow.parquet
 import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.data.chain import apply_variants
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.own.support import delimited
+from polariscope.data.own.support import separated
 from polariscope.data.own.table import TableDataset
 from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.training.plan import plan
@@ -67,7 +69,7 @@ def test_columns_and_row_names_are_chosen_by_name(write):
 
 
 def test_whole_numbers_stay_whole_until_one_is_not(write, monkeypatch):
-    monkeypatch.setattr(delimited, "LINES", 2)
+    monkeypatch.setattr(separated, "BLOCK_BYTES", 11)  # about two lines
     rows = [[1, 10], [2, 20], [3, 30], [4, 40], [5, 50]]
     text = "a,b\n" + "\n".join(f"{a},{b}" for a, b in rows)
     assert TableDataset(write(text))._rows.dtype == np.int64
@@ -252,3 +254,211 @@ def test_labels_have_the_kinds_that_are_said(write):
         load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic"])
     with pytest.raises(InputError, match="none were given"):
         load_dataset(write(text), factor_kinds=["cyclic"])
+
+
+def test_a_table_without_names_does_not_lose_its_first_sample(write):
+    iris = "5.1,3.5,1.4,0.2,Iris-setosa\n7.0,3.2,4.7,1.4,Iris-versicolor\n"
+    with pytest.raises(InputError, match=r"contains '5.1' and 'Iris-setosa'.*header=True or header=False"):
+        TableDataset(write(iris), labels=("4",))
+    data = TableDataset(write(iris), header=False, labels=("4",))
+    np.testing.assert_array_equal(data.values([0]), np.float32([[5.1, 3.5, 1.4, 0.2]]))
+    assert data.factor_classes == {"4": ("Iris-setosa", "Iris-versicolor")}
+    named = TableDataset(write("kind,1999,2000\nowl,3,4\n"), header=True, labels=("kind",))
+    assert named.feature_names == ("1999", "2000")
+
+
+@pytest.mark.parametrize(
+    ("first", "names"),
+    [(",0,1", ("0", "1")), ("id,inf,nan", ("inf", "nan")), ("id,x1,2nd", ("x1", "2nd"))],
+    ids=["numbered-by-pandas", "words-that-floats-know", "names-with-digits"],
+)
+def test_names_that_cannot_be_a_sample_are_names(write, first, names):
+    row_names = None if first.startswith(",") else "id"
+    data = TableDataset(write(f"{first}\n7,1.5,2\n8,3,4\n"), row_names=row_names)
+    assert data.feature_names == names
+    assert data.ids([0, 1]).tolist() == ["7", "8"]
+
+
+def test_columns_set_aside_are_there_without_names_too(write):
+    data = TableDataset(write("1,2\n3,4\n"), header=False, aside=("1",))
+    assert data.column("1").tolist() == [2, 4]
+
+
+CODES = "code,x\n0001,1.5\n01,2.5\n1,3.5\n"
+
+
+def test_names_labels_and_groups_are_text_exactly_as_written(write):
+    codes = ["0001", "01", "1"]
+    assert TableDataset(write(CODES), row_names="code").ids([0, 1, 2]).tolist() == codes
+    assert TableDataset(write(CODES), labels=("code",)).factor_classes == {"code": tuple(codes)}
+    assert TableDataset(write(CODES), aside=("code",)).column("code").tolist() == codes
+    # As numbers these would be a single class.
+    assert TableDataset(write("a,x\n1.0,1\n1,2\n"), labels=("a",)).factor_classes == {"a": ("1", "1.0")}
+    large = "a,x\n99999999999999999998,1\n99999999999999999999,2\n"
+    assert TableDataset(write(large), labels=("a",)).factor_sizes == (2,)
+
+
+def test_a_mark_of_missing_values_is_a_label_like_any_other(write):
+    words = ["NA", "US", "None", "nan", "?"]
+    text = "country,x\n" + "".join(f"{word},{row}.5\n" for row, word in enumerate(words))
+    assert TableDataset(write(text), row_names="country").ids(range(5)).tolist() == words
+    data = TableDataset(write(text), labels=("country",))
+    assert data.column("country").tolist() == words
+    assert data.factor_classes == {"country": tuple(sorted(words))}
+    numbered = TableDataset(write("site,x\n1,1\nNA,2\n"), labels=("site",))
+    assert numbered.factor_classes == {"site": ("1", "NA")}
+    frame = pandas.read_csv(write(text), keep_default_na=False)
+    assert from_arrays(frame[["x"]], frame["country"]).factor_classes == data.factor_classes
+    assert from_arrays(frame[["x"]], words).factor_sizes == (5,)
+    assert from_arrays(frame.set_index("country")).ids(range(5)).tolist() == words
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [("dose,x\n1.5,1\nNA,2\n", ()), ("dose,x\n1,1\nNA,2\n", ("ordinal",)), ("dose,x\nlow,1\n ,2\n", ())],
+    ids=["measured", "ordered", "empty"],
+)
+def test_a_label_that_needs_a_number_or_is_empty_is_missing(write, text, kinds):
+    with pytest.raises(InputError, match="column 'dose' lacks 1 value, first in row 1"):
+        TableDataset(write(text), labels=("dose",), factor_kinds=kinds)
+
+
+def test_a_feature_with_a_leading_zero_is_text(write):
+    with pytest.raises(
+        InputError, match="column 'zip' holds '007' in row 1, which is text because of its leading"
+    ):
+        TableDataset(write("zip,x\n12,1.5\n007,2\n"))
+    with pytest.raises(InputError, match="column 'zip' holds '-007' in row 1"):
+        TableDataset(write('zip,x\n12,"1.5"\n-007,2\n'))
+    numbers = "a,b,c\n0,0.07,1e-07\n-0.5,00.5,1E+07\n"
+    np.testing.assert_array_equal(
+        TableDataset(write(numbers)).values([0, 1]), np.float32([[0, 0.07, 1e-07], [-0.5, 0.5, 1e07]])
+    )
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63, 10**30])
+@pytest.mark.parametrize("other", ["2", "2.5"])
+def test_whole_numbers_that_floats_cannot_represent_are_refused_in_features(write, number, other):
+    with pytest.raises(
+        InputError, match=f"column 'id' holds '{number}' in row 1, which is a whole number beyond"
+    ):
+        TableDataset(write(f"id,x\n{other},1\n{number},1.5\n"))
+    limit = TableDataset(write(f"id,x\n{other},1\n{2**53},1.5\n-1e30,1\n"))
+    assert limit.values([1, 2])[:, 0].tolist() == [2**53, np.float32(-1e30)]
+
+
+def test_whole_numbers_that_floats_cannot_represent_are_refused_in_frames_and_parquet(tmp_path):
+    columns = {"x": [0.5, 1.5], "id": np.array([1, 2**53 + 1])}
+    words = "column 'id' holds '9007199254740993' in row 1, which is a whole number beyond"
+    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+        with pytest.raises(InputError, match=words):
+            from_arrays(frame)
+    pandas.DataFrame(columns).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(InputError, match=words):
+        TableDataset(str(tmp_path / "table.parquet"))
+
+
+def test_floats_are_those_that_python_reads(write):
+    """Every finite float, in the shortest writing and in more digits than it has, bit for bit."""
+    draw = np.random.default_rng(0)
+    floats = draw.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
+    floats = floats[np.abs(floats) < 3e38]
+    texts = [repr(value) for value in floats.tolist()]
+    texts += [f"{value:.30e}" for value in floats.tolist()]
+    texts += [f"{draw.integers(10**15)}.{draw.integers(10**18):018d}" for _ in range(5_000)]
+    for other in ("", "é"):  # the parsers in C and in Python
+        array = TableDataset(
+            write("a" + (other or ",") + "b\n" + "".join(f"{text}{other or ','}1\n" for text in texts)),
+            delimiter=other or None,
+        )._rows.array
+        assert array[:, 0].tobytes() == np.array(list(map(float, texts))).tobytes()
+
+
+def test_a_table_is_read_in_blocks_of_whole_lines(write, monkeypatch):
+    """Line ends of every kind, in blocks that end anywhere."""
+    rows = [[row / 7, row, f"p{row}"] for row in range(40)]
+    for end in ("\n", "\r\n", "\r", "\n\n"):
+        text = "a,b,c" + end + end.join(f"{a!r},{b},{c}" for a, b, c in rows)
+        for size in (1, 7, 64, 2**24):
+            monkeypatch.setattr(separated, "BLOCK_BYTES", size)
+            data = TableDataset(write(text), row_names="c")
+            assert data._rows.array.tolist() == [row[:2] for row in rows]
+            assert data.ids([0, 39]).tolist() == ["p0", "p39"]
+    monkeypatch.setattr(separated, "BLOCK_BYTES", 16)
+    with pytest.raises(InputError, match="row 40 has 1 values for 3 columns"):
+        TableDataset(write(text + "\n5"), row_names="c")
+    with pytest.raises(InputError, match="'a' holds 'x' in row 40"):
+        TableDataset(write(text + "\nx,1,2"), row_names="c")
+
+
+def test_texts_in_quotes_can_contain_delimiters_quotes_and_lines(write, monkeypatch):
+    monkeypatch.setattr(separated, "BLOCK_BYTES", 8)
+    data = TableDataset(write('a,b\n1,"x, ""y"""\n2,"two\nlines"\n3,5"\n'), labels=("b",))
+    assert data.column("b").tolist() == ['x, "y"', "two\nlines", '5"']
+    with pytest.raises(InputError, match="cannot be read as a table"):
+        TableDataset(write('a,b\n1,"2"3\n'))
+    with pytest.raises(InputError, match="row 0 has 1 values"):
+        TableDataset(write('a,b\n"1"\n'))
+
+
+OLD = "height,weight,species,age,dose,fold,patient\n" + "".join(
+    f"{row / 7},{row},{'owl' if row % 2 else 'cat'},{row % 3},{row / 4},{row % 3},p{row % 5}\n"
+    for row in range(12)
+)
+
+
+def test_tables_have_the_fingerprints_of_version_0_2(write, tmp_path):
+    """Fingerprint and record of polariscope 0.2.0 for the same file: its runs find their data."""
+    old = "fc7e7930a980447f150c334a3b6161dd21481a9cd7566082a97d91a64d8c76a9"
+    options = {"labels": ["species", "age", "dose"], "aside": ["fold", "patient"]}
+    assert load_dataset(write(OLD), **options).fingerprint == old
+    assert load_dataset(write(OLD.replace(",", "\t"), "t.tsv.gz"), **options).fingerprint == old
+    pandas.read_csv(write(OLD)).to_parquet(tmp_path / "t.parquet")
+    assert load_dataset(tmp_path / "t.parquet", **options).fingerprint == old
+    record = {
+        **{"name": "table", "path": write(OLD), "columns": [], "row_names": None, **options},
+        **{"factor_kinds": ["categorical", "categorical", "continuous"], "delimiter": None, "header": None},
+        **{"unit_interval": False, "max_unpacked": None, "shape": [12, 2], "fingerprint": old},
+    }
+    data = load_recorded(record)
+    assert data.describe() == record
+
+
+def test_frames_have_the_fingerprints_of_version_0_2():
+    values = np.arange(12.0).reshape(4, 3) / 7
+    columns = {"a": values[:, 0], "b": np.arange(4), "c": values[:, 2].astype(np.float32)}
+    labels = {"kind": ["x", "y", "x", "y"], "level": [3, 2, 3, 2]}
+    for library in (pandas, polars):
+        data = from_arrays(library.DataFrame(columns), library.DataFrame(labels))
+        assert data.fingerprint == "78c10d69390010a7d1724f5467d686666e0a63ebdb29d688f36bf7da775c71cf"
+
+
+def test_a_record_of_version_0_2_is_read_as_that_version_did(write):
+    """It took a first line with some numbers for names."""
+    path = write("0,1,kind\n1.5,2,owl\n3,4,cat\n")
+    with pytest.raises(InputError, match="could be column names or a sample"):
+        load_dataset(path, labels=["kind"])
+    fingerprint = "a132a9c4b6982fb662d801a4a9c3b6e6c2fea0d625335ed2fcdcc6d4bbdd6c13"
+    record = {"name": "table", "path": path, "labels": ["kind"], "header": None, "fingerprint": fingerprint}
+    data = load_recorded(record)
+    assert data.feature_names == ("0", "1")
+    assert data.header is None
+    standard = apply_variants(data, "standardised")
+    assert load_recorded(standard.describe()).fingerprint == standard.fingerprint
+
+
+def test_the_time_to_read_a_wide_table_grows_with_its_columns(write):
+    """Ten times the columns take about ten times as long; a quadratic reader would take a hundred times."""
+
+    def seconds(n_columns: int) -> float:
+        names = ",".join(f"c{column}" for column in range(n_columns))
+        row = ",".join(f"{column / 7}" for column in range(n_columns))
+        path = write(f"{names},kind\n{row},a\n{row},b\n", f"{n_columns}.csv")
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            assert TableDataset(path, labels=("kind",)).shape == (n_columns,)
+            times.append(time.process_time() - start)
+        return min(times)
+
+    assert seconds(40_000) < 30 * seconds(4_000)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.core.registry import open_family
+
+if TYPE_CHECKING:
+    import pandas
 
 SHOWN = (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128)
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class Curve(AbstractRecord):
     """An estimate at several scales: with k neighbours a ball reaches as far as the k-th."""
 
     k: tuple[int, ...]
@@ -27,6 +30,13 @@ class Curve:
     high: tuple[float, ...]
     stable: tuple[int, int] | None = None
     """The range of k in which the estimate is stable; None when there is none, or none was looked for."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each number of neighbours k: the estimate and its interval."""
+        import pandas
+
+        columns = {"value": self.values, "low": self.low, "high": self.high}
+        return pandas.DataFrame(columns, index=pandas.Index(self.k, name="k"))
 
     def __str__(self) -> str:
         rows = list(zip(self.k, self.values, self.low, self.high, strict=True))
@@ -73,6 +83,24 @@ class Dimension:
     def rounded(self) -> int:
         """As a number of latents, at least 1."""
         return max(1, round(self.value))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for this estimate and one for each estimator that checks it."""
+        import pandas
+
+        rows = [
+            {
+                **{
+                    "estimator": one.estimator,
+                    "value": one.value,
+                    "low": one.interval[0],
+                    "high": one.interval[1],
+                },
+                **{"level": one.level, "k": one.k, "n_points": one.n_points, "variant": one.variant},
+            }
+            for one in (self, *self.checks)
+        ]
+        return pandas.DataFrame(rows).set_index("estimator")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""

@@ -28,6 +28,8 @@ from polariscope.core.records import from_plain, not_stored, to_plain
 from polariscope.core.registry import open_family
 
 if TYPE_CHECKING:
+    import pandas
+
     from polariscope.analysis.metrics.support.arguments import Metric
 
 INVARIANCES = ("order", "shift", "scale", "sign", "monotone", "rotation")
@@ -103,6 +105,10 @@ class Score:
             )
         return score
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with one row, which :meth:`Scores.to_frame` has for each score."""
+        return _scores_frame({self.metric: self})
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON: arrays become lists, an infinite number the word "Infinity", one that is undefined null."""
         return to_plain(self)
@@ -139,6 +145,24 @@ class Score:
 family = open_family(__name__, "metric", traits=("bounds", "higher_is_better", "needs", "invariant_to"))
 
 
+def _scores_frame(scores: Mapping[str, Score]) -> pandas.DataFrame:
+    import pandas
+
+    rows = []
+    for name, score in scores.items():
+        low, high = (None, None) if score.interval is None else score.interval
+        rows.append(
+            {
+                **{"metric": name, "value": score.value, "low": low, "high": high, "chance": score.chance},
+                **{"lower_bound": score.bounds[0], "upper_bound": score.bounds[1]},
+                **{"higher_is_better": score.higher_is_better, "variant": score.way},
+            }
+        )
+    columns = ["metric", "value", "low", "high", "chance", "lower_bound", "upper_bound"]
+    columns += ["higher_is_better", "variant"]
+    return pandas.DataFrame(rows, columns=columns).set_index("metric")
+
+
 def _about(metric: str) -> dict[str, Any]:
     """What a score keeps of its metric; opens the metric's file."""
     traits = family.traits(metric)
@@ -172,6 +196,10 @@ class Scores:
         if name not in self.scores:
             raise unknown("score", name, self.scores)
         return self.scores[name]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each score: value, interval, chance, bounds and variant."""
+        return _scores_frame(self.scores)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""

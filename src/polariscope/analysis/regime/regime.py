@@ -19,9 +19,10 @@ from polariscope.analysis.regime.types import (
     select,
 )
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -32,7 +33,7 @@ Mixedness = Literal["switching", "intermediate", "wide"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Latent:
+class Latent(AbstractRecord):
     """One latent variable. Moments are over the samples, variances are population variances."""
 
     index: int
@@ -79,7 +80,7 @@ class Latent:
 
 
 @dataclasses.dataclass(frozen=True)
-class Partner:
+class Partner(AbstractRecord):
     """The latent most correlated with one latent."""
 
     latent: int
@@ -92,7 +93,7 @@ class Partner:
 
 
 @dataclasses.dataclass(frozen=True)
-class Structure:
+class Structure(AbstractRecord):
     """How the latents of one representation, the mean or the sampled, hang together."""
 
     total_correlation: float
@@ -110,7 +111,7 @@ class Structure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dependence:
+class Dependence(AbstractRecord):
     """How dependent a set of latents is, in nats."""
 
     total_correlation: float
@@ -118,7 +119,7 @@ class Dependence:
 
 
 @dataclasses.dataclass(frozen=True)
-class Truncation:
+class Truncation(AbstractRecord):
     """One row of the table; the numbers are None for fewer than two latents."""
 
     selection: str
@@ -130,7 +131,7 @@ class Truncation:
 
 
 @dataclasses.dataclass(frozen=True)
-class CriteriaTable:
+class CriteriaTable(AbstractRecord):
     """What every rule says of every latent. The first is the primary rule: active and mixed are in use."""
 
     names: tuple[str, ...]
@@ -141,9 +142,17 @@ class CriteriaTable:
     agreement: tuple[tuple[float, ...], ...]
     """Share of latents on which two rules agree; the first row is the agreement with the primary rule."""
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each rule and a column for each latent: whether the latent is in use."""
+        import pandas
+
+        return pandas.DataFrame(list(self.in_use), index=pandas.Index(self.names, name="rule")).rename_axis(
+            columns="latent"
+        )
+
 
 @dataclasses.dataclass(frozen=True)
-class Polarisation:
+class Polarisation(AbstractRecord):
     """Δ_KL and what it is made of; ``delta`` is None when the KL is infinite (a posterior variance of 0)."""
 
     delta: float | None
@@ -154,7 +163,7 @@ class Polarisation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Polarised:
+class Polarised(AbstractRecord):
     """For how long the regime was polarised without a break until the end."""
 
     share: float
@@ -322,6 +331,20 @@ class Regime:
     def select(self, selection: str) -> list[int]:
         """Columns of the latents of these types: ``rep.mean[:, regime.select("active+mixed")]``."""
         return select(self.types, selection)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each latent: its type, whether it is in use, its KL and its moments."""
+        import pandas
+
+        in_use, rows = set(self.in_use), []
+        for latent in self.latents:
+            row = {field.name: getattr(latent, field.name) for field in dataclasses.fields(latent)}
+            shares = {f"share_{name}": share for name, share in row.pop("shares").items()}
+            row["kl_low"], row["kl_high"] = row.pop("kl_interval")
+            row["alpha_low"], row["alpha_high"] = row.pop("alpha_range")
+            first = {"latent": row.pop("index"), "type": row.pop("type"), "in_use": latent.index in in_use}
+            rows.append({**first, **row, **shares})
+        return pandas.DataFrame(rows).set_index("latent")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""

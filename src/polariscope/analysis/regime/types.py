@@ -11,8 +11,11 @@ from jaxtyping import Float, Shaped
 
 from polariscope.analysis.regime.rule import ALPHA_LIMIT, TypeRule
 from polariscope.core.errors import unknown
+from polariscope.core.records import AbstractRecord
 
 if TYPE_CHECKING:
+    import pandas
+
     from polariscope.analysis.regime.posterior import RelativePosterior
 
 PriorKind = Literal["standard", "fixed", "conditional"]
@@ -173,12 +176,20 @@ ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 
 @dataclasses.dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(AbstractRecord):
     """Types over a grid of α."""
 
     alphas: tuple[float, ...]
     types: tuple[tuple[VariableType, ...], ...]
     """For each α, the type of each latent."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each α and a column for each latent: the type of the latent."""
+        import pandas
+
+        return pandas.DataFrame(list(self.types), index=pandas.Index(self.alphas, name="alpha")).rename_axis(
+            columns="latent"
+        )
 
 
 def sensitivity(moments: Moments, alpha: float) -> Sensitivity:

@@ -20,7 +20,6 @@ from polariscope.core.options import Advice
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.own.support.columns import listed
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.delimited import read_texts
 from polariscope.data.own.support.factors import Factors, known_factors
 from polariscope.data.own.support.pictures import (
     FORMATS,
@@ -32,6 +31,7 @@ from polariscope.data.own.support.pictures import (
     opened,
     pixels,
 )
+from polariscope.data.own.support.separated import read_texts
 
 FILE = "file"
 """The column of a table of labels that names the picture."""
@@ -296,7 +296,7 @@ def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np
     :param table: a .csv or .tsv file with a column ``file``: paths inside the folder, or names that occur once.
     :param file_names: the pictures, relative to their folder.
     """
-    columns = read_texts(table)
+    columns = read_texts(table, FILE)
     if FILE not in columns or len(columns) < 2:
         raise InputError(
             str(table),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Gt
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import check_options
 from polariscope.data.dataset import FactorKind, dataset
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.delimited import read_delimited
 from polariscope.data.own.support.observed import AbstractRowsDataset
 from polariscope.data.own.support.parquet import read_parquet
+from polariscope.data.own.support.separated import read_separated
 
 PARQUET = (".parquet", ".pq")
 
@@ -24,9 +26,12 @@ class TableDataset(AbstractRowsDataset):
     """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
 
     Every column is a feature, unless it is named as a label, as the names of rows or set aside. Nothing is guessed: a
-    column that holds text or lacks values is refused by name. Labels of whole numbers or text are classes (text is
-    numbered in alphabetical order, and keeps its names), other numbers are continuous factors. Rows are counted from 0.
-    The fingerprint is a hash of what is used.
+    feature that contains text or lacks values is refused by name, and so are whole numbers with a leading zero, which
+    are text, and whole numbers beyond 2^53. Names of rows are text exactly as written. Labels, and columns set aside,
+    are numbers if nothing that is written is lost, otherwise text exactly as written: 0001, 01 and 1 are three classes,
+    and NA is one like any other. Labels of whole numbers or text are classes (text is numbered in alphabetical order,
+    and keeps its names), other numbers are continuous factors. Rows are counted from 0. The fingerprint is a hash of
+    what is used.
     """
 
     path: str
@@ -44,18 +49,26 @@ class TableDataset(AbstractRowsDataset):
     delimiter: str | None = None
     """What stands between values; none: a tab in .tsv files, else a comma."""
     header: bool | None = None
-    """Whether the first line names the columns; none: yes, unless it holds only numbers."""
+    """Whether the first line names the columns, yes or no; none: no if it contains only numbers, yes if it contains no
+    number. A line with both is refused, since it could be names or a sample."""
     unit_interval: bool = False
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
     """Gigabytes to which a gzipped or Parquet file may unpack; none: 4, or 200 times the file where that is more."""
 
-    def __post_init__(self) -> None:
+    recorded: dataclasses.InitVar[bool] = False
+
+    def __post_init__(self, recorded: bool) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
-        contents = self._read(Path(self.path))
+        contents = self._read(Path(self.path), recorded)
         self._fill(dataclasses.replace(contents, factor_kinds=self.factor_kinds or None))
 
-    def _read(self, path: Path) -> Contents:
+    @classmethod
+    def from_record(cls, name: str, options: Mapping[str, Any]) -> TableDataset:
+        # A run of version 0.2 can be of a table whose names were partly numbers, which that version did not refuse.
+        return cls(**check_options(f"dataset {name!r}", cls, options), recorded=True)
+
+    def _read(self, path: Path, recorded: bool) -> Contents:
         chosen = {
             "columns": self.columns,
             "labels": self.labels,
@@ -63,11 +76,13 @@ class TableDataset(AbstractRowsDataset):
             "aside": self.aside,
         }
         if not path.name.lower().endswith(PARQUET):
-            return read_delimited(
+            return read_separated(
                 path,
                 **chosen,  # type: ignore[arg-type]
+                factor_kinds=self.factor_kinds,
                 delimiter=self.delimiter,
                 header=self.header,
+                trust_names=recorded,
                 max_unpacked=self.max_unpacked,
             )
         for name in ("delimiter", "header"):

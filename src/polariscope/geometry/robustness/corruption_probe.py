@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
@@ -21,7 +22,7 @@ from polariscope.numerics.distances import squared_distances
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Corrupted:
+class Corrupted(AbstractRecord):
     """Codes of corrupted observations against those of the same observations, clean."""
 
     retained: float

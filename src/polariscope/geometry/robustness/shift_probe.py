@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import InputError
+from polariscope.core.records import AbstractRecord
 from polariscope.geometry.robustness.codes import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
 from polariscope.models.protocol import AbstractModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Shifted:
+class Shifted(AbstractRecord):
     """Observations from elsewhere against those of the training distribution."""
 
     error_ratio: float

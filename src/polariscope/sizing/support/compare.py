@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.chain import Given, apply_variants, shorthands
@@ -23,8 +24,42 @@ from polariscope.storage.search import SearchFolder
 from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 
+if TYPE_CHECKING:
+    import pandas
+
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
 """What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
+
+
+class SizeComparison(tuple[Size, ...]):
+    """The answers of several methods: a tuple of :class:`polariscope.sizing.Size` that is also a table."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each method: its answer, the interval and the gradient steps spent."""
+        import pandas
+
+        rows = []
+        for answer in self:
+            low, high = answer.interval or (None, None)
+            rows.append(
+                {
+                    **{"method": answer.method, "value": answer.value, "low": low, "high": high},
+                    **{
+                        "n_steps": answer.n_steps,
+                        "n_models": len(answer.trials),
+                        "statistic": answer.statistic,
+                    },
+                    **{"threshold": answer.threshold},
+                }
+            )
+        columns = ["method", "value", "low", "high", "n_steps", "n_models", "statistic", "threshold"]
+        return pandas.DataFrame(rows, columns=columns).set_index("method")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answers by method, as JSON."""
+        return {answer.method: answer.to_dict() for answer in self}
 
 
 def needs_factors(method: str) -> bool:
@@ -46,7 +81,7 @@ def compare_sizes(
     scale: bool = False,
     keep_units: bool = False,
     **options: object,
-) -> tuple[Size, ...]:
+) -> SizeComparison:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
 
     ``methods`` are by default one of each idea, without those that need factors where the data have none. In
@@ -89,4 +124,4 @@ def compare_sizes(
             answers.append(Size(None, None, name, statistic=statistic, notes=(str(error),)))
     if out is not None:
         SearchFolder(out).write_answers([answer.to_dict() for answer in answers])
-    return tuple(answers)
+    return SizeComparison(answers)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import options_of
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import Part, Subset
@@ -47,6 +47,9 @@ from polariscope.training.plan import FAMILIES, concept_of, plan
 from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 
+if TYPE_CHECKING:
+    import pandas
+
 K = 20
 """Neighbours behind each intrinsic dimension, as published."""
 VARIATIONAL = "vae"
@@ -73,7 +76,7 @@ LABELS: dict[str, str] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class CurvePoint:
+class CurvePoint(AbstractRecord):
     """One model of a curve: what it costs on held-out samples, and what its codes are like."""
 
     n_latents: int
@@ -106,7 +109,7 @@ class CurvePoint:
 
 
 @dataclasses.dataclass(frozen=True)
-class Band:
+class Band(AbstractRecord):
     """One quantity over the seeds of one number of latents."""
 
     quantity: str
@@ -219,6 +222,13 @@ class SizeCurve:
         lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
         said = [f"{size.method}: {size.answer}." for size in self.answers]
         return "\n".join([self.headline, "", *lines, "", *said, *self.notes]).rstrip()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table with a row for each model, indexed by number of latents and seed."""
+        import pandas
+
+        rows = [dataclasses.asdict(point) for point in self.points]
+        return pandas.DataFrame(rows).set_index(["n_latents", "seed"])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

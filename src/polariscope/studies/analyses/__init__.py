@@ -11,11 +11,13 @@ import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from annotated_types import Ge
 
+from polariscope.core.options import Advice
 from polariscope.core.registry import open_family
+from polariscope.data.observations import Subset
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -41,15 +43,11 @@ Measured = TypeVar("Measured")
 
 
 @dataclasses.dataclass(frozen=True)
-class AbstractAnalysis(abc.ABC, Generic[Measured]):
-    """Something that is measured of one run, and kept beside its model."""
+class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
+    """Something that is measured of one run on some observations, and kept beside its model."""
 
-    n_samples: Annotated[int, Ge(2)] | None = 10_000
-    """Observations that are encoded; none for all."""
-    seed: Annotated[int, Ge(0)] = 0
-    """Seed of their choice and of every random number."""
-    part: Literal["all", "train", "validation", "test"] = "all"
-    """Which part of the data."""
+    n_samples: Annotated[int, Ge(2), Advice("None takes the whole dataset")] | None = Subset.n_samples
+    """Number of observations, two at least; none for all."""
 
     kind: ClassVar[str] = ""
     """What is kept of it beside the model; empty where that is no record that a table shows."""
@@ -59,7 +57,7 @@ class AbstractAnalysis(abc.ABC, Generic[Measured]):
     @property
     def where(self) -> dict[str, Any]:
         """The options that all analyses share, as methods of a run take them."""
-        return {"n_samples": self.n_samples, "seed": self.seed, "part": self.part}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Subset)}
 
     @abc.abstractmethod
     def measure(self, run: Run, step: int | None = None) -> Measured:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.registry import open_family
 from polariscope.studies.analyses import Cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
     from polariscope.studies.ledger import Ledger
     from polariscope.studies.table import Table
@@ -98,8 +100,15 @@ class Drawing:
 
     def to_csv(self) -> str:
         """The numbers as comma-separated values; an empty cell is one that a row does not have."""
-        columns = list(dict.fromkeys(name for row in self.rows for name in row))
-        return files.csv_text(columns, self.rows)
+        return csv_of(self.to_frame())
+
+    def to_frame(self) -> DataFrame:
+        """Return the numbers as a frame of pandas."""
+        return frame_of(self.rows)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the name, the numbers and the notes as plain values."""
+        return {"name": self.name, "rows": list(self.rows), "notes": list(self.notes)}
 
     def save(self, file: str | Path) -> Path:
         """Write the picture, whole or not at all; the same picture has the same bytes.
@@ -146,7 +155,7 @@ def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ())
     from polariscope.core.look import PRINT
 
     chosen = table.where(*where)
-    if where and not chosen.rows:
+    if where and not len(chosen):
         raise InputError(problem=f"no row of the table has {' and '.join(where)}", remedy="ask for less")
     rows = figure.numbers(chosen)
     with rc_context(PRINT):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polariscope.core.frames import rows_of
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, need
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
@@ -19,7 +20,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import ALL, check_some, series_of, values_of
+from polariscope.studies.figures.support.grouping import ALL, check_some, series_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,20 +45,15 @@ class DistanceByScore(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         need(table, self.metric, DISTANCE)
-        series = series_of(table)
-        steps = len({row.get("step") for row in table.rows}) > 1
-        found: list[Row] = []
-        for row in table.rows:
-            pair = values_of([row], self.metric), values_of([row], DISTANCE)
-            if row.get("state") == "done" and all(pair):
-                name = f"step {row['step']}" if steps else series(row)
-                marks: Row = {
-                    "series": name,
-                    "run": row["run"],
-                    "step": row.get("step"),
-                    "metric": self.metric,
-                }
-                found.append({**marks, "score": pair[0][0], "distance": pair[1][0]})
+        models = table.done
+        steps = "step" in table.columns and table.frame["step"].nunique() > 1
+        names = [f"step {step}" for step in models.frame["step"]] if steps else series_of(models)
+        runs = models.frame.reindex(columns=["run", "step"]).assign(metric=self.metric)
+        runs.insert(0, "series", names)
+        pairs = (
+            models.numbers[[self.metric, DISTANCE]].set_axis(["score", "distance"], axis="columns").dropna()
+        )
+        found: list[Row] = rows_of(runs.join(pairs, how="inner"))
         check_some(found)
         x, y = (np.array([number(row, column) for row in found]) for column in ("score", "distance"))
         related = spearman(x, y)

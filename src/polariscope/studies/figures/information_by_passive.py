@@ -17,8 +17,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import grouped, summary, values_of
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,14 +40,13 @@ class InformationByPassive(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         need(table, "passive", *(f"{quantity}.{source}" for quantity in QUANTITIES for source in SOURCES))
-        runs = [row for row in finished(table) if values_of([row], "passive")]
-        groups = grouped(runs, lambda row: values_of([row], "passive")[0])
+        groups = dict(list(table.finished.numbers.groupby("passive")))
         found: list[Row] = []
         for quantity in QUANTITIES:
             for source in SOURCES:
                 column = f"{quantity}.{source}"
-                for passive in sorted(groups):
-                    if not (values := values_of(groups[passive], column)):
+                for passive, runs in groups.items():
+                    if not len(values := runs[column].dropna()):
                         continue
                     row: Row = {
                         "quantity": quantity,
@@ -56,8 +54,7 @@ class InformationByPassive(AbstractFigure):
                         "passive": int(passive),
                         **summary(values),
                     }
-                    used = values_of(groups[passive], "active"), values_of(groups[passive], "mixed")
-                    in_use = {int(active + mixed) for active, mixed in zip(*used, strict=True)}
+                    in_use = {int(used) for used in (runs["active"] + runs["mixed"]).dropna()}
                     if quantity == "rank" and len(in_use) == 1:
                         row["predicted"] = min(in_use) + (int(passive) if source == "sampled" else 0)
                     found.append(row)

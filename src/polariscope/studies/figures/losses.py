@@ -9,15 +9,7 @@ from polariscope.core.errors import InputError, unknown
 from polariscope.studies.columns import column_of
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
-from polariscope.studies.figures.support.grouping import (
-    ALL,
-    across_of,
-    grouped,
-    panel_of,
-    series_of,
-    summary,
-    values_of,
-)
+from polariscope.studies.figures.support.grouping import ALL, across_of, panels_of, series_of, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,23 +46,22 @@ class LossesFigure(AbstractFigure):
             raise InputError(problem="no run of the study has begun", remedy="run it first")
 
     def numbers(self, table: Table) -> Rows:
-        if not table.rows:
+        if not len(table):
             raise InputError(problem="no run of the study has a log yet", remedy="run it first")
         if self.term not in table.measured:
             raise unknown("number in the logs", self.term, table.measured)
         across = across_of(table, self.across)
-        series = series_of(table, (across,))
+        lines = table.frame[["run", "step"]].assign(value=table.numbers[self.term]).dropna(subset="value")
+        labels = [panels_of(table, across)[lines.index], series_of(table, (across,))[lines.index]]
         found: list[Row] = []
-        rows = [row for row in table.rows if values_of([row], self.term)]
-        for (panel, name), members in grouped(rows, lambda row: (panel_of(row, across), series(row))).items():
+        for (panel, name), members in lines.groupby(labels, sort=False):
             marks: Row = {"term": self.term, "panel": panel, "series": name}
-            for row in members:
-                value = values_of([row], self.term)[0]
-                found.append({**marks, "run": row["run"], "step": row["step"], "n": 1, "mean": value})
-            n_runs = len({row["run"] for row in members})
-            for step, at in grouped(members, lambda row: row["step"]).items():
-                if len(at) == n_runs:
-                    found.append({**marks, "run": MEAN, "step": step, **summary(values_of(at, self.term))})
+            for run, step, value in members.itertuples(index=False):
+                found.append({**marks, "run": run, "step": step, "n": 1, "mean": value})
+            n_runs = members["run"].nunique()
+            for step, values in members.groupby("step", sort=False)["value"]:
+                if len(values) == n_runs:
+                    found.append({**marks, "run": MEAN, "step": step, **summary(values)})
         return tuple(found)
 
     def notes(self, table: Table) -> tuple[str, ...]:

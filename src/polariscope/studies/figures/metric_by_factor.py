@@ -17,15 +17,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import (
-    across_of,
-    grouped,
-    panel_of,
-    series_of,
-    summary,
-    values_of,
-)
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import across_of, panels_of, series_of, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +43,7 @@ class MetricByFactor(AbstractFigure):
     """Setting whose values are shown side by side; by default the data, where they vary."""
 
     def numbers(self, table: Table) -> Rows:
-        runs = finished(table)
+        models = table.finished
         by_factor = [name for name in table.measured if MARK in name]
         if not by_factor:
             raise InputError(
@@ -66,12 +58,11 @@ class MetricByFactor(AbstractFigure):
                 remedy="choose one of these",
             )
         across = across_of(table, self.across)
-        series = series_of(table, (across,))
-        key = grouped(runs, lambda row: (panel_of(row, across), series(row)))
+        panels, series = panels_of(models, across), series_of(models, (across,))
         found: list[Row] = []
-        for (panel, name), members in key.items():
+        for (panel, name), members in models.numbers[columns].groupby([panels, series], sort=False):
             for column in columns:
-                if values := values_of(members, column):
+                if len(values := members[column].dropna()):
                     marks: Row = {"metric": metric, "panel": panel, "series": name}
                     found.append({**marks, "factor": column.partition(MARK)[2], **summary(values)})
         return tuple(found)

@@ -16,17 +16,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import (
-    ALL,
-    check_some,
-    grouped,
-    in_order,
-    series_of,
-    strength_of,
-    summary,
-    values_of,
-)
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import ALL, check_some, points_of, strength_of, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,27 +45,20 @@ class MetricByReconstruction(AbstractByStrength):
     def numbers(self, table: Table) -> Rows:
         metric, loss = need_metric(table, self.metric), PLACES[self.part]
         need(table, loss)
-        axis = strength_of(table, self.strength)
-        series = series_of(table, axis.names)
-        columns = dict(zip(AXES, (loss, metric), strict=True))
+        axis, models = strength_of(table, self.strength), table.finished
+        models = models.replace(models.frame[models.numbers[[loss, metric]].notna().all(axis="columns")])
+        numbers = models.numbers[[loss, metric]].set_axis(list(AXES), axis="columns")
         found: list[Row] = []
-        runs = [
-            row
-            for row in finished(table)
-            if axis.of(row) and all(values_of([row], column) for column in columns.values())
-        ]
-        for name, members in grouped(runs, series).items():
-            points = grouped(members, lambda row: tuple((axis.of(row) or {}).items()))
-            for point in sorted(points, key=lambda point: in_order(point[1][1])):
-                marks: Row = {"series": name, **dict(point), "metric": metric, "loss": loss}
-                for row in points[point]:
-                    values = {f"{key}.mean": values_of([row], column)[0] for key, column in columns.items()}
-                    found.append({**marks, "run": row["run"], "n": 1, **values})
-                both: Row = {**marks, "run": None, "n": len(points[point])}
-                for key, column in columns.items():
-                    over = summary(values_of(points[point], column))
-                    both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
-                found.append(both)
+        for point, rows in points_of(models, axis):
+            marks: Row = {**point, "metric": metric, "loss": loss}
+            for row in rows:
+                values = {f"{key}.mean": float(numbers.at[row, key]) for key in AXES}
+                found.append({**marks, "run": models.rows[row]["run"], "n": 1, **values})
+            both: Row = {**marks, "run": None, "n": len(rows)}
+            for key in AXES:
+                over = summary(numbers.loc[rows, key])
+                both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
+            found.append(both)
         check_some(found)
         return tuple(found)
 

@@ -14,9 +14,7 @@ from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, metric_columns, need, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import COLUMN, PAGE, names_in, number
-from polariscope.studies.figures.support.grouping import values_of
 from polariscope.studies.select import ELBO, with_elbo
-from polariscope.studies.table import finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,12 +62,12 @@ class RankCorrelations(AbstractFigure):
                 problem=f"there {'is 1 metric' if metrics else 'is no metric'} in the table, too few to compare",
                 remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
-        rows = finished(table)
+        numbers = table.finished.numbers
         found: list[Row] = []
         for first in metrics:
             for second in columns:
-                both = [row for row in rows if values_of([row], first) and values_of([row], second)]
-                related = spearman(*(np.array(values_of(both, name)) for name in (first, second)))
+                both = numbers[[first]].assign(second=numbers[second]).dropna().to_numpy()
+                related = spearman(both[:, 0], both[:, 1])
                 low, high = related.interval or (None, None)
                 found.append(
                     {

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Literal
 
 from polariscope.core.errors import InputError
+from polariscope.core.frames import rows_of
 from polariscope.core.look import INK, QUIET
 from polariscope.studies.columns import need
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
@@ -18,15 +19,7 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import (
-    ALL,
-    check_some,
-    in_order,
-    series_of,
-    strength_of,
-    values_of,
-)
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import ALL, check_some, in_order, series_of, strength_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,14 +53,11 @@ class RateDistortion(AbstractByStrength):
     def numbers(self, table: Table) -> Rows:
         rate, distortion = (f"{PLACES[self.part]}.{term}" for term in ("rate", "reconstruction"))
         need(table, rate, distortion)
-        axis = strength_of(table, self.strength)
-        series = series_of(table, axis.names)
-        found: list[Row] = []
-        for row in finished(table):
-            pair = values_of([row], rate), values_of([row], distortion)
-            if all(pair) and (strength := axis.of(row)):
-                point: Row = {"series": series(row), **strength, "run": row["run"]}
-                found.append({**point, "rate": pair[0][0], "distortion": pair[1][0]})
+        axis, models = strength_of(table, self.strength), table.finished
+        runs = axis.of(models).join(models.frame["run"])
+        runs.insert(0, "series", series_of(models, axis.names))
+        numbers = models.numbers[[rate, distortion]].set_axis(["rate", "distortion"], axis="columns").dropna()
+        found: list[Row] = rows_of(runs.join(numbers, how="inner"))
         check_some(found)
         sums = [number(row, "rate") + number(row, "distortion") for row in found]
         if self.entropy is not None and min(sums) < self.entropy:

@@ -11,14 +11,7 @@ from annotated_types import Ge
 from polariscope.studies.columns import column_of, need_metric
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
-from polariscope.studies.figures.support.grouping import (
-    across_of,
-    grouped,
-    panel_of,
-    series_of,
-    values_of,
-)
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import across_of, panels_of, series_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,15 +37,14 @@ class RestartsFigure(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         metric = need_metric(table, self.metric)
-        across = across_of(table, self.across)
-        series = series_of(table, (across,))
-        rows = [row for row in finished(table) if values_of([row], metric)]
-        every = values_of(rows, metric)
-        low, high = min(every), max(every)
+        across, models = across_of(table, self.across), table.finished
+        every = models.numbers[metric].dropna()
+        low, high = every.min(), every.max()
         edges = np.linspace(low, high if high > low else low + 1, self.n_bins + 1)
         found: list[Row] = []
-        for (panel, name), members in grouped(rows, lambda row: (panel_of(row, across), series(row))).items():
-            counts, _ = np.histogram(values_of(members, metric), edges)
+        labels = [panels_of(models, across)[every.index], series_of(models, (across,))[every.index]]
+        for (panel, name), values in every.groupby(labels, sort=False):
+            counts, _ = np.histogram(values, edges)
             for place, count in enumerate(counts.tolist()):
                 bounds: Row = {"from": float(edges[place]), "to": float(edges[place + 1])}
                 found.append({"metric": metric, "panel": panel, "series": name, **bounds, "runs": count})

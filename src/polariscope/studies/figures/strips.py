@@ -21,14 +21,7 @@ from polariscope.studies.figures.support.drawing import (
     setting_in_words,
     values_alone,
 )
-from polariscope.studies.figures.support.grouping import (
-    ALL,
-    across_of,
-    panel_of,
-    series_of,
-    values_of,
-)
-from polariscope.studies.table import finished
+from polariscope.studies.figures.support.grouping import ALL, across_of, panels_of, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,20 +54,21 @@ class StripsFigure(AbstractFigure):
 
     def numbers(self, table: Table) -> Rows:
         metric = need_metric(table, self.metric)
-        if self.over_pruned != "keep" and not any("over_pruned" in row for row in table.rows):
+        if self.over_pruned != "keep" and "over_pruned" not in table.columns:
             raise InputError(
                 problem="the table does not say which runs are over-pruned",
                 remedy=(remedy_for("over_pruned"), ", or keep all with ", Argument("over_pruned", "keep")),
             )
-        across = across_of(table, self.across)
-        series = series_of(table, (across,))
+        across, models = across_of(table, self.across), table.finished
+        labels = zip(
+            panels_of(models, across), series_of(models, (across,)), models.numbers[metric], strict=True
+        )
         found: list[Row] = []
-        for row in finished(table):
-            for value in values_of([row], metric):
-                pruned = bool(row.get("over_pruned"))
-                if not (pruned and self.over_pruned == "drop"):
-                    marks: Row = {"metric": metric, "panel": panel_of(row, across), "series": series(row)}
-                    found.append({**marks, "run": row["run"], "value": value, "over_pruned": pruned})
+        for row, (panel, name, value) in zip(models.rows, labels, strict=True):
+            pruned = bool(row.get("over_pruned"))
+            if not (np.isnan(value) or (pruned and self.over_pruned == "drop")):
+                marks: Row = {"metric": metric, "panel": panel, "series": name}
+                found.append({**marks, "run": row["run"], "value": value, "over_pruned": pruned})
         if not found:
             raise InputError(problem="every run is over-pruned", remedy="mark or keep over-pruned runs")
         return tuple(found)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from polariscope.studies.ledger import STATES, Ledger, State, saved_steps
+from polariscope.studies.ledger import STATES, Ledger, State, is_trained, saved_steps
 from polariscope.studies.runs import StudyRun
 
 LOOK_EVERY = 1.0
@@ -91,7 +91,7 @@ class StudyLine:
         """Which part of all steps is saved; those of failed runs count, since nobody makes them."""
         steps = sum(run.steps for run in self.ledger.runs)
         saved = sum(
-            run.steps if self.ledger.failure(run) else min(run.steps, saved_steps(run))
+            run.steps if self.ledger.failure(run) or is_trained(run) else min(run.steps, saved_steps(run))
             for run in self.ledger.runs
         )
         return saved / max(1, steps)

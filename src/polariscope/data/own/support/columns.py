@@ -1,17 +1,25 @@
-"""Columns of tables: which hold numbers, which text, which lack values."""
+"""Columns of tables: which contain numbers, which text, and which lack values."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Int, Num, Shaped
 
 from polariscope.core.errors import InputError, Text, unknown
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "?"})
 """What stands in tables for a value that is not known, in small letters."""
+LARGEST_WHOLE = 2**53
+"""Largest whole number up to which floats represent every whole number."""
+TOO_LARGE = "which is a whole number beyond 2^53, so floats cannot tell it from its neighbours"
+WHOLE = re.compile(r"[+-]?[0-9]+")
+PADDED = re.compile(r"[+-]?0[0-9]+")
+"""A whole number with a leading zero, which is a code and not a quantity."""
 MOST_NAMED = 5
 """Columns or files that a message names; of more it gives the number."""
 
@@ -24,6 +32,7 @@ class Trouble:
     missing_row: int = 0
     text: str | None = None
     text_row: int = 0
+    reason: str = ""
 
     def words(self, name: str) -> str:
         """What is wrong, in words.
@@ -36,7 +45,7 @@ class Trouble:
                 f"lacks {self.missing} value{'s' * (self.missing > 1)}, first in row {self.missing_row}"
             )
         if self.text is not None:
-            said.append(f"holds {self.text!r} in row {self.text_row}, which is no number")
+            said.append(f"holds {self.text!r} in row {self.text_row}, {self.reason}")
         return f"column {name!r} {' and '.join(said)}"
 
 
@@ -45,6 +54,9 @@ class Troubles:
 
     def __init__(self) -> None:
         self._found: dict[str, Trouble] = {}
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._found
 
     def missing(self, column: str, rows: Sequence[int]) -> None:
         """Note values that are not known.
@@ -57,16 +69,17 @@ class Troubles:
             trouble.missing_row = int(rows[0])
         trouble.missing += len(rows)
 
-    def text(self, column: str, example: str, row: int) -> None:
-        """Note text where numbers are needed.
+    def text(self, column: str, example: str, row: int, reason: str = "which is no number") -> None:
+        """Note a value that cannot be used as a number.
 
         :param column: where.
-        :param example: such a text.
+        :param example: the value as it is written.
         :param row: its row, from 0.
+        :param reason: (default "which is no number") why it cannot be used.
         """
         trouble = self._found.setdefault(column, Trouble())
         if trouble.text is None:
-            trouble.text, trouble.text_row = example, row
+            trouble.text, trouble.text_row, trouble.reason = example, row, reason
 
     def refuse(self, where: str, remedy: Text) -> None:
         """Raise an error that names the columns, if there are any.
@@ -95,6 +108,123 @@ def is_missing(value: object) -> bool:
     return str(value).strip().casefold() in MISSING
 
 
+def is_absent(value: object) -> bool:
+    """Return whether a name or label is missing: None, NaN or an empty text. "NA" is a text like any other.
+
+    >>> is_absent(None), is_absent(float("nan")), is_absent(" "), is_absent("NA")
+    (True, True, True, False)
+
+    :param value: the value.
+    """
+    if isinstance(value, str | bytes):
+        return not value.strip()
+    # pandas and polars have objects of their own for missing values.
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number.
+
+    :param text: the text.
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def as_features(
+    name: str, texts: Sequence[str], start: int, troubles: Troubles
+) -> Num[np.ndarray, " sample"]:
+    """Return the texts of a feature as numbers, whole ones if all are; what is not a number is noted.
+
+    :param name: of the column.
+    :param texts: its values as they are written.
+    :param start: number of its first row.
+    :param troubles: where to note what is wrong.
+    """
+    values: list[float] = []
+    for row, text in enumerate(map(str.strip, texts), start):
+        values.append(float(text) if is_number(text) else np.nan)
+        if is_missing(text):
+            troubles.missing(name, [row])
+        elif values[-1] != values[-1]:
+            troubles.text(name, text, row)
+        elif PADDED.fullmatch(text):
+            troubles.text(name, text, row, "which is text because of its leading zero")
+        elif WHOLE.fullmatch(text) and abs(int(text)) > LARGEST_WHOLE:
+            troubles.text(name, text, row, TOO_LARGE)
+    try:
+        return np.array(texts, dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(values)
+
+
+def as_names(
+    name: str, texts: Shaped[np.ndarray, " sample"], troubles: Troubles
+) -> Shaped[np.ndarray, " sample"]:
+    """Return the names of rows as they are written, without surrounding blanks; missing ones are noted.
+
+    :param name: of the column.
+    :param texts: its values as they are written.
+    :param troubles: where to note what is wrong.
+    """
+    names = np.array([text.strip() for text in texts.tolist()])
+    lacking = np.flatnonzero(names == "")
+    if len(lacking):
+        troubles.missing(name, lacking.tolist())
+    return names
+
+
+def as_labels(
+    name: str, texts: Shaped[np.ndarray, " sample"], troubles: Troubles, kind: str | None = None
+) -> Shaped[np.ndarray, " sample"]:
+    """Return labels as numbers if nothing that is written is lost, otherwise as texts; missing ones are noted.
+
+    Whole numbers without leading zeros are such numbers, and so are measurements, such as 1.5. An empty text is
+    missing. "NA" is a class, except among measurements and in a column whose kind needs numbers.
+
+    >>> [as_labels("a", np.array(texts, dtype=object), Troubles()).tolist()
+    ...     for texts in (["2", "1"], ["1.50", "2"], ["01", "1"], ["1", "NA"])]
+    [[2, 1], [1.5, 2.0], ['01', '1'], ['1', 'NA']]
+
+    :param name: of the column.
+    :param texts: its values as they are written.
+    :param troubles: where to note what is wrong.
+    :param kind: (default: not known) the kind of factor that the user named.
+    """
+    import pandas
+
+    codes, written = pandas.factorize(texts)
+    classes = [str(text).strip() for text in written]
+    known = [text for text in classes if not is_missing(text)]
+    numbers = _label_numbers(known)
+    needs_numbers = kind not in (None, "categorical") or (numbers is not None and numbers.dtype.kind == "f")
+    marks_missing = numbers is not None and bool(known) and needs_numbers
+    absent = [is_missing(text) if marks_missing else text == "" for text in classes]
+    if any(absent):
+        troubles.missing(name, np.flatnonzero(np.array(absent)[codes]).tolist())
+        return np.zeros(len(texts))
+    if numbers is not None and len(known) == len(classes):
+        return numbers[codes]
+    return np.array(classes)[codes]
+
+
+def _label_numbers(classes: Sequence[str]) -> Num[np.ndarray, " class"] | None:
+    """Return the numbers that different texts stand for; None if they are not numbers or some would be equal."""
+    if any(PADDED.fullmatch(text) or not text.isascii() or "_" in text for text in classes):
+        return None
+    try:
+        numbers = np.array(classes, dtype=np.int64 if all(map(WHOLE.fullmatch, classes)) else np.float64)
+    except (ValueError, OverflowError):
+        return None
+    is_measured = numbers.dtype.kind == "f" and bool((numbers != np.rint(numbers)).any())
+    # Blanks around a value are not part of it.
+    return numbers if is_measured or len(set(numbers.tolist())) == len(set(classes)) else None
+
+
 def number_classes(
     column: Shaped[np.ndarray, " sample"],
 ) -> tuple[Int[np.ndarray, " sample"], tuple[str, ...]]:
@@ -117,10 +247,11 @@ def choose_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> N
     :param there: those the table has.
     :param where: what the table is called.
     """
-    for name in wanted:
-        if name not in there:
+    known = set(there)
+    for name, count in collections.Counter(wanted).items():
+        if name not in known:
             raise unknown(f"column of {where}", name, there)
-        if list(wanted).count(name) > 1:
+        if count > 1:
             raise InputError(problem=f"column {name!r} of {where} was asked for twice", remedy="name it once")
 
 
@@ -130,11 +261,7 @@ def check_names(names: Sequence[str], where: str) -> None:
     :param names: of its columns.
     :param where: what the table is called.
     """
-    twice = (
-        sorted({name for name in names if list(names).count(name) > 1})
-        if len(set(names)) < len(names)
-        else []
-    )
+    twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
     if twice:
         raise InputError(
             problem=f"{where} has more than one column named {listed(twice)}", remedy="rename them"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -12,7 +12,7 @@ from jaxtyping import Shaped
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import FactorKind
-from polariscope.data.own.support.columns import Troubles, is_missing, number_classes
+from polariscope.data.own.support.columns import LARGEST_WHOLE, Troubles, is_absent, number_classes
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.frames import frame_columns, is_frame, is_series
 from polariscope.data.own.support.rows import as_rows, check_finite
@@ -95,9 +95,9 @@ def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[s
     refuse_masked(given, "factors")
     columns: dict[str, np.ndarray] | None = None
     if isinstance(given, Mapping):
-        columns = {str(name): np.asarray(column) for name, column in given.items()}
+        columns = _unmasked({str(name): column for name, column in given.items()})
     elif is_frame(given) or is_series(given):
-        columns = dict(frame_columns(given, "factors"))
+        columns = frame_columns(given, "factors")
     if columns is None:
         array = _as_array(given)
         if array.dtype.kind not in "OUS":
@@ -123,7 +123,33 @@ def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[s
         numbers.append(column)
     if len({len(column) for column in numbers}) != 1:
         raise InputError("factors", "be columns of the same length", got=[len(column) for column in numbers])
+    _check_exact(numbers, names)
     return np.column_stack(numbers), names, texts
+
+
+def _unmasked(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the columns as ordinary arrays; masked values are missing, and refused."""
+    troubles = Troubles()
+    for name, column in given.items():
+        if np.ma.is_masked(column):
+            troubles.missing(name, np.flatnonzero(np.ma.getmaskarray(column)).tolist())
+    troubles.refuse("factors", "drop these samples, or fill the values in")
+    return {name: np.asarray(column) for name, column in given.items()}
+
+
+def _check_exact(columns: Sequence[np.ndarray], names: Sequence[str]) -> None:
+    """Refuse whole numbers that would change next to measured factors, with which they share an array of floats."""
+    if np.result_type(*columns).kind != "f":
+        return
+    for place, column in enumerate(columns):
+        large = column.dtype.kind in "iu" and ((column > LARGEST_WHOLE) | (column < -LARGEST_WHOLE)).any()
+        if large:
+            raise InputError(
+                f"factor {names[place] if names else f'factor-{place + 1}'!r}",
+                "be at most 2^53, because other factors are measurements",
+                got=column.max(),
+                remedy="number its values",
+            )
 
 
 def _as_array(given: Any) -> np.ndarray:
@@ -139,7 +165,7 @@ def _check_text(name: str, column: np.ndarray) -> None:
     """Refuse a column of objects that are no text, or that lacks values."""
     values = column.tolist()
     troubles = Troubles()
-    lacking = [row for row, value in enumerate(values) if is_missing(value)]
+    lacking = [row for row, value in enumerate(values) if is_absent(value)]
     if lacking:
         troubles.missing(name, lacking)
     troubles.refuse("factors", "drop these samples, or give them a class of their own")

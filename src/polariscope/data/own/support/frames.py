@@ -1,16 +1,19 @@
-"""Frames of pandas and polars, known by what they offer; neither library is imported."""
+"""Frames of pandas and polars, known by what they offer and read with pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Num, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.data.own.support.columns import Troubles, check_names, is_missing
+from polariscope.data.own.support.columns import LARGEST_WHOLE, TOO_LARGE, Troubles, check_names, is_absent
 from polariscope.data.own.support.contents import Contents
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def is_frame(given: object) -> bool:
@@ -35,11 +38,10 @@ def read_frame(frame: object, name: str) -> Contents:
     :param frame: a frame of pandas or polars.
     :param name: how messages call it.
     """
-    columns = dict(frame_columns(frame, name))
+    columns = frame_columns(frame, name)
     troubles = Troubles()
     for column, values in columns.items():
-        if values.dtype.kind not in "biuf":
-            troubles.text(column, str(values[0]), 0)
+        check_feature(column, values, troubles)
     troubles.refuse(
         name, "drop these columns, turn them into numbers, or pass them as factors, which may be text"
     )
@@ -47,34 +49,79 @@ def read_frame(frame: object, name: str) -> Contents:
         raise InputError(
             name, "hold at least one sample with one value", got=f"a frame of {len(columns)} columns"
         )
-    kind = np.result_type(*(values.dtype for values in columns.values()))
+    numbered = list(columns) == [str(place) for place in range(len(columns))]
+    return Contents(stacked(columns), feature_names=() if numbered else tuple(columns), ids=row_names(frame))
+
+
+def check_feature(column: str, values: Shaped[np.ndarray, " sample"], troubles: Troubles) -> None:
+    """Note a feature that contains text, or whole numbers that floats cannot represent.
+
+    :param column: its name.
+    :param values: its values.
+    :param troubles: where to note what is wrong.
+    """
+    if values.dtype.kind not in "biuf" and len(values):
+        troubles.text(column, str(values[0]), 0)
+    elif values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        large = np.flatnonzero((values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE))
+        if len(large):
+            troubles.text(column, str(values[large[0]]), int(large[0]), TOO_LARGE)
+
+
+def stacked(columns: Mapping[str, Num[np.ndarray, " sample"]]) -> Num[np.ndarray, "sample feature"]:
+    """Return columns of numbers as one array.
+
+    :param columns: at least one column.
+    """
+    kind = np.result_type(*{values.dtype for values in columns.values()})
     array = np.empty((len(next(iter(columns.values()))), len(columns)), dtype=kind)
     for place, values in enumerate(columns.values()):
         array[:, place] = values
-    numbered = list(columns) == [str(place) for place in range(len(columns))]
-    return Contents(array, feature_names=() if numbered else tuple(columns), ids=row_names(frame))
+    return array
 
 
-def frame_columns(frame: object, name: str) -> Iterator[tuple[str, Shaped[np.ndarray, " sample"]]]:
-    """The columns of a frame or series by name, as arrays; missing values are refused, with their columns.
+def frame_columns(
+    frame: object, name: str, troubles: Troubles | None = None
+) -> dict[str, Shaped[np.ndarray, " sample"]]:
+    """Return the columns of a frame or series by name, as arrays; columns that lack values are refused.
 
     :param frame: a frame or series of pandas or polars.
     :param name: how messages call it.
+    :param troubles: (default: they are refused here) where to note columns that lack values.
     """
-    found = list(_columns(frame))
-    check_names([column for column, _ in found], name)
-    troubles = Troubles()
-    read = []
-    for column, series in found:
+    table = as_pandas(frame)
+    names = list(map(str, table.columns))
+    check_names(names, name)
+    noted = Troubles() if troubles is None else troubles
+    columns = {}
+    for column, (_, series) in zip(names, table.items(), strict=True):
         values = series.to_numpy()
-        lacking = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null(), dtype=bool)
-        if values.dtype.kind == "f":
+        lacking = series.isna().to_numpy(dtype=bool)
+        if values.dtype.kind == "f":  # pandas can tell NaN from missing
             lacking = lacking | np.isnan(values)
         if lacking.any():
-            troubles.missing(column, np.flatnonzero(lacking).tolist())
-        read.append((column, values))
-    troubles.refuse(name, "drop these rows or columns, or fill the values in")
-    yield from read
+            noted.missing(column, np.flatnonzero(lacking).tolist())
+        columns[column] = values
+    if troubles is None:
+        noted.refuse(name, "drop these rows or columns, or fill the values in")
+    return columns
+
+
+def as_pandas(frame: Any) -> pandas.DataFrame:
+    """Return a frame or series of pandas or polars as a frame of pandas.
+
+    :param frame: the frame or series.
+    """
+    import pandas
+
+    if is_series(frame):
+        name = getattr(frame, "name", None)
+        series = frame if isinstance(frame, pandas.Series) else pandas.Series(frame.to_numpy())
+        return series.to_frame("factor-1" if name in (None, "") else name)
+    if isinstance(frame, pandas.DataFrame):
+        return frame
+    # A frame of polars converts itself only if pyarrow is installed.
+    return pandas.DataFrame({str(name): frame[name].to_numpy() for name in frame.columns})
 
 
 def row_names(frame: object) -> Shaped[np.ndarray, " sample"] | None:
@@ -120,16 +167,6 @@ def as_ids(values: Shaped[np.ndarray, " sample"]) -> Shaped[np.ndarray, " sample
     """
     if values.dtype.kind in "iu":
         return values
-    if any(is_missing(value) for value in values.tolist()):
+    if any(map(is_absent, values.tolist())):
         raise InputError("names of rows", "be there for every row", remedy="fill them in, or leave them out")
     return np.array([str(value) for value in values.tolist()])
-
-
-def _columns(frame: Any) -> Iterator[tuple[str, Any]]:
-    if is_series(frame):
-        name = getattr(frame, "name", None)
-        yield ("factor-1" if name in (None, "") else str(name)), frame
-    elif hasattr(frame, "get_columns"):  # polars
-        yield from ((str(series.name), series) for series in frame.get_columns())
-    else:
-        yield from ((str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns))

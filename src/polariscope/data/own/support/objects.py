@@ -333,7 +333,7 @@ def read_anndata(data: object, labels: Sequence[str], layer: str | None, cache_m
         matrix = in_memory(IndexedRows(matrix), cache_megabytes)
     return Contents(
         matrix,
-        dict(frame_columns(cells.obs[list(labels)], "obs")) if labels else None,
+        frame_columns(cells.obs[list(labels)], "obs") if labels else None,
         feature_names=_names(cells, "var_names"),
         ids=_names(cells, "obs_names") or None,
     )

@@ -25,7 +25,14 @@ from polariscope.data.own.support.layout import (
     shape_of,
     white_of,
 )
-from polariscope.data.own.support.rows import AbstractRows, as_rows, check_finite, check_precision, extent
+from polariscope.data.own.support.rows import (
+    AbstractRows,
+    as_rows,
+    check_finite,
+    check_precision,
+    check_whole_numbers,
+    extent,
+)
 
 if TYPE_CHECKING:
     from polariscope.data.grid import FactorGrid
@@ -62,6 +69,7 @@ class AbstractRowsDataset(AbstractDataset):
         check_finite(rows, "X", names)
         axes = axes_of(rows, self.layout)
         if axes == "rows":
+            check_whole_numbers(rows, names)
             check_precision(rows, names)
             if self.unit_interval:
                 _check_unit_interval(rows)

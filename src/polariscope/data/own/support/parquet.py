@@ -1,4 +1,4 @@
-"""Tables in Parquet files, read with pyarrow."""
+"""Tables in Parquet files, read with pandas and pyarrow."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed
 from polariscope.data.own.support.columns import Troubles, check_names
 from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.frames import check_feature, frame_columns, stacked
 from polariscope.data.own.support.tables import REMEDY, VALUE_BYTES, contents_of, select
 
 INDEX = "__index_level_0__"
@@ -51,19 +52,24 @@ def read_parquet(
             row_names = INDEX if row_names is None and INDEX in names else row_names
             selection = select(names, path.name, columns, labels, row_names, aside)
             _check_size(path, len(selection.features) + len(selection.texts), file.metadata, max_unpacked)
-            table = file.read(columns=[*selection.features, *selection.texts])
+            # The index that pandas notes in the file is a column here.
+            frame = file.read(columns=[*selection.features, *selection.texts]).to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             problem=f"{path} is damaged or no Parquet file ({error})", remedy="write it again"
         ) from None
-    if not table.num_rows:
+    if not len(frame):
         raise InputError(problem=f"{path.name} has no rows", remedy="add some")
     troubles = Troubles()
-    numbers = {name: _array(table[name], name, troubles, text=False) for name in selection.features}
-    texts = {name: _array(table[name], name, troubles, text=True) for name in selection.texts}
+    values = frame_columns(frame, path.name, troubles)
+    for name in selection.features:
+        if name not in troubles:
+            check_feature(name, values[name], troubles)
+    texts = {name: _texts(name, values[name], troubles) for name in selection.texts}
     troubles.refuse(path.name, REMEDY)
+    array = stacked({name: values[name] for name in selection.features})
     choices = ("the index that pandas wrote identifies rows",) if row_names == INDEX else ()
-    return contents_of(selection, numbers, texts, choices)
+    return contents_of(selection, array, texts, choices)
 
 
 def _check_size(path: Path, n_columns: int, footer: Any, max_unpacked: float | None) -> None:
@@ -74,19 +80,12 @@ def _check_size(path: Path, n_columns: int, footer: Any, max_unpacked: float | N
         raise too_large(path, limit, size)
 
 
-def _array(column: Any, name: str, troubles: Troubles, text: bool) -> np.ndarray:
-    """A column as an array; missing values, and texts where numbers are needed, are noted."""
-    from pyarrow import types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if column.null_count:
-        troubles.missing(name, np.flatnonzero(np.asarray(column.is_null())).tolist())
-        return np.zeros(len(column))
-    if not (is_number or (text and is_text)):
-        troubles.text(name, str(column[0].as_py()), 0)
-        return np.zeros(len(column))
-    return np.array(column.to_pylist(), dtype=str) if is_text else np.asarray(column.to_numpy())
+def _texts(name: str, values: np.ndarray, troubles: Troubles) -> np.ndarray:
+    """Return a label or name of rows: numbers, or texts as written. Anything else is noted."""
+    if name in troubles or values.dtype.kind in "biuf":
+        return values
+    strange = [row for row, value in enumerate(values.tolist()) if not isinstance(value, str)]
+    if strange:
+        troubles.text(name, str(values[strange[0]]), strange[0], "which is neither a number nor a text")
+        return values
+    return values.astype(str)

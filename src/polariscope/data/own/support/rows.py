@@ -17,6 +17,7 @@ from jaxtyping import Int, Shaped
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.files import digest, digest_array
+from polariscope.data.own.support.columns import LARGEST_WHOLE
 
 CHUNK_BYTES = 2**24
 """Held at once while the whole data are looked through."""
@@ -292,6 +293,37 @@ def exceeds(rows: AbstractRows, limit: int) -> bool:
     :param limit: the limit.
     """
     return any(chunk.max() > limit for _, chunk in _stored(rows))
+
+
+def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> None:
+    """Refuse whole numbers beyond 2^53: as floats they would be equal to their neighbours.
+
+    :param rows: flat observations.
+    :param feature_names: (default none) names of their columns.
+    """
+    if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8:
+        return
+    for start, chunk in _stored(rows):
+        if int(chunk.max()) <= LARGEST_WHOLE and int(chunk.min()) >= -LARGEST_WHOLE:
+            continue
+        large = (chunk > LARGEST_WHOLE) | (chunk < -LARGEST_WHOLE)
+        if isinstance(rows, SparseRows):
+            at = int(np.flatnonzero(large)[0])
+            row, column = (
+                int(np.searchsorted(rows.matrix.indptr, at, "right")) - 1,
+                int(rows.matrix.indices[at]),
+            )
+            value = chunk[at]
+        else:
+            row, column = (int(place) for place in np.argwhere(large)[0])
+            value = chunk[row, column]
+        name = repr(feature_names[column]) if feature_names else column
+        raise InputError(
+            "X",
+            "contain no whole numbers beyond 2^53, which floats cannot tell from their neighbours",
+            got=f"{value} in row {start + row}, column {name}",
+            remedy="leave this column out, subtract a constant, or pass it as ids",
+        )
 
 
 def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Num, Shaped
 
 from polariscope.core.errors import Argument, InputError, Text
 from polariscope.data.own.support.columns import choose_columns, listed
@@ -20,6 +21,8 @@ REMEDY: Text = (
     Argument("columns"),
     ", name classes with ",
     Argument("labels"),
+    " and rows with ",
+    Argument("row_names"),
     ", or leave columns out with ",
     Argument("aside"),
 )
@@ -61,8 +64,9 @@ def select(
     names = () if row_names is None else (row_names,)
     for wanted in (columns, labels, names, aside):
         choose_columns(wanted, there, where)
-    others = [*labels, *names, *aside]
-    twice = [name for name in dict.fromkeys(others) if name in columns or others.count(name) > 1]
+    others = collections.Counter([*labels, *names, *aside])
+    named = set(columns)
+    twice = [name for name, count in others.items() if name in named or count > 1]
     if twice:
         raise InputError(
             problem=f"of {where}, {listed(twice)} cannot be two of feature, label, name of rows and aside",
@@ -78,23 +82,17 @@ def select(
 
 def contents_of(
     selection: Selection,
-    numbers: Mapping[str, Shaped[np.ndarray, " sample"]],
+    array: Num[np.ndarray, "sample feature"] | None,
     texts: Mapping[str, Shaped[np.ndarray, " sample"]],
     choices: tuple[str, ...] = (),
 ) -> Contents:
-    """Features as one array, beside factors and names.
+    """Return the contents of a table: features, factors and names of rows.
 
-    :param selection: what the columns are for.
-    :param numbers: the features by name.
-    :param texts: labels and names of rows, by name.
-    :param choices: (default none) what was decided while reading.
+    :param selection: the columns that are used.
+    :param array: the features.
+    :param texts: labels, names of rows and columns set aside, by name.
+    :param choices: (default none) decisions made while reading.
     """
-    features = [numbers[name] for name in selection.features]
-    array = np.empty(
-        (len(features[0]), len(features)), dtype=np.result_type(*(each.dtype for each in features))
-    )
-    for place, column in enumerate(features):
-        array[:, place] = column
     factors = {name: texts[name] for name in selection.labels} or None
     ids = None if selection.row_names is None else as_ids(texts[selection.row_names])
     aside = {name: texts[name] for name in selection.aside}

@@ -1,21 +1,24 @@
-"""Rows of a table in groups: by strength, by what else varies, side by side; and means with their intervals."""
+"""Runs of a table in groups: by strength, by what else varies, side by side; and means with their intervals."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.frames import cells_of
 from polariscope.core.options import show
 from polariscope.numerics.intervals import t_interval
-from polariscope.studies.analyses import Cell, Columns
+from polariscope.studies.analyses import Cell
 from polariscope.studies.figures import Row
-from polariscope.studies.table import Table, finished, numbers_in
+from polariscope.studies.table import Table
 
-Key = TypeVar("Key")
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index, Series
+
 ALL = "all runs"
 
 
@@ -25,15 +28,17 @@ class Strength:
 
     names: tuple[str, ...]
 
-    def of(self, row: Columns) -> Row | None:
-        """Name and value of the setting of a run; None where it has none.
+    def of(self, table: Table) -> DataFrame:
+        """Return name and value of the setting of each run that has one.
 
-        :param row: of the run.
+        :param table: of a study.
         """
-        for name in self.names:
-            if row.get(name) is not None:
-                return {"setting": name, "strength": row[name]}
-        return None
+        from pandas import DataFrame
+
+        first = [next((name for name in self.names if row[name] is not None), None) for row in table.rows]
+        strengths = [None if name is None else row[name] for name, row in zip(first, table.rows, strict=True)]
+        # As objects, since 1 and 0.5 in one column stay as they were written.
+        return DataFrame({"setting": first, "strength": strengths}, dtype="object").dropna()
 
 
 def strength_of(table: Table, chosen: str = "") -> Strength:
@@ -54,7 +59,7 @@ def strength_of(table: Table, chosen: str = "") -> Strength:
         if chosen not in varying:
             raise unknown("setting that varies", chosen, varying)
         return Strength((chosen,))
-    numeric = [name for name in varying if all(_is_number(row.get(name)) for row in table.rows)]
+    numeric = [name for name in varying if all(_is_number(cell) for cell in cells_of(table.frame[name]))]
     if not numeric and len(varying) == 1:
         return Strength((varying[0],))
     if not numeric:
@@ -62,7 +67,7 @@ def strength_of(table: Table, chosen: str = "") -> Strength:
             problem="no setting with numbers varies in the study",
             remedy=("choose one with ", Argument("strength")),
         )
-    if any(sum(row.get(name) is not None for name in numeric) > 1 for row in table.rows):
+    if (table.frame[numeric].notna().sum(axis="columns") > 1).any():
         raise InputError(
             problem=f"several settings vary: {', '.join(numeric)}",
             remedy=("choose one with ", Argument("strength", numeric[0])),
@@ -74,23 +79,23 @@ def _is_number(cell: Cell) -> bool:
     return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
 
 
-def series_of(table: Table, without: Sequence[str] = ()) -> Callable[[Columns], str]:
-    """What tells a run from others, but for its seed and some settings, in words.
+def series_of(table: Table, without: Sequence[str] = ()) -> Series[str]:
+    """Return what tells each run from others, but for its seed and some settings, in words.
 
     :param table: of a study.
     :param without: (default none) settings that do not count.
     """
+    from pandas import Series
+
     names = [name for name in table.settings if name != "seed" and name not in without]
+    words = [
+        ", ".join(_words(name, row[name]) for name in names if row[name] is not None) for row in table.rows
+    ]
+    return Series([each or ALL for each in words], dtype="str")
 
-    def words(row: Columns) -> str:
-        parts = [
-            value if isinstance(value, str) else f"{name} = {show(value)}"
-            for name in names
-            if (value := row.get(name)) is not None
-        ]
-        return ", ".join(parts) or ALL
 
-    return words
+def _words(name: str, value: Cell) -> str:
+    return value if isinstance(value, str) else f"{name} = {show(value)}"
 
 
 def across_of(table: Table, chosen: str = "") -> str:
@@ -105,40 +110,18 @@ def across_of(table: Table, chosen: str = "") -> str:
     return chosen or (data[0] if data else "")
 
 
-def panel_of(row: Columns, across: str) -> str:
-    """Which of the panels side by side a run belongs to.
+def panels_of(table: Table, across: str) -> Series[str]:
+    """Return which of the panels side by side each run belongs to.
 
-    :param row: of the run.
+    :param table: of a study.
     :param across: a setting, or "" for one panel.
     """
-    if not across:
-        return ALL
-    value = row.get(across)
-    return value if isinstance(value, str) else f"{across} = {show(value)}"
+    from pandas import Series
+
+    return Series([_words(across, row[across]) if across else ALL for row in table.rows], dtype="str")
 
 
-def grouped(rows: Iterable[Columns], key: Callable[[Columns], Key]) -> dict[Key, list[Columns]]:
-    """Rows by a key, in the order in which the keys come.
-
-    :param rows: of a table.
-    :param key: gives that of a row.
-    """
-    found: dict[Key, list[Columns]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
-
-
-def values_of(rows: Iterable[Columns], column: str) -> list[float]:
-    """The finite numbers of a column.
-
-    :param rows: of a table.
-    :param column: its name.
-    """
-    return [number for row in rows for number in numbers_in(row, column)]
-
-
-def summary(values: Sequence[float]) -> Row:
+def summary(values: Iterable[float]) -> Row:
     """Number, mean, standard deviation (n − 1) and 95 % interval of the mean by Student's t.
 
     >>> summary([1.0, 3.0])["mean"], summary([2.0])
@@ -146,29 +129,41 @@ def summary(values: Sequence[float]) -> Row:
 
     :param values: one or more.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = np.array([*values], dtype=np.float64)
     low, high = t_interval(array) or (None, None)
     deviation = float(array.std(ddof=1)) if len(array) > 1 else None
     return {"n": len(array), "mean": float(array.mean()), "sd": deviation, "low": low, "high": high}
 
 
+def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
+    """Return the runs of each strength and of whatever else varies: their marks, and the labels of their rows.
+
+    :param table: the finished models of a study.
+    :param axis: the setting on the axis; runs without it are left out.
+    """
+    runs = axis.of(table).join(series_of(table, axis.names).rename("series"))
+    # Marks are those of the first run, because pandas makes real numbers of the keys of a group.
+    points = [
+        (members.iloc[0][["series", "setting", "strength"]].to_dict(), members.index)
+        for _, members in runs.groupby(["series", "setting", "strength"], sort=False)
+    ]
+    order = list(dict.fromkeys(marks["series"] for marks, _ in points))
+    return sorted(points, key=lambda point: (order.index(point[0]["series"]), in_order(point[0]["strength"])))
+
+
 def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[str, Cell]]) -> list[Row]:
-    """Mean and interval over seeds of some columns, for each strength and whatever else varies.
+    """Return mean and interval over seeds of some columns, for each strength and whatever else varies.
 
     :param table: of a study.
     :param strength: the setting on the axis; "" for the one that varies.
     :param quantities: by column, what its rows are marked with.
     """
-    axis = strength_of(table, strength)
-    series = series_of(table, axis.names)
+    axis, models = strength_of(table, strength), table.finished
     found: list[Row] = []
-    runs = [row for row in finished(table) if axis.of(row) is not None]
-    for name, members in grouped(runs, series).items():
-        points = grouped(members, lambda row: tuple((axis.of(row) or {}).items()))
-        for point in sorted(points, key=lambda point: in_order(point[1][1])):
-            for column, marks in quantities.items():
-                if values := values_of(points[point], column):
-                    found.append({"series": name, **dict(point), **marks, **summary(values)})
+    for point, rows in points_of(models, axis):
+        for column, marks in quantities.items():
+            if column in models.columns and len(values := models.numbers.loc[rows, column].dropna()):
+                found.append({**point, **marks, **summary(values)})
     check_some(found)
     return found
 

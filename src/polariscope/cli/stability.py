@@ -1,0 +1,98 @@
+"""``polariscope stability``: which latents recur when a model is trained again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from polariscope.cli.app import Targets, open_target
+from polariscope.cli.command import Flag, FlagsOf, command, given_in
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.analysis.stability import Stability
+    from polariscope.data.observations import Observations
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class StabilityOptions:
+    """Options of ``polariscope stability`` beyond the observations."""
+
+    relation: Literal["spearman", "pearson"] = "spearman"
+    """Correlation by which latents are matched."""
+    csv: Annotated[Path, Flag("FILE")] | None = None
+    """Also write the latents of all runs to this file."""
+
+
+@command(
+    observations=FlagsOf("polariscope.data.observations.Observations", without=("part",)),
+    options=StabilityOptions,
+)
+def stability(
+    context: typer.Context, targets: Targets, observations: Observations, options: StabilityOptions
+) -> None:
+    """Match the latents of runs that were trained alike with other seeds.
+
+    Shows which latents recur in every run, how consistent the runs are compared with chance, and which run is most
+    representative. Codes of other libraries take part as .npz files with mean and variance (or log_variance) of the
+    same observations.
+    """
+    from polariscope.cli.console import say
+    from polariscope.core import files
+    from polariscope.runs.stability import stability as match_latents
+
+    if options.csv is not None:
+        files.check_target(options.csv, "csv")
+    models = [open_target(target, given_in(context)) or target for target in targets]
+    result = match_latents(models, relation=options.relation, **observations.options())
+    print_stability(result, options.relation)
+    if options.csv is not None:
+        files.write_text(options.csv, result.to_csv())
+        say(f"The latents of all runs are in {options.csv}")
+
+
+def print_stability(result: Stability, relation: str) -> None:
+    """Print which latents recur in every run, and which run is the most central.
+
+    :param result: of runs or codes.
+    :param relation: name of the correlation.
+    """
+    from polariscope.cli.console import printer, say, table
+
+    say(result.headline)
+    numbers = ("latents in use", "agreement with others")
+    runs = table("run", *numbers, "", numbers=numbers)
+    for index in sorted(range(len(result.names)), key=lambda index: -result.centrality[index]):
+        mark = "most central" if index == result.central else ""
+        runs.add_row(result.names[index], str(result.n_used[index]), f"{result.centrality[index]:.3f}", mark)
+    printer().print(runs)
+    say(result.answer)
+    others = [name for index, name in enumerate(result.names) if index != result.shown]
+    heads = [f"in {name}" for name in others]
+    latents = table(
+        *("latent", "returns", "lowest", *heads),
+        title=f"Latents of {result.names[result.shown]}, their strength and partner in every other run",
+        numbers=("latent", "lowest", *heads),
+    )
+    for one in sorted(result.of(result.shown), key=lambda one: -one.lowest):
+        pairs = list(zip(one.strengths, one.partners, strict=True))
+        cells = [
+            "–" if partner is None else f"{strength:.2f} ({partner})"
+            for index, (strength, partner) in enumerate(pairs)
+            if index != result.shown
+        ]
+        count = sum(strength > result.threshold for strength in one.strengths) - 1
+        returns = "in all" if one.returns else f"in {count} of {len(others)}"
+        latents.add_row(str(one.latent), returns, f"{one.lowest:.2f}", *cells)
+    printer().print(latents)
+    say(f"A latent returns where |{relation} correlation| > {result.threshold:.2f}.")
+    say(
+        f"Space: {result.space:.3f} of the variance of a run's latents is linear in another's (chance "
+        f"{result.space_chance:.3f})."
+    )
+    for note in result.notes:
+        say(f"Note: {note}")
