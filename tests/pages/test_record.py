@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polariscope.cli import main
 from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.data.sources import load_dataset, load_recorded
@@ -226,7 +227,7 @@ def test_a_report_opens_the_run_once_and_parses_each_artefact_once(
         RunFolder, "__init__", lambda self, *args: (opened.append("run"), folder(self, *args))[1]
     )
     monkeypatch.setattr(artefacts, "_artefact", lambda file: (parsed.update([file.name]), parse(file))[1])
-    report(Run(path))
+    assert main(["report", str(path)]) == 0
     assert opened == ["run"]
     assert set(parsed.values()) == {1}
     assert {name.split("-")[0] for name in parsed} >= {"regime", "decomposition", "representation"}

@@ -222,12 +222,6 @@ def polariscope(
     del version, debug
 
 
-SAMPLES = 10_000
-"""Observations of a run that are encoded unless a number is given."""
-Step = Annotated[
-    int | None,
-    typer.Option(help="The checkpoint of this step, for a run. [the finished model]", min=1),
-]
 Targets = Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")]
 
 FOR_RUNS = {"n_samples": "every row is used", "part": "has no split", "step": "has no checkpoints"}

@@ -137,15 +137,13 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], *, cl
 
     :param app: the group.
     :param name: name of the command.
-    :param function: declared by :func:`command`, or with a signature of typer's.
+    :param function: declared by :func:`command`.
     :param closed: (default False) add its name and help only, so its records stay closed.
     """
     if closed:
         app.command(name, help=inspect.getdoc(function))(lambda: None)
-    elif hasattr(function, "records"):
-        app.command(name, cls=function.command_class)(as_typer(function))  # type: ignore[attr-defined]
     else:
-        app.command(name, cls=getattr(function, "command_class", None))(function)
+        app.command(name, cls=function.command_class)(as_typer(function))  # type: ignore[attr-defined]
 
 
 def given_in(context: typer.Context) -> frozenset[str]:
@@ -209,7 +207,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     wanted = inspect.signature(function).parameters
     names = vars(sys.modules[function.__module__])
 
-    def run(context: typer.Context, **values: Any) -> None:
+    def run(context: Any, **values: Any) -> None:
         given: dict[str, dict[str, Any]] = {part: {} for part in records}
         for part, name in fields:
             value = values.pop(f"{part}__{name}")

@@ -59,11 +59,10 @@ def report(
             remedy="leave it out: each is written into its run's folder",
         )
     named = given_in(context)
-    for run in runs:
-        open_target(run, named)  # refuses options that mean nothing to a file
+    opened = [open_target(run, named) or run for run in runs]  # refuses options that mean nothing to a file
     values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
     given = {name: value for name, value in values.items() if name in named}
-    for run in runs:
+    for run in opened:
         tell_report(write_report(run, out=options.out, show=options.show, **given))
 
 

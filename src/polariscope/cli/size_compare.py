@@ -58,9 +58,10 @@ def size_compare(
         first = options.methods[0] if options.methods else COMPARED[0]
         chosen = announcement(check_recipe(job.data, first, dict(job.recipe)))
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
-            sizes = compare_sizes(
+            answers = compare_sizes(
                 job.data, options.methods or None, progress=progress, begin=progress.begin, **job.options
             )
+    sizes = tuple(answers)
     if search.quiet:
         say("\n".join(f"{size.method}: {size.answer}" for size in sizes))
     else:

@@ -24,6 +24,7 @@ File = Annotated[
 ]
 
 
+@command()
 def list_studies() -> None:
     """List the studies that come with polariscope."""
     from polariscope.cli.console import plural, printer, say, table
@@ -211,6 +212,7 @@ def _slurm_options(words: Sequence[str]) -> dict[str, str | bool]:
     return found
 
 
+@command()
 def status(file: File) -> None:
     """Say which runs are waiting, running, done and failed, and why."""
     from polariscope.cli.console import printer, say, table

@@ -13,12 +13,13 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, get_origin
 
 from polariscope.core.errors import unknown
-from polariscope.core.options import Option, documented_fields, documented_parameters
+from polariscope.core.options import Option, documented_fields, documented_parameters, options_of
 from polariscope.core.registry import first_line
 
 PACKAGE = "polariscope"
@@ -63,12 +64,24 @@ class Catalogue(Mapping):  # bare, as Family is
         return len(self._members)
 
 
-@functools.cache
 def read_catalogue(home: str) -> Catalogue:
-    """Read the members of a family.
+    """Read the members of a family; members that were registered from elsewhere are added.
 
     :param home: the module that holds the family: ``polariscope.objectives``.
     """
+    noun, members = _read_files(home)
+    opened = sys.modules[home].family.opened if home in sys.modules else {}
+    others = {
+        name: Member(name, inspect.getdoc(concept) or "", options_of(concept))
+        for name, concept in opened.items()
+        if name not in members
+    }
+    return Catalogue(noun, {**members, **others})
+
+
+@functools.cache
+def _read_files(home: str) -> tuple[str, dict[str, Member]]:
+    """The noun of a family, and the members that its files declare."""
     module = _source(home)
     call = module.assignments["family"]
     assert isinstance(call, ast.Call)
@@ -81,7 +94,7 @@ def read_catalogue(home: str) -> Catalogue:
             if file.stem != "__init__":
                 for member in _members(_source(f"{folder}.{file.stem}")):
                     members[member.name] = member
-    return Catalogue(noun, members)
+    return noun, members
 
 
 def _members(module: _Source) -> Iterator[Member]:

@@ -96,6 +96,11 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                 return spec.name
         return None
 
+    @property
+    def opened(self) -> dict[str, Any]:
+        """The members that are registered so far, by name; no file is opened for that."""
+        return dict(self._members)
+
     def __getitem__(self, name: str) -> Any:
         if not self._find(name):
             raise unknown(self.noun, name, self._members)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +101,21 @@ class SeedFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def check_recipe(self, recipe: dict[str, object]) -> None:
-        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours."""
+    def check_recipe(
+        self, recipe: dict[str, object], is_same: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> None:
+        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours.
+
+        :param recipe: data and settings of the models.
+        :param is_same: (default None: never) tells whether a recipe that is written differently is the same one.
+        """
         file = self.path / layout.RECIPE
         recipe = to_plain(recipe)
         if not file.exists():
             documents.write_document(file, "recipe", recipe)
-        elif documents.read_document(file, "recipe").content != recipe:
+            return
+        stored = documents.read_document(file, "recipe").content
+        if stored != recipe and (is_same is None or not is_same(stored)):
             raise InputError(
                 problem=f"{self.path} holds models of other data or other settings",
                 remedy="choose another folder, or give the same to go on with it",

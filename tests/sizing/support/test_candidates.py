@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from polariscope.core.errors import InputError
 from polariscope.sizing.support.candidates import TrainedCandidates, begin_from_candidate
 from polariscope.training.plan import plan
 
@@ -162,3 +163,16 @@ def test_curves_have_the_loss_on_held_out_observations_where_it_was_measured(tmp
     assert curves.held_out[-1][2] == pytest.approx(
         curves.held_out[-1][1], rel=0.2
     )  # in training, much the same
+
+
+def test_a_folder_of_an_earlier_version_is_resumed_though_it_stored_numbers_as_text(
+    tmp_path: Path,
+) -> None:
+    """The command line of 0.2.0 stored options of models as they were typed."""
+    data = ps.load_dataset("gaussian", eigenvalues=EIGENVALUES, n_samples=500)
+    typed = {**RECIPE, "objective": "beta", "objective_beta": "2"}
+    TrainedCandidates(data, tmp_path, 0, typed)
+    TrainedCandidates(data, tmp_path, 0, {**typed, "objective_beta": 2.0})
+    for other in ({"objective_beta": 3.0}, {"batch_size": 5}):
+        with pytest.raises(InputError, match="models of other data or other settings"):
+            TrainedCandidates(data, tmp_path, 0, {**typed, **other})

@@ -95,13 +95,23 @@ class TrainedCandidates(AbstractCandidates):
         self.recipe = {"log_every": LOOK_EVERY, "probe_samples": N_LOOKED_AT, **recipe, "seed": seed}
         self.device = self.recipe.pop("device", "auto")
         self._asked_threads: int | None = self.recipe.pop("threads", None)
-        self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe})
+        self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe}, self._is_recipe)
         self._spent: dict[str, int] = {}
         self._measured: set[tuple[str, str]] = set()
         """Name of a model and of what was measured of it, for the time that took."""
         self._models: dict[tuple[str, int], Model] = {}
         self._changing = threading.Lock()
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
+
+    def _is_recipe(self, stored: Mapping[str, Any]) -> bool:
+        """Whether a stored recipe makes the same models: the command line of 0.2.0 stored numbers as text."""
+        if stored.get("data") != self.data.fingerprint:
+            return False
+        try:
+            before = plan(self.data, n_latents=1, **{"steps": 1, **stored["recipe"]})
+        except (InputError, KeyError):
+            return False
+        return before.describe("cpu")["hash"] == self._plan.describe("cpu")["hash"]
 
     def _threads(self, name: str) -> int | None:
         """For a model: as asked for; a new one by the rule; one that is continued as before."""
