@@ -26,7 +26,7 @@ SURE = 2.5
 class TrainingState:
     """What the log shows about the end of a training."""
 
-    code: StateCode
+    code: StateCode = "unknown"
     step: int = 0
     """Last step of the log."""
     since: int | None = None
@@ -93,7 +93,7 @@ def training_state(
     'converged'
     """
     if not lines:
-        return TrainingState("unknown")
+        return TrainingState()
     last = int(lines[-1]["step"])
     if not all(math.isfinite(line["loss"]) for line in lines):
         return TrainingState("diverged", last)

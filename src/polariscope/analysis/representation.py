@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from polariscope.analysis.convergence import TrainingState
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import AbstractRecord
@@ -25,7 +26,7 @@ FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Classes without order, classes in order, classes around a circle, and measured values."""
 ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
-    *("prior_mean", "prior_variance", "rate", "covariance"),
+    *("prior_mean", "prior_variance", "rate", "covariance", "effect", "effect_error"),
 )
 WORDS = (
     *("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised"),
@@ -62,14 +63,19 @@ class Representation(AbstractRecord):
     """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
     covariance: Float[np.ndarray, "sample latent latent"] | None = None
     """Posterior covariance Σ(x) where latents are correlated given x; None: they are independent."""
+    effect: Float[np.ndarray, " latent"] | None = None
+    """Decoder effect of each latent, in nats: rise of −log p(x|z) when the latent is taken from another observation
+    (:func:`polariscope.models.effect.decoder_effect`); None without a decoder."""
+    effect_error: Float[np.ndarray, " latent"] | None = None
+    """Standard error of the decoder effect."""
     prior_is_factorised: bool = False
     """Whether the prior's latents are known to be independent; a Gaussian's always are."""
     sampled_was_drawn: bool = False
     """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
     variance_is_exact: bool = False
     """Whether ``variance`` is known to be σ², since a model of this package made it; others may have mixed it up."""
-    is_still_learning: bool = False
-    """Whether the loss of the model was still falling when its training ended, where there is a log of it."""
+    training: TrainingState = dataclasses.field(default_factory=TrainingState)
+    """State of the training that the model comes from; unknown without a log."""
     notes: tuple[str, ...] = ()
     """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
@@ -96,6 +102,10 @@ class Representation(AbstractRecord):
                 f"have shape (sample, latent, latent), that is {(*shape, shape[1])}",
                 got=np.shape(self.covariance),
             )
+        for name in ("effect", "effect_error"):
+            array = getattr(self, name)
+            if array is not None and np.shape(array) != shape[1:]:
+                raise InputError(name, f"have a value for each of {shape[1]} latents", got=np.shape(array))
         for name in ("prior_mean", "prior_variance"):
             array = getattr(self, name)
             if array is not None and np.shape(array) not in (shape, shape[1:]):

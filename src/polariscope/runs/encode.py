@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.seeds import generator
 from polariscope.data.observations import Observations, Part, Subset
 from polariscope.data.sources import as_dataset
+from polariscope.models.effect import decoder_effect
 from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run
@@ -56,7 +59,8 @@ def encode(
             got=f"{model!r}",
         )
     if isinstance(model, AbstractModel) and model.folder is not None:
-        return Run(model.folder, data).representation_of(model, subset)
+        run = Run(model.folder, data)
+        return run.with_evidence(run.representation_of(model, subset), model, seed)
     if data is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
@@ -68,4 +72,6 @@ def encode(
         from polariscope.models.adapters.wrapped import WrappedModel
 
         model = WrappedModel(model, second=second)
-    return represent(model, dataset, subset.choose(len(dataset), None), seed)
+    indices = subset.choose(len(dataset), None)
+    effect = decoder_effect(model, dataset, generator(seed, "effect").permutation(indices), seed)
+    return dataclasses.replace(represent(model, dataset, indices, seed), **effect.as_fields())

@@ -39,12 +39,14 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from polariscope.analysis.convergence import TrainingState
     from polariscope.analysis.course import Course
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.metrics import Scores
     from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.score import Progress
+    from polariscope.analysis.verdict import Verdict
     from polariscope.geometry.summary import Geometry
     from polariscope.layers.comparison import Comparison
     from polariscope.models.model import Model
@@ -251,14 +253,55 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
-    def _is_still_learning(self, step: int | None) -> bool:
-        """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
-        from polariscope.numerics.intervals import is_still_falling
+    def training(self, step: int | None = None) -> TrainingState:
+        """Return the state of the training at its end, or at a step; unknown if the log cannot be read.
 
-        with contextlib.suppress(PolariscopeError, OSError):
+        :param step: (default None: the last) judge the log up to this step.
+        """
+        from polariscope.analysis.convergence import TrainingState, training_state
+        from polariscope.analysis.regime.use import INFORMATION
+
+        try:
             lines = [line for line in self.log() if step is None or line["step"] <= step]
-            return is_still_falling([line["loss"] for line in lines])
-        return False
+        except (PolariscopeError, OSError):
+            return TrainingState()
+        return training_state(lines, threshold=INFORMATION, **self._schedule())
+
+    def _schedule(self) -> dict[str, int]:
+        """Return the end of the objective's schedule, if it has one."""
+        ramp = self.settings["objective"].get("ramp_steps")
+        return {"ramp_until": ramp} if ramp else {}
+
+    @spelled_out(Observations)
+    def verdict(self, **observations: Unpack[ObservationOptions]) -> Verdict:
+        """Return the state of the training and the latents in use: the verdict that every surface prints.
+
+        :param observations: the observations, as in :meth:`representation`.
+        """
+        return self.regime(**observations).verdict
+
+    def with_evidence(self, rep: Representation, model: AbstractModel, seed: int) -> Representation:
+        """Return a representation with the decoder effect on held-out observations and the state of the training.
+
+        :param rep: codes of a model of this run.
+        :param model: the model.
+        :param seed: seed of the effect.
+        """
+        from polariscope.analysis.regime.use import MAX_OBSERVATIONS, Effect
+
+        split = self.split()
+        part = "test" if len(split.test) else "validation"
+        held_out = getattr(split, part)
+        settings = {"n_samples": min(len(held_out), MAX_OBSERVATIONS), "seed": seed}
+        key = Key("effect", model.digest, self.fingerprint, part, model.step, settings)
+
+        def compute() -> Effect:
+            from polariscope.models.effect import decoder_effect
+
+            return decoder_effect(model, self.data(), held_out, seed)
+
+        effect = self._record(key, Effect, compute)
+        return dataclasses.replace(rep, **effect.as_fields(), training=self.training(model.step))
 
     # What was measured of it.
 
@@ -279,8 +322,8 @@ class Run:
         return self._representation(Observations(n_samples, seed, part, step))
 
     def _representation(self, observations: Observations) -> Representation:
-        rep = self.representation_of(self._model(observations.step), observations)
-        return dataclasses.replace(rep, is_still_learning=self._is_still_learning(observations.step))
+        model = self._model(observations.step)
+        return self.with_evidence(self.representation_of(model, observations), model, observations.seed)
 
     def representation_of(self, model: AbstractModel, subset: Subset = Subset()) -> Representation:  # noqa: B008
         """Return the representation of a model at hand, which can differ from the run's: it is cached by its digest.

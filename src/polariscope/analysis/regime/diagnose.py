@@ -31,6 +31,7 @@ from polariscope.analysis.regime.types import (
     type_shares,
     types_of,
 )
+from polariscope.analysis.regime.use import uses
 from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
@@ -157,6 +158,8 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         has_gaussian_kl=bool(kl_is_gaussian(posterior)),
         meaning_of_passive=representation.meaning_of_passive,
         n_factors=varying_factors(representation),
+        use=uses(representation),
+        training=representation.training,
     )
 
 

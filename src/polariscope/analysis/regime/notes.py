@@ -189,7 +189,7 @@ def _about_pruning(
     counts = {"n_in_use": n_in_use, "n_factors": n_factors}
     if len(latents) < n_factors:
         yield Draft("too-few-latents", facts={"n_latents": len(latents), "n_factors": n_factors})
-    if n_in_use < n_factors and representation.is_still_learning:
+    if n_in_use < n_factors and representation.training.code == "still-learning":
         yield Draft("still-learning", facts=counts)
     if n_in_use < n_factors:
         n_not_passive = sum(latent.type != "passive" for latent in latents)

@@ -142,8 +142,8 @@ def sensitivity(regime: Regime) -> Table:
     return Table("Sensitivity: latents of each type at other α", ["α", *regime.counts], rows)
 
 
-def verdict(regime: Regime) -> str:
-    """How many latents of each type, where the KL goes, how sure it is."""
+def summary(regime: Regime) -> str:
+    """Return the number of latents of each type, the share of the KL in active ones, and how sure the types are."""
     counts = ", ".join(f"{count} {name}" for name, count in regime.counts.items())
     noun = "latent" if regime.n_latents == 1 else "latents"
     sentences = [f"{regime.n_latents} {noun}: {counts}."]
@@ -179,7 +179,7 @@ def remarks(regime: Regime) -> list[str]:
 def as_text(regime: Regime) -> str:
     """Verdict, tables, notes, aligned."""
     first, *_ = tables(regime)
-    return "\n\n".join([verdict(regime), _text(first), evidence(regime)])
+    return "\n\n".join(["\n".join(regime.verdict.lines), summary(regime), _text(first), evidence(regime)])
 
 
 def evidence(regime: Regime) -> str:
@@ -193,7 +193,10 @@ def evidence(regime: Regime) -> str:
 
 def as_html(regime: Regime) -> str:
     """The same as HTML; everything that could hold markup is escaped."""
-    parts = [f"<p><strong>{html.escape(verdict(regime))}</strong></p>"]
+    parts = [
+        f"<p><strong>{html.escape(str(regime.verdict))}</strong></p>",
+        f"<p>{html.escape(summary(regime))}</p>",
+    ]
     for place, table in enumerate(tables(regime)):
         opened = " open" if place == 0 else ""
         parts.append(

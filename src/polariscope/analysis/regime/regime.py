@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import Note, factors_named, name_latents
 from polariscope.analysis.regime.types import (
     CONFIDENT,
@@ -18,6 +19,8 @@ from polariscope.analysis.regime.types import (
     is_fragile,
     select,
 )
+from polariscope.analysis.regime.use import Use, use_of_moments
+from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
 
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
+IN_USE = "in-use"
+DETERMINISTIC, WIDE = 1e-4, 4.0
+"""A nearly deterministic encoder: posterior variances below 1e-4 of the prior's, means beyond 4 times its variance."""
 LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
 Mixedness = Literal["switching", "intermediate", "wide"]
 
@@ -249,6 +255,10 @@ class Regime:
     meaning_of_passive: str
     n_factors: int = 0
     """Number of known factors that vary in these samples; 0 if none is known."""
+    use: tuple[Use, ...] = ()
+    """Use of each latent, by the decoder or by its information; empty in diagnoses by version 0.2.0."""
+    training: TrainingState = dataclasses.field(default_factory=TrainingState)
+    """State of the training that the model comes from; unknown without a log."""
 
     @property
     def over_pruned(self) -> bool:
@@ -299,14 +309,16 @@ class Regime:
         ]
 
     @property
+    def uses(self) -> tuple[Use, ...]:
+        """Use of each latent; for diagnoses by version 0.2.0 the information, from the moments that they have."""
+        return self.use or tuple(
+            use_of_moments(latent.std_of_mean, latent.mean_of_variance) for latent in self.latents
+        )
+
+    @property
     def in_use(self) -> list[int]:
-        """Latents that say something about the input, by KL: mean or variance depend on it."""
-        moving = self.moving_passive
-        return [
-            index
-            for index in self.order
-            if index in moving or (self.types[index] != "passive" and not self.latents[index].is_idle)
-        ]
+        """Latents in use, by KL: :mod:`polariscope.analysis.regime.use` has the rule."""
+        return [index for index in self.order if self.uses[index].in_use]
 
     @property
     def passive_in_words(self) -> str:
@@ -329,8 +341,11 @@ class Regime:
         return tuple(partner for partner in self.mean.partners if self.types[partner.latent] == "passive")
 
     def select(self, selection: str) -> list[int]:
-        """Columns of the latents of these types: ``rep.mean[:, regime.select("active+mixed")]``."""
-        return select(self.types, selection)
+        """Return the columns of some latents: ``rep.mean[:, regime.select("in-use")]``.
+
+        :param selection: "in-use", "full", or types joined by "+": "active+mixed".
+        """
+        return sorted(self.in_use) if selection == IN_USE else select(self.types, selection)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a table with a row for each latent: its type, whether it is in use, its KL and its moments."""
@@ -366,11 +381,31 @@ class Regime:
         )
 
     @property
-    def verdict(self) -> str:
-        """The answer in a few sentences."""
-        from polariscope.analysis.regime import printing
+    def verdict(self) -> Verdict:
+        """State of the training and number of latents in use; the same record as :meth:`Run.verdict`."""
+        used = self.in_use
+        return Verdict(
+            n_latents=self.n_latents,
+            in_use=tuple(used),
+            interval=(len(used), sum(use.can_be_in_use for use in self.uses)),
+            training=self.training,
+            evidence=self.uses[0].evidence,
+            unused=tuple(j for j in range(self.n_latents) if self.types[j] != "passive" and j not in used),
+            findings=self.findings,
+        )
 
-        return printing.verdict(self)
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Conditions that people search for by name: posterior collapse, a nearly deterministic encoder."""
+        if not self.in_use:
+            return () if self.training.code == "still-learning" else ("posterior-collapse",)
+        latents = [self.latents[j] for j in self.in_use if self.latents[j].mean_of_variance > 0]
+        is_point = bool(latents) and all(latent.mean_of_ratio < DETERMINISTIC for latent in latents)
+        is_wide = any(
+            latent.std_of_mean**2 * latent.mean_of_ratio > WIDE * latent.mean_of_variance
+            for latent in latents
+        )
+        return ("nearly-deterministic",) if is_point and is_wide else ()
 
     def __str__(self) -> str:
         from polariscope.analysis.regime import printing

@@ -1,0 +1,135 @@
+"""Which latents are in use: from the decoder's loss, or from the information in the means."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.records import AbstractRecord, from_plain
+
+if TYPE_CHECKING:
+    from polariscope.analysis.representation import Representation
+
+
+Evidence = Literal["decoder", "information"]
+EFFECT = 0.1
+"""Decoder effect in nats above which a latent is in use."""
+INFORMATION = 0.02
+"""Information ½ log(1 + Var μ / E σ²) in nats above which a latent is in use, without a decoder."""
+LIMIT = 1.6449
+"""Standard errors between an estimate and its one-sided 95 % limit."""
+
+
+MAX_OBSERVATIONS = 1000
+"""Observations on which the decoder effect is measured; its standard error is then a thirtieth of its spread."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect(AbstractRecord):
+    """Decoder effect of each latent, in nats, with standard errors; both are empty without a decoder."""
+
+    value: tuple[float, ...] = ()
+    error: tuple[float, ...] = ()
+
+    def as_fields(self) -> dict[str, Float[np.ndarray, " latent"]]:
+        """Return the fields of a representation that hold it; none if it is empty."""
+        if not self.value:
+            return {}
+        return {"effect": np.array(self.value), "effect_error": np.array(self.error)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Effect:
+        """Return the effect that ``to_dict`` wrote.
+
+        :param stored: JSON values.
+        """
+        return from_plain(cls, stored, "measure it again")
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """How much one latent is used, with one-sided 95 % limits, in nats."""
+
+    value: float
+    """Decoder effect, or information ½ log(1 + Var μ / E σ²); infinite for a posterior without variance."""
+    lower: float
+    upper: float
+    evidence: Evidence
+
+    @property
+    def threshold(self) -> float:
+        """Value in nats above which a latent is in use."""
+        return EFFECT if self.evidence == "decoder" else INFORMATION
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the latent is in use: its lower limit exceeds the threshold."""
+        return self.lower > self.threshold
+
+    @property
+    def can_be_in_use(self) -> bool:
+        """Whether the upper limit exceeds the threshold."""
+        return self.upper > self.threshold
+
+
+def uses(representation: Representation) -> tuple[Use, ...]:
+    r"""Return the use of each latent: the decoder effect if it is known, otherwise the information in the means.
+
+    The information of latent j is :math:`\tfrac12 \log(1 + \mathrm{Var}\,\mu_j / \mathrm{E}\,\sigma_j^2)`: the capacity
+    of a Gaussian channel with the signal μ and the noise σ. It does not depend on the prior. Its standard error is that
+    of the two moments, to first order.
+
+    :param representation: codes.
+    """
+    if representation.effect is not None and representation.effect_error is not None:
+        values, errors = representation.effect.astype(float), representation.effect_error.astype(float)
+        return _uses(values, errors, "decoder")
+    values, errors = information(representation.mean, representation.variance)
+    return _uses(values, errors, "information")
+
+
+def information(
+    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
+    """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, and its standard error.
+
+    :param mean: posterior means.
+    :param variance: posterior variances.
+    """
+    square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
+    noise = variance.astype(np.float64)
+    signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(signal > 0, signal / level, 0.0)
+        relative = np.sqrt((square.var(axis=0) / signal**2 + noise.var(axis=0) / level**2) / n)
+        error = np.where(np.isfinite(ratio) & (ratio > 0), 0.5 * ratio / (1 + ratio) * relative, 0.0)
+        return 0.5 * np.log1p(ratio), error
+
+
+def use_of_moments(std_of_mean: float, mean_of_variance: float) -> Use:
+    """Return the information of a latent from two moments, without limits.
+
+    :param std_of_mean: standard deviation of the posterior means.
+    :param mean_of_variance: mean posterior variance.
+    """
+    signal = std_of_mean**2
+    value = (
+        0.5 * math.log1p(signal / mean_of_variance) if mean_of_variance > 0 else math.inf if signal else 0.0
+    )
+    return Use(value, value, value, "information")
+
+
+def _uses(
+    values: Float[np.ndarray, " latent"], errors: Float[np.ndarray, " latent"], evidence: Evidence
+) -> tuple[Use, ...]:
+    return tuple(
+        Use(value, value - LIMIT * error, value + LIMIT * error, evidence)
+        if math.isfinite(value)
+        else Use(value, value, value, evidence)
+        for value, error in zip(values.tolist(), errors.tolist(), strict=True)
+    )

@@ -1,0 +1,143 @@
+"""The verdict on a model: the state of its training, and how many of its latents are in use."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from polariscope.analysis.convergence import TrainingState
+from polariscope.analysis.regime.note import name_latents
+from polariscope.core.records import AbstractRecord
+
+Finding = Literal["posterior-collapse", "nearly-deterministic"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict(AbstractRecord):
+    """What a user acts on. Every surface prints this record; ``str`` gives its text."""
+
+    n_latents: int
+    in_use: tuple[int, ...]
+    """Latents in use, the most informative first."""
+    interval: tuple[int, int]
+    """Least and greatest number of latents in use that the limits of the evidence allow."""
+    training: TrainingState = dataclasses.field(default_factory=TrainingState)
+    evidence: Literal["decoder", "information"] = "information"
+    unused: tuple[int, ...] = ()
+    """Latents that are active or mixed by the rule of types and not in use."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def n_in_use(self) -> int:
+        """Number of latents in use."""
+        return len(self.in_use)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether advice about the number of latents can be given."""
+        return self.training.is_final
+
+    @property
+    def state(self) -> str:
+        """The state of the training, in a sentence."""
+        return state_text(self.training)
+
+    @property
+    def use(self) -> str:
+        """How many latents are in use, in a sentence: "5 of 10 latents are in use (4–5)."."""
+        low, high = self.interval
+        span = "" if low == high else f" ({low}–{high})"
+        verb = "is" if self.n_latents == 1 else "are"
+        noun = "latent" if self.n_latents == 1 else "latents"
+        so_far = "So far, " if self.training.code == "still-learning" else ""
+        clause = ""
+        if self.unused:
+            kind = (
+                "is not passive by its variance"
+                if len(self.unused) == 1
+                else "are not passive by their variance"
+            )
+            clause = f"; {name_latents(self.unused)} {kind}, but the decoder does not use "
+            clause += "it" if len(self.unused) == 1 else "them"
+            if self.evidence == "information":
+                clause = f"; {name_latents(self.unused)} {kind}, but carr"
+                clause += "ies no information" if len(self.unused) == 1 else "y no information"
+        return f"{so_far}{self.n_in_use} of {self.n_latents} {noun} {verb} in use{span}{clause}."
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """A sentence for each finding, with what to try."""
+        return tuple(REMEDIES[finding] for finding in self.findings)
+
+    @property
+    def short(self) -> str:
+        """State and count in a few words, for a cell of a table: "converged, 5 of 10 in use"."""
+        return f"{self.training.code.replace('-', ' ')}, {self.n_in_use} of {self.n_latents} in use"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text in at most three lines: state, use, remedies."""
+        rest = " ".join(self.remedies)
+        return (self.state, self.use, *([rest] if rest else []))
+
+    def __str__(self) -> str:
+        return " ".join(self.lines)
+
+
+REMEDIES: dict[Finding, str] = {
+    "posterior-collapse": (
+        "Posterior collapse: the posterior is the prior for every input, so the codes carry nothing. Lower the weight "
+        "of the rate (β), ramp it up from 0, or fix a smaller variance of the decoder."
+    ),
+    "nearly-deterministic": (
+        "The encoder is nearly deterministic: the codes spread much wider than the prior, with hardly any variance, so "
+        "the model is a plain autoencoder and samples from the prior will not look like data. Raise the weight of the "
+        "rate, or the variance of the decoder."
+    ),
+}
+
+
+def state_text(state: TrainingState) -> str:
+    """Return the state of a training in a sentence.
+
+    :param state: the state.
+
+    >>> state_text(TrainingState("converged", 2000)), state_text(TrainingState())
+    ('Training has converged.', 'Whether training has converged is unknown: there is no log of it.')
+    """
+    if state.code == "converged":
+        before = (
+            ""
+            if state.judged_until is None
+            else (f" by step {state.judged_until:,}, before the learning rate decayed")
+        )
+        return f"Training has converged{before}."
+    if state.code == "overfitting":
+        return f"The model has overfitted since step {state.since:,}: its held-out loss has risen since."
+    if state.code == "diverged":
+        return "Training has diverged: the loss is not finite."
+    if state.code == "stopped-early":
+        return f"Training stopped early; the model is that of step {state.since:,}, with the lowest held-out loss."
+    if state.code == "unknown":
+        if not state.step:
+            return "Whether training has converged is unknown: there is no log of it."
+        return "Whether training has converged is unknown: the log has too few lines."
+    if state.ramp_until is not None:
+        return (
+            f"Training is not finished: the schedule of the objective ends at step {state.ramp_until:,}. Train for "
+            f"{state.more_steps:,} more steps."
+        )
+    reasons = []
+    if state.gain is not None and state.tolerance is not None and state.gain > state.tolerance:
+        reasons.append(f"the loss would fall by about {state.gain:.2g} nats over as many steps again")
+    elif state.gain_limit is not None and state.tolerance is not None and state.gain_limit > state.tolerance:
+        reasons.append(f"the loss can fall by up to {state.gain_limit:.2g} nats over as many steps again")
+    if state.moves:
+        verb = "is" if len(state.moves) == 1 else "are"
+        reasons.append(f"{name_latents(state.moves)} {verb} about to change between used and unused")
+    when = (
+        ""
+        if state.judged_until is None
+        else f" at step {state.judged_until:,}, before the learning rate decayed"
+    )
+    return f"The model is still learning{when}: {' and '.join(reasons)}. Train for {state.more_steps:,} more steps."
