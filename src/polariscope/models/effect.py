@@ -27,8 +27,9 @@ def decoder_effect(
 
     Each observation lends its value to K others and borrows from K others, with K such that at most 1,000 exchanges are
     made of each latent: few observations are exchanged more often. Exchanges that share an observation are correlated.
-    With :math:`a_i` and :math:`b_i` the mean rise over the exchanges in which observation i borrows and lends, and v the
-    variance of all rises, the variance of the mean over n observations is :math:`(\mathrm{Var}(a + b) - v / K) / n`.
+    With :math:`a_i` and :math:`b_i` the mean rise over the exchanges in which observation i borrows and lends, and v
+    the variance of all rises, the mean over n observations has the variance
+    :math:`(\mathrm{Var}(a + b) - v / K) / n`.
 
     :param model: a model; without a decoder, or with fewer than three observations, the effect is empty.
     :param dataset: the data.
@@ -58,11 +59,14 @@ def decoder_effect(
                     moved[:, latent] = other[:, latent]
                     rise = before - _log_density(model, moved, seen.x)
                     rises[shift, seen.rows, latent] = rise.cpu().numpy()
-    return Effect(tuple(rises.mean(axis=(0, 1)).tolist()), tuple(_errors(rises).tolist()))
+    return Effect(tuple(rises.mean(axis=(0, 1)).tolist()), tuple(standard_errors(rises).tolist()))
 
 
-def _errors(rises: Float[np.ndarray, "shift sample latent"]) -> Float[np.ndarray, " latent"]:
-    """Return the standard error of the mean rise; ``rises[k, i]`` is of observation i, with the value of i − k − 1."""
+def standard_errors(rises: Float[np.ndarray, "shift sample latent"]) -> Float[np.ndarray, " latent"]:
+    """Return the standard error of the mean rise of each latent.
+
+    :param rises: those of observation i with the value of observation i − k − 1 at ``[k, i]``.
+    """
     n_shifts, n, _ = rises.shape
     borrowed = rises.mean(axis=0)
     lent = np.mean([np.roll(rise, -shift - 1, axis=0) for shift, rise in enumerate(rises)], axis=0)
