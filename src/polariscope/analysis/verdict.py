@@ -71,8 +71,11 @@ class Verdict(AbstractRecord):
 
     @property
     def short(self) -> str:
-        """State and count in a few words, for a cell of a table: "converged, 5 of 10 in use"."""
-        return f"{self.training.code.replace('-', ' ')}, {self.n_in_use} of {self.n_latents} in use"
+        """Count and state in a few words, for a title: "5 of 10 latents in use, converged"."""
+        state = (
+            "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
+        )
+        return f"{self.n_in_use} of {self.n_latents} latents in use, {state}"
 
     @property
     def lines(self) -> tuple[str, ...]:
