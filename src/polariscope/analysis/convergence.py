@@ -45,9 +45,9 @@ class TrainingState:
     """End of the objective's schedule, if training ended before it."""
 
     @property
-    def is_final(self) -> bool:
-        """Whether conclusions can be drawn: training has converged, or stopped for a reason."""
-        return self.code in ("converged", "overfitting", "stopped-early")
+    def allows_advice(self) -> bool:
+        """Whether advice about the number of latents can be given: not while the model is still learning."""
+        return self.code not in ("still-learning", "diverged")
 
     @property
     def more_steps(self) -> int:

@@ -33,9 +33,9 @@ class Verdict(AbstractRecord):
         return len(self.in_use)
 
     @property
-    def is_final(self) -> bool:
+    def allows_advice(self) -> bool:
         """Whether advice about the number of latents can be given."""
-        return self.training.is_final
+        return self.training.allows_advice
 
     @property
     def state(self) -> str:
@@ -75,7 +75,8 @@ class Verdict(AbstractRecord):
         state = (
             "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
         )
-        return f"{self.n_in_use} of {self.n_latents} latents in use, {state}"
+        noun = "latent" if self.n_latents == 1 else "latents"
+        return f"{self.n_in_use} of {self.n_latents} {noun} in use, {state}"
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def conclusion(verdict: Verdict) -> str:
 
     :param verdict: the verdict.
     """
-    if not verdict.is_final:
+    if not verdict.allows_advice:
         return f"What it shows: {verdict.state} The number of latents in use can still change."
     if verdict.n_in_use == verdict.n_latents:
         return "What it shows: every latent is in use, so the images may need more: train with more latents."

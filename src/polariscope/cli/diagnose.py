@@ -49,8 +49,8 @@ def diagnose(
 
     The first lines are the verdict: has training converged, and how many latents are in use. --details shows all the
     evidence. Of a run, some observations are encoded, and the diagnosis is cached with the model: the same settings
-    read it again, results of other settings are stored next to it. Each of several runs is diagnosed, and 'polariscope table'
-    puts them side by side. A FILE.npz from any library holds mean and variance (or log_variance), both
+    read it again, results of other settings are stored next to it. Each of several runs is diagnosed, and 'polariscope
+    table' puts them side by side. A FILE.npz from any library holds mean and variance (or log_variance), both
     (sample, latent), and can hold sampled and factors. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say

@@ -110,7 +110,7 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
         carried += f"{percent(share)} of the {number(regime.kl)} nats {what}."
     else:
         carried += "most of the information about an observation."
-    room = _room(regime, size) if verdict.is_final and verdict.n_in_use == regime.n_latents > 1 else ""
+    room = _room(regime, size) if verdict.allows_advice and verdict.n_in_use == regime.n_latents > 1 else ""
     return " ".join(part for part in (str(verdict), carried, room) if part)
 
 

@@ -73,5 +73,6 @@ def encode(
 
         model = WrappedModel(model, second=second)
     indices = subset.choose(len(dataset), None)
+    rep = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, generator(seed, "effect").permutation(indices), seed)
-    return dataclasses.replace(represent(model, dataset, indices, seed), **effect.as_fields())
+    return dataclasses.replace(rep, **effect.as_fields())
