@@ -29,8 +29,18 @@ def call(capsys: pytest.CaptureFixture[str], words: Sequence[object]) -> str:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[StateCode, Path]:
     path = tmp_path_factory.mktemp(request.param) / "run"
     data = ps.load_dataset("gaussian", n_samples=600)
-    ps.train(data, net="linear", n_latents=7, steps=STEPS[request.param], learning_rate=3e-3, log_every=20 if request.param == "unknown" else 10,
-             checkpoint_every=STEPS[request.param] // 2, keep_checkpoints="all", out=path)  # fmt: skip
+    steps, log_every = STEPS[request.param], 20 if request.param == "unknown" else 10
+    ps.train(
+        data,
+        net="linear",
+        n_latents=7,
+        steps=steps,
+        learning_rate=3e-3,
+        log_every=log_every,
+        checkpoint_every=steps // 2,
+        keep_checkpoints="all",
+        out=path,
+    )
     return request.param, path
 
 
@@ -67,7 +77,7 @@ def test_train_ends_with_the_verdict_and_the_same_command_prints_it_again(
 ) -> None:
     line = [
         "train",
-        *DATA,
+        "gaussian",
         "--net",
         "linear",
         "--steps",
