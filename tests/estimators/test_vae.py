@@ -158,7 +158,7 @@ def test_what_was_dropped_is_decoded_at_the_mean_of_the_prior(linear: VAE) -> No
 
 def test_where_every_latent_is_passive_the_best_of_them_is_kept_with_a_warning() -> None:
     vae = VAE(3, steps=100, options={"variance": 1000.0, "learned": "no"})
-    with pytest.warns(UserWarning, match="none of the 3 latents is active or mixed; transform keeps latent"):
+    with pytest.warns(UserWarning, match="none of the 3 latents is in use; transform keeps latent"):
         vae.fit(small())
     assert vae.types_ == ["passive"] * 3
     assert vae.kept_ == [vae.regime_.order[0]]
@@ -173,11 +173,17 @@ def test_variables_choose_the_types_that_are_kept(linear: VAE) -> None:
         for latent, name in zip(linear.regime_.latents, types, strict=True)
     )
     regime = dataclasses.replace(linear.regime_, latents=tuple(latents))
-    kept = {"active+mixed": [0, 1], "active": [1], "mixed": [0], "all": [0, 1, 2]}
+    kept = {
+        "in-use": sorted(regime.in_use),
+        "active+mixed": [0, 1],
+        "active": [1],
+        "mixed": [0],
+        "all": [0, 1, 2],
+    }
     assert {variables: kept_latents(regime, variables) for variables in kept} == kept
     with pytest.raises(InputError, match="no variable type named 'activ'"):
         VAE(**{**QUICK, "variables": "activ"}).fit(small())
-    with pytest.raises(InputError, match='variables must be "active\\+mixed"'):
+    with pytest.raises(InputError, match='variables must be "in-use"'):
         VAE(**{**QUICK, "variables": 3}).fit(small())
 
 

@@ -35,7 +35,7 @@ def test_a_wrapped_model_has_everything_but_the_training(tmp_path: Path) -> None
     page = ps.report(model(name="theirs"), ROWS, out=tmp_path / "page.html", n_samples=200).read_text()
     assert {"latents", "decoder", "distributions", "dependence", "geometry"} <= set(ids_of(page))
     assert not {"training", "settings", "scores", "similarity"} & set(ids_of(page))
-    assert "3 latents: 1 active, 1 mixed, 1 passive" in page
+    assert "2 of 3 latents in use, convergence unknown" in page
     assert "theirs" in page
     assert "200 observations" in page
     again = ps.report(model(name="theirs"), ROWS, out=tmp_path / "again.html", n_samples=200).read_text()
@@ -57,10 +57,10 @@ def test_codes_alone_have_what_arrays_allow(tmp_path: Path) -> None:
     page = file.read_text()
     assert {"latents", "distributions", "dependence", "decomposition"} <= set(ids_of(page))
     assert not {"training", "settings", "decoder", "geometry"} & set(ids_of(page))
-    assert "2 latents: 1 active, 1 passive" in page
+    assert "1 of 2 latents in use, convergence unknown" in page
     rep = ps.Representation(mean, np.tile([0.01, 1.0], (200, 1)), mean)
     other = ps.report(rep, out=tmp_path / "rep.html").read_text()
-    assert "2 latents: 1 active, 1 passive" in other
+    assert "1 of 2 latents in use, convergence unknown" in other
 
 
 def test_a_page_of_something_else_is_refused_in_words(tmp_path: Path) -> None:

@@ -132,14 +132,14 @@ def test_names_from_outside_are_escaped(colour_run: Path) -> None:
 
 def test_a_page_about_one_collapsed_latent_says_so(colour_run: Path) -> None:
     page = (colour_run / "report.html").read_text(encoding="utf-8")
-    assert "<h1>1 latent: 1 passive</h1>" in page
+    assert "<h1>0 of 1 latent in use, " in page
     assert "No latent is in use." in page
 
 
 def test_a_page_without_passive_latents_says_so(busy_run: Path) -> None:
     page = (busy_run / "report.html").read_text(encoding="utf-8")
     heading = page[page.index("<h1>") : page.index("</h1>")]
-    assert heading.startswith("<h1>2 latents: ")
+    assert heading.startswith("<h1>2 of 2 latents in use, ")
     assert "passive" not in heading
     assert "There is no passive latent." in page
 

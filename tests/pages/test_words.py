@@ -35,20 +35,21 @@ def regime_with(variances: list[float]) -> Regime:
     )
 
 
-def test_the_headline_counts_the_types_that_occur() -> None:
-    assert headline(regime_with([0.01, 0.5, 1.0, 1.0])) == "4 latents: 1 active, 1 mixed, 2 passive"
-    assert headline(regime_with([1.0])) == "1 latent: 1 passive"
+def test_the_headline_is_the_verdict() -> None:
+    for variances, count in (([0.01, 0.5, 1.0, 1.0], "2 of 4 latents"), ([1.0], "0 of 1 latent")):
+        regime = regime_with(variances)
+        assert headline(regime) == regime.verdict.short == f"{count} in use, convergence unknown"
 
 
 @pytest.mark.parametrize(
     ("variances", "says"),
     [
-        ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents; the other 2 carry next to nothing. Latents 0, 1 carry"),
-        ([0.01, 1.0], "1 of 2 latents; the other one carries next to nothing. Latent 0 carries"),
+        ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents are in use. Latents 0, 1 carry"),
+        ([0.01, 1.0], "1 of 2 latents are in use. Latent 0 carries"),
         ([0.01, 0.02], "None is left over"),
         ([0.01, 0.02, 0.001, 0.88], "Latent 3 says next to nothing"),  # −½ ln 0.88 = 0.06 of 7.8 nats
-        ([0.01], "uses its only latent"),
-        ([1.0, 1.0], "No latent says anything"),
+        ([0.01], "1 of 1 latent is in use. Latent 0 carries"),
+        ([1.0, 1.0], "0 of 2 latents are in use. Posterior collapse"),
     ],
 )
 def test_the_explanation_fits_the_counts(variances: list[float], says: str) -> None:
@@ -149,8 +150,9 @@ def test_an_over_pruned_model_is_not_offered_more_latents() -> None:
 def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
     mean = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 0.0]
     regime = diagnose(mean=mean, variance=np.full((300, 2), [0.01, 0.5]))
-    assert headline(regime) == "2 latents: 1 active, 1 mixed"
-    assert "1 of 2 latents; the other one carries next to nothing" in explanation(regime)
+    assert headline(regime).startswith("1 of 2 latents in use")
+    clause = "latent 1 is not passive by its variance, but carries no information."
+    assert f"1 of 2 latents are in use; {clause}" in explanation(regime)
 
 
 def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:
@@ -170,10 +172,10 @@ def test_a_passive_latent_whose_mean_moves_counts_as_used_and_its_meaning_says_s
     assert regime.types == ["active", "passive", "passive"]
     assert regime.in_use == [1, 0]
     said = explanation(regime)
-    assert "2 of 3 latents; the other one carries next to nothing. Latents 1, 0 carry 100" in said
-    assert "latent 1 has a mean that moves, so it is in use all the same" in meanings(regime)["passive"]
-    assert "latent 1 has a mean that moves" in str(regime)
+    assert "2 of 3 latents are in use. Latents 1, 0 carry 100" in said
+    assert "latent 1 is in use all the same" in meanings(regime)["passive"]
+    assert "latent 1 is in use all the same" in str(regime)
     # A mean that is away from the prior's and stays there costs as much and says nothing.
     away = diagnose(mean=np.tile([0.0, 3.0], (500, 1)), variance=np.ones((500, 2)))
     assert away.in_use == []
-    assert "No latent says anything" in explanation(away)
+    assert "Posterior collapse" in explanation(away)

@@ -18,8 +18,8 @@ NATS, SHARE, CAP = 0.5, 0.01, 0.05
 """A gain counts from 0.5 nats, or 5 % of the loss gained so far if that is less, and at least 1 % of it."""
 FULL_RATE = 0.5
 """Share of the largest learning rate below which the decay of a schedule, not convergence, stops the loss."""
-SURE = 2.5
-"""Standard errors beyond which a rise of the held-out loss is real."""
+SURE = 0.99
+"""Confidence of a rise of the held-out loss."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +45,9 @@ class TrainingState:
     """End of the objective's schedule, if training ended before it."""
 
     @property
-    def is_final(self) -> bool:
-        """Whether conclusions can be drawn: training has converged, or stopped for a reason."""
-        return self.code in ("converged", "overfitting", "stopped-early")
+    def allows_advice(self) -> bool:
+        """Whether advice about the number of latents can be given: not while the model is still learning."""
+        return self.code not in ("still-learning", "diverged")
 
     @property
     def more_steps(self) -> int:
@@ -109,7 +109,7 @@ def training_state(
     loss = _trend(judged, [line["loss"] for line in judged])
     if loss is None:
         return TrainingState("unknown", last)
-    gain, (_, limit) = -loss.slope, (-loss.limits[1], -loss.limits[0])
+    gain, (_, limit) = -loss.slope, (-loss.limits()[1], -loss.limits()[0])
     gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
     tolerance = max(SHARE * gained, min(NATS, CAP * gained))
     moves = crossing(judged, threshold)
@@ -121,7 +121,7 @@ def training_state(
         **decayed,
     }
     if len(judged) < FEW_LINES:
-        falls = -loss.limits[1] > tolerance
+        falls = -loss.limits()[1] > tolerance
         return TrainingState("still-learning" if falls else "unknown", last, **facts)
     return TrainingState("still-learning" if limit > tolerance or moves else "converged", last, **facts)
 
@@ -155,7 +155,7 @@ def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int,
         if not np.isfinite(values).all():
             continue
         line = _trend(lines, values.tolist(), steps)
-        if line is None or line.limits[0] <= 0 <= line.limits[1]:
+        if line is None or line.limits()[0] <= 0 <= line.limits()[1]:
             continue
         if (line.level > threshold) != (line.level + line.slope > threshold):
             found.append(latent)
@@ -202,10 +202,7 @@ def best_step(losses: Sequence[tuple[int, float, float]]) -> int | None:
     if not np.isfinite(values).all():
         return None
     held_out, training = values.T
-    rises = [
-        (line := trend(steps, curve.tolist())).slope > SURE * line.error
-        for curve in (held_out, held_out - training)
-    ]
+    rises = [trend(steps, curve.tolist()).limits(SURE)[0] > 0 for curve in (held_out, held_out - training)]
     return int(steps[int(held_out.argmin())]) if all(rises) else None
 
 

@@ -496,7 +496,8 @@ def _notes(found: Stability, raised: bool, knows_variance: bool, matched: float)
             f"With {found.n_samples} samples chance alone reaches {found.threshold:.2f}, so a latent must be "
             "stronger than that to return."
         )
-    if found.space > 0.5 and found.space - matched > APART:
+    all_return = len(found.returning) == len(found.of(found.shown))
+    if found.space > 0.5 and found.space - matched > APART and not all_return:
         notes.append(
             "The models describe nearly the same space in other directions: they differ by a rotation more than by "
             "what they hold."

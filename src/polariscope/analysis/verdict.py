@@ -33,9 +33,9 @@ class Verdict(AbstractRecord):
         return len(self.in_use)
 
     @property
-    def is_final(self) -> bool:
+    def allows_advice(self) -> bool:
         """Whether advice about the number of latents can be given."""
-        return self.training.is_final
+        return self.training.allows_advice
 
     @property
     def state(self) -> str:
@@ -71,8 +71,12 @@ class Verdict(AbstractRecord):
 
     @property
     def short(self) -> str:
-        """State and count in a few words, for a cell of a table: "converged, 5 of 10 in use"."""
-        return f"{self.training.code.replace('-', ' ')}, {self.n_in_use} of {self.n_latents} in use"
+        """Count and state in a few words, for a title: "5 of 10 latents in use, converged"."""
+        state = (
+            "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
+        )
+        noun = "latent" if self.n_latents == 1 else "latents"
+        return f"{self.n_in_use} of {self.n_latents} {noun} in use, {state}"
 
     @property
     def lines(self) -> tuple[str, ...]:

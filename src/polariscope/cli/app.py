@@ -30,6 +30,7 @@ COMMANDS = {
     "size-beta": "size_beta.size_beta",
     "train": "train.train",
     "diagnose": "diagnose.diagnose",
+    "encode": "encode.encode",
     "score": "score.score",
     "compare": "compare.compare",
     "course": "course.course",

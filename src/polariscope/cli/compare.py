@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import say_kept
-from polariscope.cli.command import Constant, Flag, FlagsOf, command
+from polariscope.cli.app import open_target, say_kept
+from polariscope.cli.command import Constant, Flag, FlagsOf, command, given_in
 from polariscope.cli.config import MemberOptions, settings_of
-from polariscope.core.errors import Argument, Call, InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
 from polariscope.core.options import checked
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from polariscope.data.observations import Observations
-    from polariscope.layers.comparison import HeatMap
+    from polariscope.layers.comparison import Comparison, HeatMap
 
 
 @checked
@@ -45,7 +46,11 @@ class CompareOptions:
     ),
 )
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Finished runs on the same data.")],
+    context: typer.Context,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN|FILE…", help="Finished runs on the same data, or .npz files of codes."),
+    ],
     options: CompareOptions,
     members: MemberOptions,
     observations: Observations,
@@ -63,16 +68,14 @@ def compare(
     from polariscope.cli.families import open_family
     from polariscope.layers.comparison import has_matching, thinned
     from polariscope.layers.printing import matching_as_text
-    from polariscope.runs.run import Run
 
     out, measure = options.out, options.measure
     if out is not None:
         check_target(out, "out", folder=True)
-    missing = [run for run in runs if not run.exists()]
-    if missing:
+    opened = [open_target(run, given_in(context)) for run in runs]
+    if len({run is None for run in opened}) > 1:
         raise InputError(
-            problem=f"there is no run at {missing[0]}",
-            remedy=("train one with ", Call("train", "data", out=str(missing[0]))),
+            problem="runs and files of codes cannot be compared with each other", remedy="encode the runs"
         )
 
     def news(message: str) -> None:
@@ -89,17 +92,20 @@ def compare(
                     f" is {measure}",
                 )
             )
-    first, others = Run(runs[0]), runs[1:]
-    comparison = first.comparison(
-        others,
-        measure,
-        observations.n_samples,
-        observations.seed,
-        checkpoints=options.checkpoints,
-        step=observations.step,
-        progress=news,
-        **settings.get(measure, {}),
-    )
+    first, *others = opened
+    if first is None:
+        comparison = compare_codes(runs, measure, news, settings.get(measure, {}))
+    else:
+        comparison = first.comparison(
+            [run for run in others if run is not None],
+            measure,
+            observations.n_samples,
+            observations.seed,
+            checkpoints=options.checkpoints,
+            step=observations.step,
+            progress=news,
+            **settings.get(measure, {}),
+        )
     maps = comparison.maps()
     for number, found in enumerate(maps):
         printer().print(Text("\n" if number else "") + coloured(thinned(found)), soft_wrap=True)
@@ -110,8 +116,28 @@ def compare(
     if out is not None:
         record, picture = comparison.save(out)
         say(f"Written: {record}, {picture}")
-    say_kept(first)
-    say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
+    if first is not None:
+        say_kept(first)
+        say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
+
+
+def compare_codes(
+    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, Any]
+) -> Comparison:
+    """Compare the codes in files: mean, variance and sampled codes of the same samples.
+
+    :param files: .npz files of codes.
+    :param measure: a member of the family of similarities.
+    :param progress: called with what is being done.
+    :param options: options of the measure.
+    """
+    from polariscope.analysis.codes import load_codes
+    from polariscope.runs.compare import compare as compare_models
+
+    names = [file.stem for file in files]
+    labels = names if len(set(names)) == len(names) else [str(file) for file in files]
+    codes = {label: [load_codes(file)] for label, file in zip(labels, files, strict=True)}
+    return compare_models(codes, measure=measure, progress=progress, **options)
 
 
 def coloured(found: HeatMap) -> Text:

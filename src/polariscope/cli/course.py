@@ -83,6 +83,9 @@ def course(
             **dataclasses.asdict(subset),
             progress=progress,
         )
+    if opened.is_finished:
+        for line in opened.verdict(**dataclasses.asdict(subset)).lines:
+            say(line)
     say(f"{result}\n")
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())

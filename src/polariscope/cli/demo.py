@@ -1,4 +1,4 @@
-"""``polariscope demo``: size, train, diagnose and report on an embedded dataset."""
+"""``polariscope demo``: train, diagnose and report on an embedded dataset."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from polariscope.cli.command import Flag, command
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
-    from polariscope.analysis.regime.regime import Regime
-    from polariscope.sizing import Size
+    from polariscope.analysis.verdict import Verdict
 
 DEMO_DATASET = "sprites"
 DEMO_DATASET_OPTIONS: dict[str, Any] = {"image_size": 32}
@@ -21,8 +20,6 @@ DEMO_VARIANT = "subset:scale=5,orientation=0"
 """Large and upright ones, whose outlines a short training learns."""
 DEMO_LATENTS = 10
 """More than the data need, so there are some to spare."""
-FEWEST = 400
-"""A shorter training is too short to count latents by."""
 DEMO_SETTINGS: dict[str, Any] = {
     "objective": "vae",
     "net": "conv",
@@ -33,7 +30,7 @@ DEMO_SETTINGS: dict[str, Any] = {
     "probe_samples": 512,
     "seed": 0,
 }
-"""How the model is trained, both for the count and for the run: it is the same model."""
+"""How the model is trained."""
 
 
 @checked
@@ -53,44 +50,29 @@ def demo(options: DemoOptions) -> None:
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
-    from polariscope.cli.size_progress import SizeProgress
-    from polariscope.cli.sizes import print_size
     from polariscope.cli.train import train_and_tell
     from polariscope.data.sources import load_dataset
     from polariscope.pages.report import report
     from polariscope.runs.run import Run
-    from polariscope.sizing.support.candidates import begin_from_candidate
-    from polariscope.sizing.support.size import keep_size, size
-    from polariscope.training.plan import plan
 
     data = load_dataset(DEMO_DATASET, variants=DEMO_VARIANT, **DEMO_DATASET_OPTIONS)
-    out, settings = options.out, {**DEMO_SETTINGS, "steps": options.steps}
+    out, settings = options.out, {**DEMO_SETTINGS, "steps": options.steps, "n_latents": DEMO_LATENTS}
     say(
         f"A VAE describes each observation with a few numbers, its latents. The data: {len(data):,} images of "
         f"{data.shape[1]}×{data.shape[2]} pixels:\na square, an ellipse or a heart, somewhere on black.\n\n"
-        f"1. How many latents do they need? Train a VAE with {DEMO_LATENTS} and count those it uses.",
+        f"How many latents do they need? Train a VAE with {DEMO_LATENTS} and see which of them it uses.",
         errors=True,
     )
-    place = out.with_name(f"{out.name}-size")
-    recipe = {name: settings[name] for name in ("objective", "net", "learning_rate", "batch_size", "seed")}
-    recipe["steps"] = max(FEWEST, settings["steps"])
-    with SizeProgress() as progress:
-        found = size(data, "active-units", out=place, progress=progress, cap=DEMO_LATENTS, **recipe)
-    print_size(found)
-    say("\n2. Which of them are in use, and what do they do?", errors=True)
-    settings = {**settings, "n_latents": DEMO_LATENTS}
-    begin_from_candidate(place, out, plan(data, **settings))
     train_and_tell(data, out, settings)
-    keep_size(place, out)
     regime = Run(out).regime()
     print_latents(regime)
     print_notes(regime)
     tell_report(report(out))
-    say(f"\n{conclusion(regime, found)}")
+    say(f"\n{conclusion(regime.verdict)}")
     images = f"{DEMO_DATASET} --image-size {DEMO_DATASET_OPTIONS['image_size']} --variant {DEMO_VARIANT}"
     same = f"polariscope train {images} --steps {settings['steps']} --learning-rate {settings['learning_rate']:g}"
     say_next(
-        (f"{same} --latents {max(1, found.n_latents)}", "a VAE of that size"),
+        (f"{same} --latents {max(1, regime.verdict.n_in_use)}", "a VAE of that size"),
         (f"{same} --objective beta --beta 8", "a stronger pull to the prior: fewer latents in use"),
         (f"polariscope diagnose {quoted(out)}", "the evidence behind the types"),
         (f"polariscope size {images}", "the size by a search over narrow models (FONDUE)"),
@@ -99,19 +81,17 @@ def demo(options: DemoOptions) -> None:
     )
 
 
-def conclusion(regime: Regime, found: Size) -> str:
-    """What the count and the diagnosis say together, as one piece of advice."""
-    counts, n = regime.counts, regime.n_latents
-    in_use = n - counts["passive"]
-    first = f"What it shows: of {n} latents the model uses {in_use} and leaves {counts['passive']} passive."
-    if in_use != found.n_latents:
-        return (
-            f"{first} On other samples {found.n_latents} were in use: some are about to change. Train longer before "
-            "you trust either number."
-        )
-    if counts["passive"] == 0:
-        return f"{first} It may need more: give it more latents, or train longer."
+def conclusion(verdict: Verdict) -> str:
+    """Return the advice that follows from the verdict on the demo's model.
+
+    :param verdict: the verdict.
+    """
+    if not verdict.allows_advice:
+        return f"What it shows: {verdict.state} The number of latents in use can still change."
+    if verdict.n_in_use == verdict.n_latents:
+        return "What it shows: every latent is in use, so the images may need more: train with more latents."
     return (
-        f"{first} These images need {in_use} latents, for this model and this short training: the decoder "
-        f"ignores the others. Train with {in_use}, or drop the passive ones."
+        f"What it shows: these images need {verdict.n_in_use} latents, for this model and this training. The others "
+        f"carry next to nothing for the decoder. Train with {verdict.n_in_use}, or keep the latents in use: "
+        'codes[:, regime.select("in-use")].'
     )

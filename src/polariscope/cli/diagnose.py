@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class DiagnoseOptions:
     """Options of ``polariscope diagnose`` beyond the rule and the observations."""
 
+    details: bool = False
+    """Also print all the evidence: dependence, criteria, sensitivity to α."""
     decompose: bool = False
     """Also split the KL: mutual information, total correlation, the rest."""
     json: Annotated[Path, Flag("FILE")] | None = None
@@ -43,11 +45,12 @@ def diagnose(
     observations: Observations,
     options: DiagnoseOptions,
 ) -> None:
-    """Name each latent active, mixed or passive, with evidence.
+    """Print the verdict on a model, and the type and use of each latent.
 
-    Of a run, some observations are encoded, and the diagnosis is cached with the model: the same settings read it
-    again, results of other settings are stored next to it. Each of several runs is diagnosed, and 'polariscope table'
-    puts them side by side. A FILE.npz from any library holds mean and variance (or log_variance), both
+    The first lines are the verdict: has training converged, and how many latents are in use. --details shows all the
+    evidence. Of a run, some observations are encoded, and the diagnosis is cached with the model: the same settings
+    read it again, results of other settings are stored next to it. Each of several runs is diagnosed, and 'polariscope
+    table' puts them side by side. A FILE.npz from any library holds mean and variance (or log_variance), both
     (sample, latent), and can hold sampled and factors. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
@@ -61,7 +64,7 @@ def diagnose(
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
         regime, decomposition = measure(run or target, rule, observations, decompose=options.decompose)
-        print_regime(regime)
+        print_regime(regime, details=options.details)
         noise = None if run is None else run.noise(observations.step)
         if noise is not None:
             say(f"{noise.in_words}.")

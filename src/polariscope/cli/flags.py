@@ -411,12 +411,16 @@ def _refusal(
             problem=f"no option {flag} here: it belongs to {homes}, and the parts chosen are {here}",
             remedy=("add ", *add[1:], f", or leave {flag} out") if parts else f"leave {flag} out",
         )
-    choices = [*own, *(known for group in chosen for known in group.flags)]
-    nearest = difflib.get_close_matches(flag, choices, n=1)
-    return InputError(
-        problem=f"no option {flag}",
-        remedy=f"did you mean {nearest[0]}?" if nearest else (Argument("help_all"), " lists those there are"),
-    )
+    flags = [*own, *(known for group in chosen for known in group.flags)]
+    # An option of a part that was not chosen is suggested too, with its part: --bta is --beta of objective beta.
+    others = {known: group.title for group in every() for known in group.flags if known not in flags}
+    nearest = difflib.get_close_matches(flag, [*flags, *others], n=1)
+    if not nearest:
+        return InputError(
+            problem=f"no option {flag}", remedy=(Argument("help_all"), " lists those there are")
+        )
+    home = f", an option of {others[nearest[0]]}" if nearest[0] in others else ""
+    return InputError(problem=f"no option {flag}", remedy=f"did you mean {nearest[0]}{home}?")
 
 
 def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -6,8 +6,8 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import evidence
-from polariscope.analysis.regime.regime import Regime, alphas, number
+from polariscope.analysis.regime.printing import evidence, summary
+from polariscope.analysis.regime.regime import Regime, number
 from polariscope.cli.console import printer, say, table
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
@@ -16,22 +16,24 @@ REST = 81  # those of a line without it
 
 
 def print_latents(regime: Regime) -> None:
-    """The verdict and the table of latents, the most informative first."""
-    printer().print(Text(regime.verdict, style="bold"))
-    headers = ("latent", "type", "confidence", "holds for α", "KL", "", "E[σ²]", "std μ")
-    numbers = ("latent", "confidence", "holds for α", "KL", "E[σ²]", "std μ")
+    """Print the verdict and the table of latents, the most informative first."""
+    printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
+    measure = "effect" if regime.verdict.evidence == "decoder" else "information"
+    headers = ("latent", "in use", measure, "type", "confidence", "KL", "", "E[σ²]", "std μ")
+    numbers = ("latent", measure, "confidence", "KL", "E[σ²]", "std μ")
     # The kind of a mixed latent may go to a second line.
     shown = table(*headers, numbers=numbers, prose=("type",))
     width = min(BAR, max(3, printer().width - REST))
     # At least a nat, or the noise of a model without any active latent would look like a landscape.
     largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])
     for index in regime.order:
-        latent = regime.latents[index]
+        latent, use = regime.latents[index], regime.uses[index]
         shown.add_row(
             str(latent.index),
+            "yes" if use.in_use else "no",
+            number(use.value),
             f"{latent.type} {latent.mixedness or ''}".rstrip(),
             f"{latent.confidence:.0%}",
-            alphas(latent),
             number(latent.kl),
             bar(latent.kl, largest, width),
             number(latent.mean_of_variance),
@@ -47,10 +49,17 @@ def print_notes(regime: Regime) -> None:
         say(f"Note: {note}")
 
 
-def print_regime(regime: Regime) -> None:
-    """The latents, and all the evidence."""
+def print_regime(regime: Regime, *, details: bool = False) -> None:
+    """Print the verdict, the latents and the notes; with details all the evidence instead.
+
+    :param regime: the diagnosis.
+    :param details: (default False) print all the evidence.
+    """
     print_latents(regime)
-    say(evidence(regime))
+    if details:
+        say(f"{summary(regime)}\n\n{evidence(regime)}")
+    else:
+        print_notes(regime)
 
 
 def bar(value: float, largest: float, width: int = BAR) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polariscope.data.observations import Observations
     from polariscope.studies.table import Aggregate, Comparison, Table
 
-MAIN = ("loss", "active", "mixed", "passive")
+MAIN = ("loss", "in_use", "training", "active", "mixed", "passive")
 """Results that are shown if no columns are named, and the KL."""
 KL = ("kl", "loss.rate")
 """Columns of the KL, the better one first: that of the diagnosis, or that of the log."""

@@ -292,7 +292,8 @@ def train_and_tell(
     tensorboard: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Train into ``run`` with live progress, then say what the latents are and where the run is."""
+    """Train into ``run`` with live progress, then print the verdict and where the run is."""
+    from polariscope.analysis.convergence import held_out_loss
     from polariscope.analysis.noise import Noise
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
@@ -312,9 +313,11 @@ def train_and_tell(
         return
     finished = Run(run)
     last = finished.log()[-1]
-    counts = ", ".join(f"{last[kind]} {kind}" for kind in ("active", "mixed", "passive"))
     done = "Trained for" if news.begun else "Already trained for"
-    say(f"{done} {plural(steps, 'step')}: {counts} latents, loss {last['loss']:.2f} nats.")
+    held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
+    say(f"{done} {plural(int(last['step']), 'step')}: training loss {last['loss']:.2f}{held_out} nats.")
+    for line in finished.verdict().lines:
+        say(line)
     if (noise := Noise.of_run(finished.settings, last)) is not None:
         say(f"{noise.in_words}.")
     say(f"The run is in {run}")

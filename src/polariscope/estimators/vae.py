@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polariscope.analysis.convergence import training_state
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.use import INFORMATION
+from polariscope.analysis.verdict import Verdict
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
@@ -85,7 +89,7 @@ class VAE(TransformerMixin, BaseEstimator):
         layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above; "bernoulli" for a
         table needs values in [0, 1], which are then used as they are.
     variables:
-        Which latents ``transform`` keeps: "active+mixed", "active" or "all". Where none is of that kind, the one
+        Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
     steps, learning_rate, batch_size:
         Of the training; None: 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
@@ -144,7 +148,7 @@ class VAE(TransformerMixin, BaseEstimator):
         n_latents: object = "fondue",
         *,
         objective: object = "vae",
-        variables: object = "active+mixed",
+        variables: object = "in-use",
         net: object = "auto",
         posterior: object = "auto",
         prior: object = "auto",
@@ -221,7 +225,8 @@ class VAE(TransformerMixin, BaseEstimator):
             size = self._size(units.source(X), n_latents, seed, threads)
             n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
         model, history = _train(data, n_latents, recipe, self.device, threads)
-        regime = diagnose(encode(model, data, seed=seed), seed=seed)
+        state = training_state(history, threshold=INFORMATION)
+        regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
         kept = kept_latents(regime, self.variables)
         self._settle(model, regime, size, units, kept, history, seed)
         return self
@@ -248,6 +253,12 @@ class VAE(TransformerMixin, BaseEstimator):
         words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
         return (*read, *latents, *words)
+
+    @property
+    def verdict_(self) -> Verdict:
+        """State of the training and number of latents in use."""
+        check_is_fitted(self)
+        return self.regime_.verdict
 
     @property
     def noise_(self) -> Noise | None:
@@ -498,13 +509,13 @@ def _train(
 def kept_latents(regime: Regime, variables: object) -> list[int]:
     """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
     if not isinstance(variables, str):
-        raise InputError("variables", 'be "active+mixed", "active" or "all"', got=f"{variables!r}")
+        raise InputError("variables", 'be "in-use", "active+mixed", "active" or "all"', got=f"{variables!r}")
     kept = regime.select("full" if variables == "all" else variables)
     if kept:
         return kept
-    first = regime.order[0]
+    first, kinds = regime.order[0], variables.replace("+", " or ").replace("-", " ")
     warnings.warn(
-        f"none of the {regime.n_latents} latents is {variables.replace('+', ' or ')}; transform keeps latent {first}, "
+        f"none of the {regime.n_latents} latents is {kinds}; transform keeps latent {first}, "
         "whose KL is the largest. The data may be noise to this model: try more steps, a smaller likelihood "
         "variance, or a smaller beta.",
         UserWarning,

@@ -54,7 +54,7 @@ def summarise(
     :param n_observations: (default 200) observations whose reconstruction loss is split.
     :param seed: (default 0) seed of the choice of both, and of the noise.
     """
-    in_use = [j for j in regime.order if regime.types[j] != "passive"]
+    in_use = regime.in_use
     orthogonality, reason = None, ""
     if len(in_use) < 2:
         count = "no latent is" if not in_use else f"only latent {in_use[0]} is"

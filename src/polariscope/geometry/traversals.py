@@ -77,7 +77,7 @@ def traverse(
 
     The other latents stay at the posterior means of one observation: the one whose code is nearest the centre
     of the prior, so the decoder is looked at where it was trained. Rows are sorted by KL; at most 32
-    latents in use and 8 passive ones, fewer for very large observations. A conditional prior is taken over the
+    latents in use and 8 others, fewer for very large observations. A conditional prior is taken over the
     auxiliary values of all samples; a deterministic encoder need not follow the prior, so the range is that
     of its own codes.
 
@@ -87,9 +87,9 @@ def traverse(
     start = central_sample(representation, centre, deviation)
     code = representation.mean[start]
     room = max(4, MOST_VALUES // (N_STEPS * observed[0].size))
-    in_use = [j for j in regime.order if regime.types[j] != "passive"][: min(MOST_IN_USE, room)]
-    passive = [j for j in regime.order if regime.types[j] == "passive"][: min(MOST_PASSIVE, room)]
-    latents = tuple(j for j in regime.order if j in {*in_use, *passive})
+    in_use = regime.in_use[: min(MOST_IN_USE, room)]
+    unused = [j for j in regime.order if j not in regime.in_use][: min(MOST_PASSIVE, room)]
+    latents = tuple(j for j in regime.order if j in {*in_use, *unused})
     values = np.linspace(-REACH, REACH, N_STEPS)
     outputs = traverse_code(model, code, latents, values, centre=centre, deviation=deviation)
     total = observed.reshape(len(observed), -1).astype(np.float64).var(axis=0).sum()

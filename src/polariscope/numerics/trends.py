@@ -27,13 +27,17 @@ class Trend:
     """Change when the number of steps is doubled: many learning curves are straight in log₂(step)."""
     error: float
     """Standard error of the slope; infinite if the line has no degrees of freedom left."""
-    quantile: float
-    """95 % quantile of Student's t with the degrees of freedom of the fit."""
+    freedom: int
+    """Degrees of freedom of the fit."""
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """One-sided 95 % limits of the slope, from below and from above."""
-        width = self.quantile * self.error
+    def limits(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return one-sided limits of the slope, from below and from above; infinite without degrees of freedom.
+
+        :param confidence: (default 0.95) of each limit.
+        """
+        if not self.freedom:
+            return -math.inf, math.inf
+        width = float(stats.t.ppf(confidence, self.freedom)) * self.error
         return self.slope - width, self.slope + width
 
 
@@ -61,7 +65,7 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
             "steps", f"hold at least {FEWEST} values in the last {share:.0%} of the steps", got=count
         )
     x, y = np.log2(t[window] / t[-1]), y[window]
-    n_batches = min(BATCHES, count if count < 2 * FEWEST else count // 2)
+    n_batches = min(BATCHES, count)
     x, y = (np.array([part.mean() for part in np.array_split(a, n_batches)]) for a in (x, y))
     centred = x - x.mean()
     spread = float((centred**2).sum())
@@ -70,4 +74,4 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
     freedom = n_batches - 2
     residual = y - level - slope * x
     error = math.sqrt(float((residual**2).sum()) / freedom / spread) if freedom else math.inf
-    return Trend(level, slope, error, float(stats.t.ppf(0.95, freedom)) if freedom else math.inf)
+    return Trend(level, slope, error, freedom)

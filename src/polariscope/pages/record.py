@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("polariscope")
 
 OF_A_PART = ("decomposition", "scores")
-"""What is measured on the observations that are diagnosed, and shown only if it was."""
+"""Results of a part of the split: those of the diagnosed part come first; others are shown with their part."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +92,10 @@ class ReportRecord:
     """Files that cannot be shown, since they do not match their hash."""
     part: str = "all"
     """Part of the run's split that was diagnosed."""
+    target: str = ""
+    """The run as the reader names it on the command line; empty without one."""
+    measured_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Part of the split behind each kind of result that was not computed on the part that was diagnosed."""
     judged_on: str = "test"
     """Part of the run's split whose observations are reconstructed."""
 
@@ -138,6 +142,7 @@ def make_record(
     regime = run.regime(**chosen, step=step)
     where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
+    measured_on: dict[str, str] = {}
     subject = Subject(
         representation=representation,
         regime=regime,
@@ -147,7 +152,7 @@ def make_record(
         data=dataset,
         run=run,
         where=where,
-        find=functools.partial(_newest, run, chosen_files, step, chosen["part"]),
+        find=functools.partial(_newest, run, chosen_files, step, chosen["part"], measured_on),
     )
     parts = measure_all(subject)
     split = run.split()
@@ -167,6 +172,8 @@ def make_record(
         others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
         damaged=tuple(sorted(path.name for path in damaged)),
         part=chosen["part"],
+        target=str(run.path),
+        measured_on=measured_on,
         judged_on=judged_on,
     )
 
@@ -320,13 +327,27 @@ def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
 
 
 def _newest(
-    run: Run, chosen: Sequence[Artefact], step: int | None, part: str, kind: str, **settings: Any
+    run: Run,
+    chosen: Sequence[Artefact],
+    step: int | None,
+    part: str,
+    measured_on: dict[str, str],
+    kind: str,
+    **settings: Any,
 ) -> Any:
-    """The content of a kind that was asked for, or the last one of this model and part, if there is any."""
+    """Return the content of a kind that was asked for, or the newest of this model; None if there is none.
+
+    Results of the part that was diagnosed come first. If there are only results of another part, they are returned, and
+    the part is recorded for the page to name.
+    """
     artefact = next((one for one in chosen if one.kind == kind and one.matches(**settings)), None)
-    of_a_part = part if kind in OF_A_PART else None
-    artefact = artefact or run.newest(kind, step, of_a_part, **settings)
-    return None if artefact is None else run.read(artefact)
+    for wanted in (part, None) if kind in OF_A_PART else (None,):
+        artefact = artefact or run.newest(kind, step, wanted, **settings)
+    if artefact is None:
+        return None
+    if kind in OF_A_PART and artefact.key.part != part:
+        measured_on[kind] = artefact.key.part
+    return run.read(artefact)
 
 
 def _rows(others: list[Artefact], fingerprint: str) -> tuple[Row, ...]:

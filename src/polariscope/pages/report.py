@@ -31,7 +31,7 @@ def render(record: ReportRecord) -> str:
         "regime": record.regime,
         "settings": record.settings,
         "sorting": "KL" if record.has_rate else "spread",
-        "commands": words.commands(record.name),
+        "commands": words.commands(record.target or record.name),
     }
     shown = [
         {
@@ -90,10 +90,14 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
 
 def _losses(history: History) -> list[dict[str, str]]:
     """The loss and its terms on validation samples, where there was a validation."""
-    series, where = history.validation_loss, "validation"
-    if series is None:
-        series, where = history.loss, "training"
-    cards = [{"name": "loss", "value": words.number(series.last), "unit": "nats", "about": where}]
+    cards = [
+        {"name": name, "value": words.number(series.last), "unit": "nats", "about": about}
+        for name, series, about in (
+            ("held-out loss", history.validation_loss, "on validation samples"),
+            ("training loss", history.loss, "average since the line before in the log"),
+        )
+        if series is not None
+    ]
     for name, series in history.validation.items():
         weight = history.weights.get(name, 1.0)
         about = "validation" if weight == 1 else f"validation, weight {weight:g}"

@@ -78,51 +78,40 @@ FAINT = 0.01
 
 
 def headline(regime: Regime) -> str:
-    """How many latents of each type.
+    """Return the verdict in a few words: "5 of 10 latents in use, converged".
 
-    "10 latents: 5 active, 1 mixed, 4 passive"
+    :param regime: the diagnosis.
     """
-    counts = ", ".join(f"{count} {kind}" for kind, count in regime.counts.items() if count)
-    return f"{regime.n_latents} latent{'s' if regime.n_latents > 1 else ''}: {counts}"
+    return regime.verdict.short
 
 
 def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None) -> str:
-    """What the counts mean for the model, in a few sentences.
+    """Return the verdict and what it means for the model, in a few sentences.
 
-    :param regime: the diagnosis
-    :param has_rate: (default True) whether posteriors have a KL to the prior
-    :param size: (default None) how many latents a search found, where there is an answer
+    :param regime: the diagnosis.
+    :param has_rate: (default True) whether posteriors have a KL to the prior.
+    :param size: (default None) the answer of a search for the number of latents, if there is one.
     """
-    n = regime.n_latents
+    verdict = regime.verdict
     if not has_rate:
         return (
-            "The encoder is deterministic: it gives a point for each observation, with no variance and no KL, so "
-            "the polarised regime says nothing and every latent counts as active. Latents are sorted by how much they "
-            "spread."
+            f"{verdict} The encoder is deterministic: it returns a point for each observation, without variance or KL, "
+            "so types of latents do not apply and every latent counts as active. Latents are sorted by their spread."
         )
-    used = regime.in_use
-    in_use = len(used)
-    if in_use == 0:
-        return (
-            "No latent says anything about the input: the posterior is the same for every observation. Where the "
-            "objective has a rate, lower its weight or train longer."
-        )
-    top = used[:3]
+    if not verdict.n_in_use:
+        return str(verdict)
+    top = verdict.in_use[:3]
     named = name_latents(top)
     carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
     if 0 < regime.kl < math.inf:
         share = sum(regime.latents[j].kl for j in top) / regime.kl
-        # Only to a Gaussian prior is the KL of a mean that moves; to others it may be the price of their shape.
-        what = "it says about an observation" if regime.has_gaussian_kl else "of KL to the prior"
+        # Only to a Gaussian prior is the KL that of a mean that moves; to others it can be the price of their shape.
+        what = "of information about an observation" if regime.has_gaussian_kl else "of KL to the prior"
         carried += f"{percent(share)} of the {number(regime.kl)} nats {what}."
     else:
-        carried += "most of what it says about an observation."
-    if in_use == n == 1:
-        return f"The model uses its only latent. {carried}"
-    if in_use == n:
-        return f"The model uses every one of its {n} latents. {carried} {_room(regime, size)}"
-    rest = "the other one carries" if n - in_use == 1 else f"the other {n - in_use} carry"
-    return f"The model describes its data with {in_use} of {n} latents; {rest} next to nothing. {carried}"
+        carried += "most of the information about an observation."
+    room = _room(regime, size) if verdict.allows_advice and verdict.n_in_use == regime.n_latents > 1 else ""
+    return " ".join(part for part in (str(verdict), carried, room) if part)
 
 
 def _room(regime: Regime, size: Size | None) -> str:

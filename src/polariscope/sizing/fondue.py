@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from polariscope.analysis.convergence import best_step
 from polariscope.sizing import (
     TRACE,
     AbstractCandidates,
@@ -17,7 +18,6 @@ from polariscope.sizing import (
     Trial,
     method,
 )
-from polariscope.sizing.support.by_heart import best_step
 from polariscope.sizing.support.deciding import (
     FIRST,
     decide,
@@ -84,7 +84,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     wide model hold would fill. The interval takes that in, the latents that may still wake, and, unless both sides are
     sure, all that the wide model may come to and every narrow model that may still turn out otherwise; and where the
     wide model learns observations by heart, what it said before
-    (:func:`~polariscope.sizing.support.by_heart.best_step`). Data of which a model learns nothing need 0 latents, and a
+    (:func:`~polariscope.analysis.convergence.best_step`). Data of which a model learns nothing need 0 latents, and a
     note says so. When ``minutes`` are over, the answer is the best there is, and the interval as wide as it has to be.
 
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.note import ABOUT_LATENTS, OTHER, WRITERS, Note
 from polariscope.analysis.regime.regime import Regime
@@ -80,7 +81,12 @@ def test_over_pruned_follows_the_variances_whichever_note_is_shown(
     n_factors: int, expected: bool, is_still_learning: bool
 ):
     """The published rule: fewer latents with E[σ²] < 0.8 than factors. A note about something else hides its note."""
-    regime = diagnose(representation(n_factors, is_still_learning=is_still_learning), n_bootstrap=5)
+    regime = diagnose(
+        representation(
+            n_factors, training=TrainingState("still-learning" if is_still_learning else "unknown")
+        ),
+        n_bootstrap=5,
+    )
     assert regime.over_pruned is expected
     assert sum(latent.mean_of_ratio < 0.8 for latent in regime.latents) == 2
     if expected:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.regime.linear_vae import linear_vae
+from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.notes import EXCLUSIVE, choose, possible
 from polariscope.analysis.regime.posterior import relative_posterior
@@ -74,7 +75,7 @@ def test_an_unsure_type_is_named_with_its_shares():
     codes["variance"][:, 1] = np.tile([0.05, 0.15], 1000)
     regime = diagnose(**codes)
     assert "The type of latent 1 is unsure: in the bootstrap it is active" in " ".join(regime.notes)
-    assert "Unsure about latent 1" in regime.verdict
+    assert "Unsure about latent 1" in str(regime)
 
 
 def test_a_type_that_hangs_on_alpha_is_named():
@@ -258,7 +259,7 @@ def test_a_model_that_is_still_learning_is_not_told_to_lower_the_rate():
     rng = np.random.default_rng(0)
     codes = {**polarised(), "factors": rng.integers(3, size=(2000, 3))}
     assert "Over-pruned" in " ".join(diagnose(Representation(**codes)).notes)
-    said = " ".join(diagnose(Representation(**codes, is_still_learning=True)).notes)
+    said = " ".join(diagnose(Representation(**codes, training=TrainingState("still-learning"))).notes)
     assert "Still learning: 2 latents" in said
     assert "Over-pruned" not in said
 

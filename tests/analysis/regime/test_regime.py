@@ -66,7 +66,11 @@ def test_the_record_cannot_be_changed():
 
 def test_it_prints_the_verdict_first_and_aligned_tables_by_kl():
     text = str(regime())
-    assert text.startswith("5 latents: 2 active, 1 mixed, 2 passive. KL ")
+    verdict, summary, *_ = text.split("\n\n")
+    assert verdict == (
+        "Whether training has converged is unknown: there is no log of it.\n3 of 5 latents are in use."
+    )
+    assert summary.startswith("5 latents: 2 active, 1 mixed, 2 passive. KL ")
     block = next(part for part in text.split("\n\n") if part.startswith("Latents by KL"))
     header, *rows = block.splitlines()[1:]
     assert [row.split()[:2] for row in rows][:3] == [["1", "active"], ["3", "active"], ["0", "mixed"]]
@@ -77,16 +81,15 @@ def test_it_prints_the_verdict_first_and_aligned_tables_by_kl():
     assert "Read with care\n- " in text
 
 
-def test_the_share_of_the_kl_in_active_latents_is_in_the_verdict():
+def test_the_share_of_the_kl_in_active_latents_is_printed():
     active, all_latents = 0.5 * math.log(50 * 20), 0.5 * math.log(50 * 20 * 2)
-    assert (
-        f"KL {all_latents:.2f} nats, {active / all_latents:.0%} of it in active latents." in regime().verdict
-    )
+    assert f"KL {all_latents:.2f} nats, {active / all_latents:.0%} of it in active latents." in str(regime())
 
 
 def test_it_prints_without_other_latents_and_with_infinite_numbers():
     one = diagnose(mean=np.zeros((10, 1)), variance=np.ones((10, 1)))
-    assert str(one).startswith("1 latent: 0 active, 0 mixed, 1 passive. The KL is 0")
+    assert "0 of 1 latent is in use.\nPosterior collapse: " in str(one)
+    assert "\n\n1 latent: 0 active, 0 mixed, 1 passive. The KL is 0" in str(one)
     assert "The KL is infinite." in str(infinite())
     assert "∞" in str(infinite())
     assert "nan" not in str(one) + str(infinite())
@@ -98,7 +101,7 @@ def test_html_escapes_what_could_be_markup():
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
     assert page.count("<table>") == page.count("</table>") == 6
-    assert "<strong>5 latents: 2 active" in page
+    assert "3 of 5 latents are in use.</strong></p><p>5 latents: 2 active" in page
 
 
 def test_what_passive_means_hold_is_said_from_data():
@@ -124,13 +127,11 @@ def test_confidence_over_resamples_comes_with_the_dependence_on_alpha():
     assert found.fragile == [1, 2]
     assert [latent.confidence for latent in found.latents] == [1.0] * 4
     sentence = "Every type holds in at least 90% of 200 resamples, but 2 of 4 types change for an α within 20% of 0.1."
-    assert sentence in found.verdict
+    assert sentence in str(found)
     assert "0.09–0.5" in str(found)
     assert "0–0.11" in str(found)
     steady = diagnose(mean=mean[:, :1], variance=variance[:, :1])
-    assert (
-        "Every type holds in at least 90% of 200 resamples, and for an α within 20% of 0.1." in steady.verdict
-    )
+    assert "Every type holds in at least 90% of 200 resamples, and for an α within 20% of 0.1." in str(steady)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.2, 0.45])
@@ -159,7 +160,7 @@ def changed(found, *changes):
     latents = [
         dataclasses.replace(latent, **change) for latent, change in zip(found.latents, changes, strict=True)
     ]
-    return dataclasses.replace(found, latents=tuple(latents))
+    return dataclasses.replace(found, latents=tuple(latents), use=())
 
 
 def two_latents(**settings):
@@ -183,38 +184,26 @@ def test_a_latent_that_is_not_passive_is_idle_below_a_hundredth_of_its_noise(typ
     assert changed(two_latents(), change, {}).latents[0].is_idle is idle
 
 
-@pytest.mark.parametrize(
-    ("std", "ratio", "variance", "kl", "moving"),
-    [
-        (0.5, 1.0, 2.0, 0.0625, True),  # α = 1/8: both bounds are exact. Var(μ) is 1/8 of the prior's 2
-        (0.5, 1.0, 2.0, 0.0624, False),
-        (0.49, 1.0, 2.0, 1.0, False),
-        (0.5, 0.99, 2.0, 1.0, False),
-        (0.5, 1.0, 2.01, 1.0, False),
-        (0.5, 1.0, 0.5, 0.05, False),
-        (0.7, 0.9, 0.9, 1.0, True),
-    ],
-)
-def test_a_passive_mean_moves_from_alpha_of_the_priors_variance_and_its_kl_on(
-    std, ratio, variance, kl, moving
-):
-    passive = {"std_of_mean": std, "mean_of_ratio": ratio, "mean_of_variance": variance, "kl": kl}
-    found = changed(two_latents(alpha=0.125), {}, passive)
+def test_a_passive_latent_with_a_mean_that_moves_is_in_use_and_named():
+    """½ log(1 + 0.25/1) = 0.11 nats: the rule of types looks at variances only."""
+    found = changed(two_latents(), {}, {"std_of_mean": 0.5, "mean_of_variance": 1.0})
     assert found.types == ["active", "passive"]
-    assert found.moving_passive == ([1] if moving else [])
-    assert found.in_use == ([0, 1] if moving else [0])
-    assert ("latent 1 has a mean that moves, so it is in use" in found.passive_in_words) is moving
-    active = changed(two_latents(alpha=0.125), {}, {**passive, "type": "active"})
-    assert active.moving_passive == []
+    assert found.in_use == [0, 1]
+    assert "latent 1 is in use all the same" in found.passive_in_words
+    still = changed(two_latents(), {}, {"std_of_mean": 0.1, "mean_of_variance": 1.0})
+    assert still.in_use == [0]  # ½ log 1.01 = 0.005 nats
+    assert "all the same" not in still.passive_in_words
 
 
-def test_in_use_are_those_that_move_or_are_neither_passive_nor_idle_by_kl():
+def test_in_use_are_latents_with_information_by_kl_whatever_their_type():
     idle, moving = {"std_of_mean": 0.0}, {"std_of_mean": 0.9, "kl": 0.5}
     found = changed(regime(), {}, idle, {}, {}, moving)
     assert found.types == ["mixed", "active", "passive", "active", "passive"]
     assert found.in_use == [index for index in found.order if index in (0, 3, 4)]
+    assert found.select("in-use") == [0, 3, 4]
+    assert found.verdict.unused == (1,)
     both = changed(found, {}, {}, moving, {}, {})
-    assert "latents 2, 4 have means that move, so they are in use all the same" in both.passive_in_words
+    assert "latents 2, 4 are in use all the same" in both.passive_in_words
 
 
 def test_numbers_have_three_decimals_and_large_ones_three_digits():

@@ -27,7 +27,7 @@ class Note(str):
 
     code: str
     latents: tuple[int, ...] | None
-    facts: dict[str, Any]
+    facts: dict[str, object]
 
     def __new__(cls, code: str, latents: Sequence[int] | None = None, **facts: Any) -> Note:
         if code not in WRITERS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -47,7 +46,7 @@ class Draft:
     code: str
     latents: frozenset[int] | None = None
     """Those it is about; None for the whole diagnosis."""
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
 
 def choose(drafts: Sequence[Draft]) -> list[Note]:

@@ -294,21 +294,6 @@ class Regime:
         return {kind: found.count(kind) for kind in get_args(Mixedness) if kind in found}
 
     @property
-    def moving_passive(self) -> list[int]:
-        """Latents that are passive by their variance, yet with a mean that moves and a KL: they say something.
-
-        The published rule looks at variances only. Here the variance of the mean is at least α of the prior's, and
-        the KL at least the α/2 nats that such a mean costs.
-        """
-        return [
-            latent.index
-            for latent in self.latents
-            if latent.type == "passive"
-            and latent.std_of_mean**2 * latent.mean_of_ratio >= self.alpha * latent.mean_of_variance
-            and latent.kl >= self.alpha / 2
-        ]
-
-    @property
     def uses(self) -> tuple[Use, ...]:
         """Use of each latent; for diagnoses by version 0.2.0 the information, from the moments that they have."""
         return self.use or tuple(
@@ -322,13 +307,14 @@ class Regime:
 
     @property
     def passive_in_words(self) -> str:
-        """What passive means here; where a passive latent's mean moves, that it is so by its variance only."""
-        moving = self.moving_passive
+        """Meaning of passive for this prior; passive latents that are in use all the same are named."""
+        moving = sorted(index for index in self.in_use if self.types[index] == "passive")
         if not moving:
             return self.meaning_of_passive
-        said = "its variance is the prior's for every input"
-        verb = "has a mean that moves, so it is" if len(moving) == 1 else "have means that move, so they are"
-        return f"{said}; {name_latents(moving)} {verb} in use all the same"
+        verb = "is" if len(moving) == 1 else "are"
+        return (
+            f"its variance is the prior's for every input; {name_latents(moving)} {verb} in use all the same"
+        )
 
     @property
     def fragile(self) -> list[int]:

@@ -36,7 +36,7 @@ class Effect(AbstractRecord):
     value: tuple[float, ...] = ()
     error: tuple[float, ...] = ()
 
-    def as_fields(self) -> dict[str, Float[np.ndarray, " latent"]]:
+    def as_fields(self) -> dict[str, Any]:
         """Return the fields of a representation that hold it; none if it is empty."""
         if not self.value:
             return {}

@@ -170,7 +170,7 @@ def move_two(
     model: AbstractModel, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
 ) -> tuple[Plane | None, Scale]:
     """Images of the two latents that say most, moved together from the most typical observation."""
-    in_use = [j for j in regime.order if regime.types[j] != "passive"]
+    in_use = regime.in_use
     centre, deviation, scale = range_of(model, representation, seed)
     if len(in_use) < 2 or len(model.shape) != 3:
         return None, scale
@@ -255,14 +255,15 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
         for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
     ]
     n_features = shown.original.size
-    counts = record.regime.counts
-    in_use = [row for row in rows if row["latent"].type != "passive"]
-    passive = [row for row in rows if row["latent"].type == "passive"]
+    used, n_latents = set(record.regime.in_use), record.regime.n_latents
+    in_use = [row for row in rows if row["latent"].index in used]
+    unused = [row for row in rows if row["latent"].index not in used]
     return {
         "in_use": in_use,
-        "passive": passive,
-        "more_in_use": counts["active"] + counts["mixed"] - len(in_use),
-        "more_passive": counts["passive"] - len(passive),
+        "unused": unused,
+        "n_unused": n_latents - len(used),
+        "more_in_use": len(used) - len(in_use),
+        "more_unused": n_latents - len(used) - len(unused),
         "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
         "start": shown.start,
         "unit": {"codes": "its own spread over the data"}.get(shown.scale, f"the {shown.scale}"),

@@ -25,11 +25,12 @@ class LatentsSection(AbstractSection):
         return True
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """Rows by KL, those of passive latents apart where there are many."""
+        """Rows by KL; latents that are not in use are separate if there are many."""
         rows = rows_of(record)
-        passive = [row for row in rows if row["latent"].type == "passive"]
-        in_use = [row for row in rows if row["latent"].type != "passive"]
-        return {"rows": rows, "in_use": in_use, "passive": passive, "rows_unfolded": ROWS_UNFOLDED}
+        used = set(record.regime.in_use)
+        in_use = [row for row in rows if row["latent"].index in used]
+        unused = [row for row in rows if row["latent"].index not in used]
+        return {"rows": rows, "in_use": in_use, "unused": unused, "rows_unfolded": ROWS_UNFOLDED}
 
 
 def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
@@ -42,6 +43,7 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
     return [
         {
             "latent": regime.latents[j],
+            "use": regime.uses[j],
             "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
             "alphas": alphas(regime.latents[j]),
             "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),

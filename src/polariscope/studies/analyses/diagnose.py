@@ -24,6 +24,8 @@ IN_USE = "active+mixed"
     scope="each",
     gives={
         **{str(kind): Column(f"{kind} latents") for kind in TYPES},
+        "in_use": Column("latents in use"),
+        "training": Column("state of the training"),
         "kl": Column("KL (nats)"),
         "trace": Column("Σ E[σ²]"),
         "delta_kl": Column("Δ KL"),
@@ -46,6 +48,8 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
     def columns(self, measured: Regime) -> Columns:
         cells: Columns = {
             **{str(kind): count for kind, count in measured.counts.items()},
+            "in_use": measured.verdict.n_in_use,
+            "training": measured.training.code,
             "kl": measured.kl,
             "trace": measured.trace,
             "delta_kl": measured.polarisation.delta,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polariscope.analysis.convergence import best_step
 from polariscope.core.seeds import generator
-from polariscope.sizing.support.by_heart import best_step
 
 STEPS = np.arange(500, 8001, 500)
 

@@ -1,0 +1,86 @@
+"""``polariscope encode``: the codes of a run as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polariscope.cli.app import Targets, open_target
+from polariscope.cli.command import Flag, command, given_in
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.analysis.representation import Representation
+    from polariscope.data.observations import Observations
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class EncodeOptions:
+    """Options of ``polariscope encode`` beyond the observations."""
+
+    csv: Annotated[Path, Flag("FILE", default="codes.csv")] = Path("codes.csv")
+    """Table to write: a row for each observation, with its name, and a column for each latent."""
+    all: bool = False
+    """Write every latent, not only those in use."""
+    sampled: bool = False
+    """Write one draw from each posterior instead of its mean."""
+
+
+@command(observations="polariscope.data.observations.Observations", options=EncodeOptions)
+def encode(
+    context: typer.Context, targets: Targets, observations: Observations, options: EncodeOptions
+) -> None:
+    """Write the codes of a run, or of a FILE.npz, to a table: posterior means of the latents in use.
+
+    Rows have the names of the observations and come in the order of the data with --samples none; otherwise they are
+    a random choice of 10,000. Columns are called latent_3 after the number of the latent.
+    """
+    from polariscope.analysis.codes import load_codes
+    from polariscope.analysis.regime.diagnose import diagnose
+    from polariscope.cli.console import plural, say
+    from polariscope.core import files
+
+    if len(targets) > 1:
+        raise InputError(
+            problem=(Argument("csv"), f" is one file, and {len(targets)} runs are given"),
+            remedy="give one run",
+        )
+    files.check_target(options.csv, "csv")
+    run = open_target(targets[0], given_in(context))
+    if run is None:
+        codes = load_codes(targets[0], observations.seed)
+        regime = diagnose(codes, seed=observations.seed)
+    else:
+        codes = run.representation(**observations.options())
+        regime = run.regime(**observations.options())
+    latents = list(range(regime.n_latents)) if options.all else regime.select("in-use")
+    for line in regime.verdict.lines:
+        say(line)
+    if not latents:
+        raise InputError(
+            problem="no latent is in use, so there are no codes to write",
+            remedy=("write every latent with ", Argument("all", True)),
+        )
+    files.write_text(options.csv, table_of(codes, latents, sampled=options.sampled))
+    count = plural(codes.n_samples, "observation")
+    say(f"{count} × {plural(len(latents), 'latent')} are in {options.csv}")
+
+
+def table_of(codes: Representation, latents: list[int], *, sampled: bool) -> str:
+    """Return codes as CSV, with the name of each observation in front.
+
+    :param codes: the codes.
+    :param latents: the latents that are written.
+    :param sampled: write the draws instead of the means.
+    """
+    import pandas
+
+    values = codes.sampled if sampled else codes.mean
+    names = pandas.Index(range(codes.n_samples) if codes.ids is None else codes.ids, name="observation")
+    frame = pandas.DataFrame(values[:, latents], index=names, columns=[f"latent_{j}" for j in latents])
+    return frame.to_csv()
