@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Evidence = Literal["decoder", "information"]
 EFFECT = 0.1
 """Decoder effect in nats above which a latent is in use."""
-INFORMATION = 0.02
+INFORMATION = 0.1
 """Information ½ log(1 + Var μ / E σ²) in nats above which a latent is in use, without a decoder."""
 LIMIT = 1.6449
 """Standard errors between an estimate and its one-sided 95 % limit."""
