@@ -38,12 +38,12 @@ class TrainCommand(FlagCommand):
         ),
         "training": (
             *("--steps", "--epochs", "--batch-size", "--learning-rate", "--schedule", "--seed"),
-            *("--checkpoint-every", "--keep-checkpoints"),
+            *("--patience", "--checkpoint-every", "--keep-checkpoints"),
         ),
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
     }
-    """The twenty that people use."""
+    """The flags that people use most."""
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""
@@ -311,10 +311,12 @@ def train_and_tell(
         say(str(run))
         return
     finished = Run(run)
-    last = finished.log()[-1]
+    last = finished.log_until()[-1]
     counts = ", ".join(f"{last[kind]} {kind}" for kind in ("active", "mixed", "passive"))
-    done = "Trained for" if news.begun else "Already trained for"
-    say(f"{done} {plural(steps, 'step')}: {counts} latents, loss {last['loss']:.2f} nats.")
+    done = f"{'Trained' if news.begun else 'Already trained'} for {plural(steps, 'step')}"
+    if (stopped := finished.folder.stopped_at) is not None:
+        done = f"Stopped early at step {stopped:,}; the model is the best one, of step {last['step']:,}"
+    say(f"{done}: {counts} latents, loss {last['loss']:.2f} nats.")
     if (noise := Noise.of_run(finished.settings, last)) is not None:
         say(f"{noise.in_words}.")
     say(f"The run is in {run}")

@@ -135,7 +135,7 @@ class Run:
         """
         from polariscope.analysis.noise import Noise
 
-        lines = [line for line in self.log() if step is None or line["step"] <= step]
+        lines = self.log_until(step)
         return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
@@ -251,12 +251,21 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
+    def log_until(self, step: int | None = None) -> list[dict[str, Any]]:
+        """Return the lines of the log up to a model. If training stopped early, later lines are about other models.
+
+        :param step: (default None: the finished model, or the last line) a step of which there is a model.
+        """
+        if step is None and self.folder.stopped_at is not None and self.is_finished:
+            step = self.folder.finished_steps
+        return [line for line in self.log() if step is None or line["step"] <= step]
+
     def _is_still_learning(self, step: int | None) -> bool:
         """Whether the loss was still falling at the end, or at a step; a log that cannot be read tells nothing."""
         from polariscope.numerics.intervals import is_still_falling
 
         with contextlib.suppress(PolariscopeError, OSError):
-            lines = [line for line in self.log() if step is None or line["step"] <= step]
+            lines = self.log_until(step)
             return is_still_falling([line["loss"] for line in lines])
         return False
 
@@ -700,6 +709,8 @@ class Run:
         model, training, data = (self.settings[part] for part in ("model", "training", "data"))
         done = self.steps[-1] if self.steps else 0
         state = "finished" if self.is_finished else f"{done:,} done"
+        if self.is_finished and (stopped := self.folder.stopped_at) is not None:
+            state = f"stopped early at {stopped:,}, model of step {self.folder.finished_steps:,}"
         kinds: dict[str, int] = {}
         for artefact in self.artefacts():
             kinds[artefact.kind] = kinds.get(artefact.kind, 0) + 1
