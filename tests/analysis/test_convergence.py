@@ -198,7 +198,7 @@ def test_if_both_losses_rise_alike_the_objective_has_changed_and_nothing_overfit
 
 
 def test_a_rise_of_the_held_out_loss_below_the_tolerance_is_not_overfitting() -> None:
-    """The validation has the same noise every time, so a rise of a thousandth of the gain is significant, and nothing."""
+    """The validation has the same noise every time, so a rise of a thousandth of the gain is significant."""
     assert training_state(overfitted(rise=0.02, training=-0.02), threshold=0.05).code == "converged"
 
 

@@ -298,7 +298,7 @@ def test_a_run_that_stopped_early_is_whole_finished_and_described_by_its_best_mo
     (row,) = runs_table([stopped]).rows
     logged = next(one for one in run.log() if one["step"] == best)
     assert (row["state"], row["loss"]) == ("done", logged["loss"])
-    assert [snapshot for snapshot in run.course().steps] == run.steps
+    assert list(run.course().steps) == run.steps
 
 
 def test_the_terminal_says_that_it_stopped_early(

@@ -44,7 +44,7 @@ FLOATS = (np.float64, np.float32)
 TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
 """How the final model is trained, unless it is said."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
-OWN = (*TRAINING, "seed")
+OWN = (*TRAINING, "patience", "seed")
 
 
 class VAE(TransformerMixin, BaseEstimator):
@@ -91,6 +91,10 @@ class VAE(TransformerMixin, BaseEstimator):
         Of the training; None: 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
         whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at least 400
         steps and a constant rate.
+    patience:
+        Lines of the log (50 in all) without a lower held-out loss after which training stops; ``steps`` is then the
+        maximum, and the model is that of the lowest loss. A tenth of ``X`` is held out for that. 0, the default, trains
+        on all of ``X`` for all steps.
     standardise:
         Divide each feature of a table by its own standard deviation.
     scale:
@@ -152,6 +156,7 @@ class VAE(TransformerMixin, BaseEstimator):
         steps: object = None,
         learning_rate: object = None,
         batch_size: object = None,
+        patience: object = 0,
         standardise: object = False,
         scale: object = False,
         threshold: object = 1.0,
@@ -172,6 +177,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.steps = steps
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.patience = patience
         self.standardise = standardise
         self.scale = scale
         self.threshold = threshold
@@ -253,7 +259,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def noise_(self) -> Noise | None:
         """What the model takes for noise: its γ, in the units that it is trained in; None where γ is not one number."""
         check_is_fitted(self)
-        return Noise.of_run({"model": self.model_.blueprint.describe()}, self.history_[-1])
+        return Noise.of_run({"model": self.model_.blueprint.describe()}, {"gamma": self.model_.gamma})
 
     def _settle(
         self,
@@ -422,7 +428,8 @@ class VAE(TransformerMixin, BaseEstimator):
                 ),
                 remedy="use polariscope.train",
             )
-        return {**chosen, "schedule": "cosine", **training, "seed": seed, **options}
+        own = {"patience": self.patience, "seed": seed}
+        return {**chosen, "schedule": "cosine", **training, **own, **options}
 
     def _training(self) -> dict[str, Any]:
         """What was said of the training."""
@@ -479,7 +486,7 @@ class VAE(TransformerMixin, BaseEstimator):
 def _train(
     data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
-    """A model of all of the data, and the lines of its log."""
+    """A model of all of the data, or of nine tenths if it may stop early, and the lines of its log."""
     job = plan(data, n_latents=n_latents, keep_units=True, **{**_logging(recipe), **recipe})
     everything = np.arange(len(data))
     model = build(job, choose_device(device))
@@ -490,7 +497,10 @@ def _train(
             history.append(line)
 
     split = Split(everything, everything, everything[:0])
-    with using_threads(threads or choose_threads(job, model, everything)):
+    if job.settings.patience:
+        held_out = np.concatenate([job.split.validation, job.split.test])
+        split = Split(job.split.train, held_out, everything[:0])
+    with using_threads(threads or choose_threads(job, model, split.train)):
         fit(model, job.objective, data, split, job.settings, None, (listen,))
     return model, history
 
@@ -514,9 +524,9 @@ def kept_latents(regime: Regime, variables: object) -> list[int]:
 
 
 def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Fifty lines of log, and the loss on further samples only at the end: there are none to validate on."""
+    """Fifty lines of log; each has a held-out loss if training may stop early, otherwise nothing is held out."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
-    return {"log_every": every, "validate_every": every * 10**6}
+    return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
 
 
 def _is_auto(choice: Any) -> bool:

@@ -48,7 +48,8 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
     :param values: the curve, finite.
     :param share: (default 0.5) share of the steps, counted from the last, that is fitted.
 
-    >>> line = trend([100, 200, 400, 800, 1000, 1200, 1400, 1600], [7.0, 6.0, 5.0, 4.0, 3.68, 3.42, 3.19, 3.0], share=0.9)
+    >>> steps = [100, 200, 400, 800, 1000, 1200, 1400, 1600]
+    >>> line = trend(steps, [7.0, 6.0, 5.0, 4.0, 3.68, 3.42, 3.19, 3.0], share=0.9)
     >>> round(line.level, 2), round(line.slope, 2)
     (3.0, -1.0)
     """
