@@ -11,6 +11,8 @@ import numpy as np
 
 from polariscope.numerics.trends import FEWEST, Trend, trend
 
+LogLine = Mapping[str, Any]
+"""A line of the log of a training, by name."""
 StateCode = Literal["converged", "still-learning", "overfitting", "diverged", "stopped-early", "unknown"]
 FEW_LINES = 20
 """Lines of the log below which only a clear fall is judged: the noise of fewer cannot be told from a trend."""
@@ -56,7 +58,7 @@ class TrainingState:
 
 
 def training_state(
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[LogLine],
     *,
     threshold: float,
     ramp_until: int = 0,
@@ -130,7 +132,7 @@ def training_state(
     return TrainingState("still-learning" if limit > tolerance or moves else "converged", last, **facts)
 
 
-def information(line: Mapping[str, Any]) -> list[float]:
+def information(line: LogLine) -> list[float]:
     """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, from a line of a log; empty if it has no moments.
 
     :param line: with ``variance``, the mean posterior variances, and ``std``, the standard deviations of the means.
@@ -142,7 +144,7 @@ def information(line: Mapping[str, Any]) -> list[float]:
     ]
 
 
-def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int, ...]:
+def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     """Return the latents whose information crosses a threshold if its trend continues over as many steps again.
 
     A trend counts beyond its 95 % limits. Latents with a posterior variance of 0 are left out.
@@ -166,9 +168,7 @@ def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int,
     return tuple(found)
 
 
-def overfitting_since(
-    lines: Sequence[Mapping[str, Any]], ramp_until: int = 0, tolerance: float = 0.0
-) -> int | None:
+def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: float = 0.0) -> int | None:
     """Return the step of the lowest held-out loss if the model overfits now; None otherwise.
 
     The model overfits if the held-out loss rises over the last half of the training, and its excess over the training
@@ -183,7 +183,7 @@ def overfitting_since(
     return best_step(losses, tolerance)
 
 
-def held_out_loss(line: Mapping[str, Any]) -> float:
+def held_out_loss(line: LogLine) -> float:
     """Return the held-out loss of a line with ``validation``: its terms, weighted as in the objective.
 
     :param line: a line of a log.
@@ -218,7 +218,7 @@ def best_step(losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0
     )
 
 
-def _at_full_rate(lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _at_full_rate(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines up to the last with at least half of the largest learning rate."""
     rates = [line.get("learning_rate", 1.0) for line in lines]
     last = max(index for index, rate in enumerate(rates) if rate >= FULL_RATE * max(rates))
@@ -226,7 +226,7 @@ def _at_full_rate(lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, A
 
 
 def _trend(
-    lines: Sequence[Mapping[str, Any]], values: Sequence[float], steps: Sequence[int] | None = None
+    lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
 ) -> Trend | None:
     """Return the trend over the last half of the steps; None if there are too few lines."""
     steps = [line["step"] for line in lines] if steps is None else steps

@@ -123,7 +123,7 @@ class AbstractObjective(abc.ABC):
     """Whether the companion has terms and an optimiser of its own, or is trained together with the model."""
 
     has_held_out_loss: bool = True
-    """Whether some terms do not depend on an adversary, so that their held-out value tells if the model improves."""
+    """Whether a held-out loss shows if the model improves; not if every term depends on an adversary."""
 
     @property
     def is_adversarial(self) -> bool:

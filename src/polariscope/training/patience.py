@@ -9,10 +9,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from polariscope.analysis.convergence import held_out_loss
+from polariscope.analysis.convergence import LogLine, held_out_loss
 from polariscope.objectives import AbstractObjective
 from polariscope.training.settings import TrainSettings
 
+Words = Mapping[str, Any]
+"""Values of JSON by name."""
 BOUND = ("reconstruction", "rate")
 """Terms that are monitored if the objective has an adversary, whose game has no loss that falls."""
 
@@ -61,7 +63,7 @@ class Patience:
         """Whether training has to stop."""
         return 0 < self.limit <= self.waited
 
-    def observe(self, line: Mapping[str, Any], model: nn.Module) -> None:
+    def observe(self, line: LogLine, model: nn.Module) -> None:
         """Compare a validation with the best one.
 
         :param line: a line of the log; those without a validation that counts are ignored.
@@ -77,7 +79,7 @@ class Patience:
         elif self.best_step:
             self.waited += 1
 
-    def monitored(self, line: Mapping[str, Any]) -> float:
+    def monitored(self, line: LogLine) -> float:
         """Return the loss that is monitored, in nats: the held-out loss, or reconstruction and rate with an adversary.
 
         :param line: a line of the log with a validation.
@@ -97,7 +99,7 @@ class Patience:
         loss = self.best_loss if self.best_step else None
         return {"patience": {"best_step": self.best_step, "best_loss": loss, "waited": self.waited}}
 
-    def restore(self, tensors: Mapping[str, Tensor], words: Mapping[str, Any]) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], words: Words) -> None:
         """Put the state of a checkpoint back.
 
         :param tensors: the best weights by name.
