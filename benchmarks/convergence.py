@@ -108,20 +108,17 @@ def panel(mnist: Path | None) -> Iterator[Training]:
     tables = {"digits": "chosen on", "wine": "chosen on", "breast_cancer": "unseen", "diabetes": "unseen"}
     for name, half in tables.items():
         for rate in (1e-4, 1e-3):
-            for seed in (0, 1):
-                settings = {"learning_rate": rate, "seed": seed, "steps": STEPS}
-                yield Training(f"{name} rate {rate:g} seed {seed}", "table", half, settings)
+            settings = {"learning_rate": rate, "steps": STEPS}
+            yield Training(f"{name} rate {rate:g} seed 0", "table", half, settings)
     if mnist is None:
         return
     for rate, half in ((1e-4, "chosen on"), (1e-3, "unseen")):  # collapses at first, and escapes later
         settings = {"learning_rate": rate, "steps": STEPS, "objective": "beta", "beta": 1.0, "net": "mlp"}
         yield Training(f"mnist beta 1 rate {rate:g}", "MNIST, mlp", half, settings)
-    for beta in (1.0, 8.0):
-        for rate in (1e-4, 1e-3):
-            half = "chosen on" if (beta == 1.0) == (rate == 1e-4) else "unseen"
-            settings = {"learning_rate": rate, "steps": SHORT_STEPS, "objective": "beta", "beta": beta}
-            title = f"mnist conv beta {beta:g} rate {rate:g}"
-            yield Training(title, "MNIST, conv", half, settings, lengths=SHORT_LENGTHS)
+    for beta, half in ((1.0, "chosen on"), (8.0, "unseen")):
+        settings = {"learning_rate": 1e-4, "steps": SHORT_STEPS, "objective": "beta", "beta": beta}
+        title = f"mnist conv beta {beta:g} rate 0.0001"
+        yield Training(title, "MNIST, conv", half, settings, lengths=SHORT_LENGTHS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,9 +200,7 @@ def summary(title: str, found: Sequence[Case]) -> str:
     alarms = sum(s and not t for t, s in zip(true, said, strict=True))
     clear = [case.gain < case.tolerance / CLEAR and not case.changes for case in judged]
     clear_alarms = sum(s and c for s, c in zip(said, clear, strict=True))
-    far = [
-        case.gain for case in judged if case.learns and case.state.code == "converged" and not case.changes
-    ]
+    far = [case.gain for case in judged if case.learns and case.state.code == "converged"]
     others = [case.state.code for case in found if case not in judged]
     counts = ", ".join(f"{others.count(code)} {code}" for code in sorted(set(others))) or "–"
     worst = f"{max(far):.2f} nats" if far else "–"
