@@ -625,7 +625,8 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
             measured = analysis.measure(opened, step)
             cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
-        found.append((step or entry.step, {**log_cells(log, step), **cells, **time_cells(opened)}))
+        logged = log_cells(log, step) if step else log_cells(opened.log_until(), None)
+        found.append((step or entry.step, {**logged, **cells, **time_cells(opened)}))
     return found
 
 
@@ -705,7 +706,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
             "state": state,
             **{name: _cell(axis.get(name)) for name in settings},
         }
-        cells |= log_cells(run.log(), step)
+        cells |= log_cells(run.log_until(step), None)
         if run.is_finished or step is not None:
             cells |= _newest(run, step)
         rows.append({**cells, **time_cells(run)})
