@@ -367,7 +367,7 @@ class Run:
     ) -> Regime:
         """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
 
-        :param alpha: (default 0.1) tolerance of the rule.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule.
         :param n_bootstrap: (default 200) resamples behind each confidence.
         :param observations: the observations, as in :meth:`representation`.
         """
@@ -465,7 +465,7 @@ class Run:
     ) -> Geometry:
         """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
 
-        :param alpha: (default 0.1) tolerance of the rule that says which latents are in use.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that says which latents are in use.
         :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
         :param n_observations: (default 200) observations whose reconstruction loss is split.
         :param observations: the observations, as in :meth:`representation`.
@@ -601,7 +601,7 @@ class Run:
         :param against: (default None) another run on the same data, or its folder: each layer is also compared with
             the layer of the same name of its finished model. Implies ``layers``.
         :param measure: (default "cka") a member of ``polariscope.similarity``.
-        :param alpha: (default 0.1) tolerance of the rule that names the types.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
         :param n_layer_samples: (default 1,000) how many of these observations the layers are looked at with; the time
             grows with its square.
         :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.

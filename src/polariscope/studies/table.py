@@ -20,11 +20,13 @@ from polariscope.core import files
 from polariscope.core.deprecation import deprecated
 from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.core.frames import cells_of, csv_of, finite, frame_of, rows_of, uniform, write_frame
+from polariscope.core.options import completed
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
+from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -732,7 +734,8 @@ def _axes(run: Run) -> dict[str, object]:
         if key != "name"
     }
     names = {"data": record["data"]["name"], "objective": record["objective"]["name"]}
-    return {**names, **data, **options, **parts, **own, **model, **record["training"]}
+    training = completed(TrainSettings, record["training"])
+    return {**names, **data, **options, **parts, **own, **model, **training}
 
 
 def _newest(run: Run, step: int | None) -> Columns:

@@ -133,7 +133,7 @@ def plan(
     is_counts = data.is_counts
     data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
-    if {"steps", "epochs"} <= set(routed["training"]):
+    if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
         raise InputError(
             problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
             remedy="give one of them",
