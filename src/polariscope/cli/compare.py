@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -122,7 +122,7 @@ def compare(
 
 
 def compare_codes(
-    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, Any]
+    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, object]
 ) -> Comparison:
     """Compare the codes in files: mean, variance and sampled codes of the same samples.
 
