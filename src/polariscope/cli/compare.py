@@ -122,7 +122,7 @@ def compare(
 
 
 def compare_codes(
-    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, object]
+    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, Any]
 ) -> Comparison:
     """Compare the codes in files: mean, variance and sampled codes of the same samples.
 
