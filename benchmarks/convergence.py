@@ -237,7 +237,9 @@ def main() -> None:
                 f"{state.gain_limit or 0:8.3f} tolerance {case.tolerance:6.3f} excess {case.excess:8.3f} "
                 f"changes {case.changes} moves {state.moves}"
             )
-    print("| runs | cases | misses | false alarms | of these clear | worst miss | not judged |")
+    print(
+        "| runs | cases | misses | false alarms | same, gain below half the tolerance | worst miss | neither state |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for half in ("chosen on", "unseen"):
         for kind in ("linear", "linear, cosine", "table", "MNIST, conv", "MNIST, mlp"):

@@ -82,9 +82,9 @@ def test_autocorrelated_noise_hardly_changes_the_rate_of_misses() -> None:
 
 
 def test_noise_of_the_held_out_loss_is_seldom_overfitting() -> None:
-    """A one-sided 95 % limit, with any number of validations from 8 on."""
+    """A one-sided 95 % limit with 8 validations or more, and 1 of 24 orders with fewer."""
     rng = np.random.default_rng(0)
-    for n_validations in (8, 9, 12, 20, 40):
+    for n_validations in (4, 5, 7, 8, 9, 12, 20, 40):
         steps = np.arange(1, n_validations + 1) * 1000
         found = [
             overfitting_since(
@@ -191,6 +191,16 @@ def test_a_held_out_loss_that_rises_while_the_training_loss_does_not_is_overfitt
     state = training_state(overfitted(rise=3.0, training=-2.0), threshold=0.05)
     assert (state.code, state.since) == ("overfitting", 4000)
     assert state.is_final
+
+
+def test_overfitting_shows_from_four_validations_on() -> None:
+    lines = overfitted(rise=3.0, training=-2.0)
+    early = [
+        line for line in lines if line["step"] <= 7000
+    ]  # validations at 4,000, 5,000, 6,000 and 7,000 rise
+    assert overfitting_since(early) == 4000
+    assert overfitting_since(early, tolerance=10.0) is None
+    assert overfitting_since([line for line in lines if line["step"] <= 6000]) is None
 
 
 def test_if_both_losses_rise_alike_the_objective_has_changed_and_nothing_overfits() -> None:

@@ -172,7 +172,8 @@ def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: 
     """Return the step of the lowest held-out loss if the model overfits now; None otherwise.
 
     The model overfits if the held-out loss rises over the last half of the training, and its excess over the training
-    loss too: if both losses rise alike, the objective itself has changed.
+    loss too: if both losses rise alike, the objective itself has changed. With fewer than four validations in that
+    half, both must rise from each of the last four validations to the next.
 
     :param lines: lines of a log, some of them with ``validation`` and ``weights``.
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
@@ -204,16 +205,21 @@ def best_step(losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0
     :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
     """
     steps = [step for step, _, _ in losses]
-    if len(steps) < FEWEST or sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+    if len(steps) < FEWEST:
         return None
     values = np.array([both for _, *both in losses], dtype=np.float64)
     if not np.isfinite(values).all():
         return None
     held_out, training = values.T
-    curves = [trend(steps, curve.tolist()) for curve in (held_out, held_out - training)]
-    rises = all(curve.limits(SURE)[0] > 0 for curve in curves)
-    is_material = curves[0].level - held_out.min() > tolerance
-    return int(steps[int(held_out.argmin())]) if rises and is_material else None
+    curves, level = (held_out, held_out - training), held_out[-1]
+    if sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+        # Four values in ascending order: 1 of 24 orders, if they were noise.
+        rises = all((np.diff(curve[-FEWEST:]) > 0).all() for curve in curves)
+    else:
+        fits = [trend(steps, curve.tolist()) for curve in curves]
+        level = fits[0].level
+        rises = all(fit.limits(SURE)[0] > 0 for fit in fits)
+    return int(steps[int(held_out.argmin())]) if rises and level - held_out.min() > tolerance else None
 
 
 def _at_full_rate(lines: Sequence[LogLine]) -> Sequence[LogLine]:

@@ -38,12 +38,12 @@ class TrainCommand(FlagCommand):
         ),
         "training": (
             *("--steps", "--epochs", "--batch-size", "--learning-rate", "--schedule", "--seed"),
-            *("--patience", "--checkpoint-every", "--keep-checkpoints"),
+            *("--patience", "--keep-checkpoints"),
         ),
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
     }
-    """The flags that people use most."""
+    """The twenty that people use."""
 
     def groups(self) -> list[Group]:
         """The training's options first, then those of the concepts, then those of the datasets."""

@@ -418,7 +418,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
-        training = {**TRAINING, **self._training()}
+        training: dict[str, Any] = {**TRAINING, **self._training()}
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
@@ -440,8 +440,8 @@ class VAE(TransformerMixin, BaseEstimator):
                 ),
                 remedy="use polariscope.train",
             )
-        parameters = {"patience": self.patience, "seed": seed}
-        return {**chosen, "schedule": "cosine", **training, **parameters, **options}
+        training |= {"patience": self.patience, "seed": seed}
+        return {**chosen, "schedule": "cosine", **training, **options}
 
     def _training(self) -> dict[str, Any]:
         """What was said of the training."""
