@@ -114,7 +114,7 @@ def test_a_loss_that_falls_in_log_steps_is_still_learning_and_says_how_much_is_g
     assert state.gain == pytest.approx(5)
     assert state.gain_limit == pytest.approx(5)
     assert state.more_steps == STEPS[-1]
-    assert not state.is_final
+    assert not state.allows_advice
 
 
 def test_a_loss_at_its_limit_has_converged() -> None:
@@ -123,7 +123,7 @@ def test_a_loss_at_its_limit_has_converged() -> None:
         log(100 * np.exp(-STEPS / 300) + rng.normal(scale=0.05, size=N_LINES)), threshold=0.05
     )
     assert state.code == "converged"
-    assert state.is_final
+    assert state.allows_advice
     assert state.tolerance == pytest.approx(0.01 * 100 * math.exp(-1 / 3), abs=0.01)
 
 
@@ -172,7 +172,7 @@ def test_a_training_that_ends_before_its_ramp_is_still_learning_and_later_only_t
 
 def test_early_stopping_is_its_own_state() -> None:
     state = training_state(log(100 - 5 * np.log2(STEPS)), threshold=0.05, stopped_at=6000)
-    assert (state.code, state.since, state.is_final) == ("stopped-early", 6000, True)
+    assert (state.code, state.since, state.allows_advice) == ("stopped-early", 6000, True)
 
 
 def overfitted(rise: float, training: float) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ def overfitted(rise: float, training: float) -> list[dict[str, Any]]:
 def test_a_held_out_loss_that_rises_while_the_training_loss_does_not_is_overfitting() -> None:
     state = training_state(overfitted(rise=3.0, training=-2.0), threshold=0.05)
     assert (state.code, state.since) == ("overfitting", 4000)
-    assert state.is_final
+    assert state.allows_advice
 
 
 def test_overfitting_shows_from_four_validations_on() -> None:

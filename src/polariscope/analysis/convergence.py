@@ -181,7 +181,7 @@ def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: 
     """
     validated = [line for line in lines if line.get("validation") and line["step"] > ramp_until]
     losses = [(line["step"], held_out_loss(line), line["loss"]) for line in validated]
-    return best_step(losses, tolerance)
+    return best_step(losses, tolerance, judges_few=True)
 
 
 def held_out_loss(line: LogLine) -> float:
@@ -192,7 +192,9 @@ def held_out_loss(line: LogLine) -> float:
     return math.fsum(line["weights"].get(name, 1.0) * value for name, value in line["validation"].items())
 
 
-def best_step(losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0) -> int | None:
+def best_step(
+    losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0, *, judges_few: bool = False
+) -> int | None:
     """Return the step of the lowest held-out loss, if it and its excess over the training loss rise; None otherwise.
 
     >>> steps = range(1000, 9000, 1000)
@@ -203,6 +205,8 @@ def best_step(losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0
 
     :param losses: as (step, held out, in training), nats per observation.
     :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
+    :param judges_few: (default False) with fewer than four losses in the last half of the steps, let four ascending
+        losses count as a rise.
     """
     steps = [step for step, _, _ in losses]
     if len(steps) < FEWEST:
@@ -212,7 +216,10 @@ def best_step(losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0
         return None
     held_out, training = values.T
     curves, level = (held_out, held_out - training), held_out[-1]
-    if sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+    has_few = sum(step > steps[-1] / 2 for step in steps) < FEWEST
+    if has_few and not judges_few:
+        return None
+    if has_few:
         # Four values in ascending order: 1 of 24 orders, if they were noise.
         rises = all((np.diff(curve[-FEWEST:]) > 0).all() for curve in curves)
     else:
