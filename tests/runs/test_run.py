@@ -157,6 +157,22 @@ def test_parts_steps_and_data_are_kept_apart(path: Path) -> None:
     assert run.newest("regime").key.data == run.data().fingerprint
 
 
+def test_the_effect_is_measured_on_all_that_was_held_out(path: Path) -> None:
+    run = ps.open_run(path)
+    assert run.representation(50).effect is not None
+    run.representation(70, part="train")
+    other = ps.load_dataset("gaussian", eigenvalues=(8.0, 4.0), width=4, n_samples=60, seed=5)
+    assert ps.open_run(path, other).representation().effect is not None
+    # Validation and test are 100 each, whatever is encoded; other data were not trained on.
+    kept = [(one.key.part, one.key.settings["n_samples"]) for one in artefacts(path, "effect")]
+    assert kept == [("held-out", 200), ("held-out", 60)]
+
+
+def test_two_rows_can_be_encoded_though_their_effect_is_unknown(path: Path) -> None:
+    rows = ps.load_dataset("gaussian", eigenvalues=(8.0, 4.0), width=4, n_samples=60, seed=5).values([0, 1])
+    assert ps.open_run(path, rows).representation().effect is None
+
+
 def test_a_checkpoint_is_a_model(path: Path) -> None:
     run = ps.open_run(path)
     assert run.steps == [100, 200, 300]

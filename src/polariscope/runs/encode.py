@@ -7,7 +7,6 @@ from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.seeds import generator
 from polariscope.data.observations import Observations, Part, Subset
 from polariscope.data.sources import as_dataset
 from polariscope.models.effect import decoder_effect
@@ -73,6 +72,6 @@ def encode(
 
         model = WrappedModel(model, second=second)
     indices = subset.choose(len(dataset), None)
-    rep = represent(model, dataset, indices, seed)
-    effect = decoder_effect(model, dataset, generator(seed, "effect").permutation(indices), seed)
-    return dataclasses.replace(rep, **effect.as_fields())
+    representation = represent(model, dataset, indices, seed)
+    effect = decoder_effect(model, dataset, indices, seed)
+    return dataclasses.replace(representation, **effect.as_fields())

@@ -295,17 +295,22 @@ class Run:
     def with_evidence(self, rep: Representation, model: AbstractModel, seed: int) -> Representation:
         """Return a representation with the decoder effect on held-out observations and the state of the training.
 
+        Held out are validation and test together, since of a small table one of them is a few rows; and all of data
+        that the model was not trained on.
+
         :param rep: codes of a model of this run.
         :param model: the model.
         :param seed: seed of the effect.
         """
         from polariscope.analysis.regime.use import MAX_OBSERVATIONS, Effect
 
-        split = self.split()
-        part = "test" if len(split.test) else "validation"
-        held_out = getattr(split, part)
+        if self.has_its_own_data:
+            split = self.split()
+            held_out = np.concatenate([split.test, split.validation])
+        else:
+            held_out = np.arange(self.n_observations)
         settings = {"n_samples": min(len(held_out), MAX_OBSERVATIONS), "seed": seed}
-        key = Key("effect", model.digest, self.fingerprint, part, model.step, settings)
+        key = Key("effect", model.digest, self.fingerprint, "held-out", model.step, settings)
 
         def compute() -> Effect:
             from polariscope.models.effect import decoder_effect

@@ -82,7 +82,7 @@ def uses(representation: Representation) -> tuple[Use, ...]:
 
     The information of latent j is :math:`\tfrac12 \log(1 + \mathrm{Var}\,\mu_j / \mathrm{E}\,\sigma_j^2)`: the capacity
     of a Gaussian channel with the signal μ and the noise σ. It does not depend on the prior. Its standard error is that
-    of the two moments, to first order.
+    of the ratio of the two moments, to first order.
 
     :param representation: codes.
     """
@@ -106,7 +106,7 @@ def information(
     signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(signal > 0, signal / level, 0.0)
-        relative = np.sqrt((square.var(axis=0) / signal**2 + noise.var(axis=0) / level**2) / n)
+        relative = (square / signal - noise / level).std(axis=0) / np.sqrt(n)
         error = np.where(np.isfinite(ratio) & (ratio > 0), 0.5 * ratio / (1 + ratio) * relative, 0.0)
         return 0.5 * np.log1p(ratio), error
 
