@@ -24,10 +24,10 @@ model = ps.train(
 rep = ps.encode(model, data, n_samples=5_000, seed=0)
 print("mean, variance, sampled:", rep.mean.shape, rep.variance.shape, rep.sampled.shape)
 
-# Which latents are alive?
+# Which latents are in use?
 regime = ps.diagnose(rep)
 print(regime)
-alive = rep.mean[:, regime.select("active+mixed")]
-print(f"Keep these columns for what comes next: {regime.select('active+mixed')}, an array of {alive.shape}.")
+codes = rep.mean[:, regime.select("in-use")]
+print(f"Keep these columns for what comes next: {regime.select('in-use')}, an array of {codes.shape}.")
 
 print("The report:", ps.report(run))

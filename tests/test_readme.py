@@ -81,7 +81,7 @@ def test_the_examples_for_sizing_and_scoring_run(capsys):
     names = {"ps": ps, "data": ps.from_arrays(rows), "X": rows, "rep": rep}
     sizing, scoring = python_blocks("README.md")[3:5]
     # What trains for minutes is asked for in its quickest form.
-    for printed, small in {"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=20)"}.items():
+    for printed, small in {"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=400)"}.items():
         assert printed in sizing
         sizing = sizing.replace(printed, small)
     exec(sizing, names)

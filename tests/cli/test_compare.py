@@ -121,7 +121,7 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("compare missing", "there is no run at missing"),
+        ("compare missing", "there is no run and no file at missing"),
         ("compare .", "not a run folder"),
         (
             "compare run0 --set cka-rbf.bandwidth=0.4",

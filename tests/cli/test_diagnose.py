@@ -35,9 +35,10 @@ def rows(printed: str) -> dict[str, list[str]]:
 def test_arrays_alone_are_diagnosed(call, codes):
     printed = call("diagnose codes.npz")
     assert printed.code == 0
-    assert "2 latents: 1 active, 0 mixed, 1 passive." in printed.out
-    assert rows(printed.out)["0"][1] == "active"
-    assert rows(printed.out)["1"][1] == "passive"
+    assert "1 of 2 latents are in use." in printed.out
+    assert rows(printed.out)["0"][1:4:2] == ["yes", "active"]
+    assert rows(printed.out)["1"][1:4:2] == ["no", "passive"]
+    assert "2 latents: 1 active, 0 mixed, 1 passive." in call("diagnose codes.npz --details").out
     assert [path.name for path in codes.parent.iterdir()] == ["codes.npz"]
 
 
@@ -46,10 +47,14 @@ def test_kinds_of_mixed_latents_and_the_alphas_of_each_type_are_in_the_table(cal
     variance = np.tile([0.098, 0.5, 0.01], (400, 1))
     variance[::2, 2] = 1.0
     np.savez("kinds.npz", mean=rng.normal(size=variance.shape), variance=variance)
-    shown = rows(call("diagnose kinds.npz").out.split("How the latents")[0])
-    assert shown["0"][1:4] == ["active", "100%", "0.098–0.5"]
-    assert shown["1"][1:5] == ["mixed", "intermediate", "100%", "0–0.5"]
-    assert shown["2"][1:4] == ["mixed", "switching", "100%"]
+    shown = rows(call("diagnose kinds.npz").out)
+    assert shown["0"][3:5] == ["active", "100%"]
+    assert shown["1"][3:6] == ["mixed", "intermediate", "100%"]
+    assert shown["2"][3:6] == ["mixed", "switching", "100%"]
+    details = rows(
+        call("diagnose kinds.npz --details").out.split("Latents by KL")[1].split("How the latents")[0]
+    )
+    assert [details[latent][-10] for latent in "01"] == ["0.098–0.5", "0–0.5"]
 
 
 def test_json_holds_the_whole_diagnosis(call, codes):
@@ -71,7 +76,7 @@ def test_a_run_is_diagnosed_and_keeps_its_regime(call, trained, elsewhere):
     rates = [kept.latents[index].kl for index in kept.order]
     assert rates == pytest.approx([0.5 * math.log(40), 0], rel=0.03, abs=0.02)
     shown = rows(printed.out)
-    assert [shown[str(latent.index)][1] for latent in kept.latents] == kept.types
+    assert [shown[str(latent.index)][3] for latent in kept.latents] == kept.types
     assert "polariscope report run" in printed.out
 
 

@@ -96,8 +96,9 @@ def test_a_switch_is_refused_what_is_neither_yes_nor_no():
 
 
 def test_there_is_no_off_form_of_a_number():
-    with pytest.raises(InputError, match="no option --no-beta"):
-        assign_flags({"--no-beta": NO_VALUE}, [BETA], list)
+    """The part is chosen, so the message must not ask for it."""
+    with pytest.raises(InputError, match=r"^no option --no-beta; did you mean --beta\?$"):
+        assign_flags({"--no-beta": NO_VALUE}, [BETA], lambda: [BETA])
 
 
 def test_each_flag_goes_to_the_part_that_has_it():

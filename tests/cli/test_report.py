@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 
@@ -12,8 +11,9 @@ import pytest
 import polariscope as ps
 from kept import contents
 from long_training import unchecked
+from polariscope.analysis.convergence import TrainingState
+from polariscope.analysis.verdict import Verdict
 from polariscope.cli import demo
-from polariscope.sizing import Size
 
 
 def test_report_says_where_it_is_and_how_large(call, trained, elsewhere):
@@ -40,7 +40,7 @@ def quick_demo(monkeypatch):
     monkeypatch.setitem(demo.DEMO_SETTINGS, "net", small)
 
 
-def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, elsewhere, quick_demo):
+def test_demo_trains_diagnoses_and_reports_and_can_be_run_again(call, elsewhere, quick_demo):
     with unchecked():
         first = call("demo --steps 425")
     assert first.code == 0
@@ -48,19 +48,16 @@ def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, else
     for name in ("settings.json", "model.safetensors", "report.html"):
         assert (run / name).exists()
     assert len(contents(run, "regime")) == 1
-    (size,) = contents(run, "size")
-    assert (size["method"], size["trials"][0]["steps"]) == ("active-units", 425)
-    assert re.match(r"\d+ latents? \(", first.out)
-    assert "Already trained for 425 steps" in first.out  # by the count
-    assert re.search(rf"{demo.DEMO_LATENTS} latents: \d+ active, \d+ mixed, \d+ passive\.", first.out)
-    assert f"of {demo.DEMO_LATENTS} latents the model uses" in first.out
-    assert "How many latents" in (run / "report.html").read_text()
+    verdict = ps.open_run(run).verdict()
+    # After training, with the table, and on the page: the same count each time.
+    assert first.out.count(verdict.use) == 2
+    assert (
+        re.findall(rf"\d+ of {demo.DEMO_LATENTS} latents are in use", first.out)
+        == [f"{verdict.n_in_use} of {demo.DEMO_LATENTS} latents are in use"] * 2
+    )
+    assert verdict.short in (run / "report.html").read_text()
     assert "runs/demo/report.html" in first.out
     assert re.search(r"Next:\n  polariscope train sprites .* --latents \d+ ", first.out)
-    # The run is the model that was counted, not another one trained anew.
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    assert [[line["step"], line["trace"]] for line in lines] == size["trials"][0]["curve"]
-
     again = call("demo --steps 425")
     assert again.code == 0
     assert "Already trained for 425 steps" in again.out
@@ -69,24 +66,19 @@ def test_demo_sizes_trains_diagnoses_and_reports_and_can_be_run_again(call, else
 
 
 @pytest.mark.parametrize(
-    ("answer", "n_latents", "words"),
+    ("verdict", "words"),
     [
+        (Verdict(8, (0, 1, 2), (3, 3), TrainingState("converged", 9)), "these images need 3 latents"),
         (
-            3,
-            8,
-            "uses 3 and leaves 5 passive. These images need 3 latents, for this model and this short training",
+            Verdict(3, (0, 1, 2), (3, 3), TrainingState("converged", 9)),
+            "may need more: train with more latents",
         ),
-        (4, 8, "uses 3 and leaves 5 passive. On other samples 4 were in use: some are about to change."),
-        (3, 3, "uses 3 and leaves 0 passive. It may need more"),
+        (Verdict(8, (0,), (1, 2), TrainingState("still-learning", 9)), "latents in use can still change"),
     ],
 )
-def test_the_demo_gives_one_piece_of_advice(answer, n_latents, words):
-    variance = np.where(np.arange(n_latents) < 3, 0.01, 1.0) * np.ones((200, 1))
-    mean = np.random.default_rng(0).normal(size=(200, n_latents)) * np.sqrt(1 - variance + 1e-6)
-    regime = ps.diagnose(mean=mean, variance=variance)
-    said = demo.conclusion(regime, Size(answer, (answer, answer), "active-units", trials=()))
-    assert said.startswith(f"What it shows: of {n_latents} latents the model ")
-    assert words in said
+def test_the_demo_gives_one_piece_of_advice(verdict, words):
+    assert words in demo.conclusion(verdict)
+    assert demo.conclusion(verdict).startswith("What it shows: ")
 
 
 def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo):

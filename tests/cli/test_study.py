@@ -291,7 +291,7 @@ def test_the_table_of_a_study_fits_the_terminal_and_a_file_has_all_columns(
 ) -> None:
     call("study run mine.toml")
     piped = call("study table mine.toml").out
-    main = ["beta", "seed", "loss", "active", "mixed", "passive", "kl"]
+    main = ["beta", "seed", "loss", "in_use", "training", "active", "mixed", "passive", "kl"]
     assert headers_of(piped) == main
     terminal(width)
     shown = call("study table mine.toml").out

@@ -42,7 +42,7 @@ def test_seeds_of_training_and_data_are_told_apart(call, tiny):
 def test_train_ends_with_the_counts_the_place_and_the_next_command(call, tiny):
     done = call(tiny, "--steps 20 --out run")
     assert done.code == 0
-    assert re.search(r"Trained for 20 steps: \d active, \d mixed, \d passive latents, loss", done.out)
+    assert re.search(r"Trained for 20 steps: training loss [\d.]+, held-out loss [\d.]+ nats", done.out)
     assert "The run is in run\n" in done.out
     assert re.search(r"γ = 0\.1 \(fixed; the mean feature variance is 2", done.out)
     assert "polariscope diagnose run " in done.out

@@ -134,6 +134,28 @@ def test_the_loss_is_one_finite_number_at_every_step(case: Case) -> None:
         assert torch.isfinite(loss)
 
 
+def test_after_its_schedule_the_loss_does_not_depend_on_the_step(case: Case) -> None:
+    """Early stopping compares losses after ``schedule_steps``; before it, only a schedule can make them differ."""
+    batch = case.feed.batch(np.arange(0, 7 * N_SAMPLES, 7), 0)
+
+    def loss(step: int) -> float:
+        at = dataclasses.replace(batch, step=step)
+        noise = torch.Generator().manual_seed(0)
+        return float(total(case.recipe.terms(Step(case.model, at, noise, case.companion))).detach())
+
+    end = case.recipe.schedule_steps
+    assert loss(end) == loss(10 * end + 1_000_000)
+    assert (loss(0) != loss(end)) == (end > 0)
+
+
+def test_a_loss_to_monitor_is_there_unless_it_is_declared_otherwise(case: Case) -> None:
+    assert case.recipe.is_adversarial == case.has_adversary
+    if case.recipe.is_adversarial:
+        assert ("reconstruction" in case.terms()) == case.recipe.has_held_out_loss
+    else:
+        assert case.recipe.has_held_out_loss
+
+
 def test_terms_are_per_sample_per_latent_or_per_batch(case: Case) -> None:
     terms = case.terms()
     for name, term in terms.items():

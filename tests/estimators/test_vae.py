@@ -575,3 +575,20 @@ def test_an_outlier_is_improbable_or_impossible_but_never_nan(parts: dict[str, A
         assert scores[0] < before or scores[0] == -np.inf
         np.testing.assert_allclose(scores[1:], usual[1:], rtol=1e-9)
         before = scores[0]
+
+
+def test_patience_holds_out_a_tenth_and_stops_at_the_lowest_loss() -> None:
+    """Fifty rows of noise in 10 features: a network with 3 latents can only memorise them."""
+    X = np.random.default_rng(0).normal(size=(50, 10))
+    vae = VAE(n_latents=3, steps=2000, patience=3, options={"schedule": "constant", "variance": 0.01}).fit(X)
+    losses = [sum(line["validation"].values()) for line in vae.history_]
+    best = int(np.argmin(losses))
+    assert len(losses) == best + 1 + 3 < 50
+    again = VAE(n_latents=3, steps=2000, patience=3, options={"schedule": "constant", "variance": 0.01}).fit(
+        X
+    )
+    assert again.model_.digest == vae.model_.digest
+    # Without patience nothing is held out.
+    assert "validation" not in VAE(n_latents=3, steps=100).fit(X).history_[0]
+    with pytest.raises(InputError, match="set the parameter patience"):
+        VAE(n_latents=3, options={"patience": 3}).fit(X)

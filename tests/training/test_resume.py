@@ -119,6 +119,8 @@ def test_other_settings_are_refused_and_named(tmp_path):
         InputError, match=r"trained with other settings \(objective.beta: 2.0 then, 4.0 now\)"
     ):
         train(data, "beta", "mlp", beta=4.0, steps=5, out=tmp_path / "run")
+    with pytest.raises(InputError, match=r"training.adam_beta1: unset then, 0.5 now"):
+        train(data, "beta", "mlp", beta=2.0, adam_beta1=0.5, steps=5, out=tmp_path / "run")
     with pytest.raises(InputError, match="data"):
         train(
             ps.load_dataset("gaussian", n_samples=301), "beta", "mlp", beta=2.0, steps=5, out=tmp_path / "run"

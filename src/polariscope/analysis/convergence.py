@@ -11,6 +11,8 @@ import numpy as np
 
 from polariscope.numerics.trends import FEWEST, Trend, trend
 
+LogLine = Mapping[str, Any]
+"""A line of the log of a training, by name."""
 StateCode = Literal["converged", "still-learning", "overfitting", "diverged", "stopped-early", "unknown"]
 FEW_LINES = 20
 """Lines of the log below which only a clear fall is judged: the noise of fewer cannot be told from a trend."""
@@ -56,7 +58,7 @@ class TrainingState:
 
 
 def training_state(
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[LogLine],
     *,
     threshold: float,
     ramp_until: int = 0,
@@ -68,8 +70,9 @@ def training_state(
     (:func:`polariscope.numerics.trends.trend`): the expected gain from as many steps again is :math:`-b`, since
     learning curves are nearly straight in log₂(step). The training is
 
-    * *diverged* if a loss is not finite,
+    * *diverged* if a loss is not finite, or if it rises and exceeds that of the first line,
     * *overfitting* if the held-out loss and its excess over the training loss rise over the last half of the training,
+      and the held-out loss is above its minimum by more than the tolerance below,
     * *still learning* if the upper 95 % limit of the gain exceeds max(1 % of G, min(0.5 nats, 5 % of G)), with G the
       loss gained since the first line; if the information of a latent crosses the threshold of use when its trend
       continues over as many steps again; or if the schedule of the objective has not ended,
@@ -104,14 +107,17 @@ def training_state(
     judged = _at_full_rate([line for line in lines if line["step"] > ramp_until])
     until = int(judged[-1]["step"])
     decayed = {} if until == last else {"judged_until": until}
-    if (best := overfitting_since(lines, ramp_until)) is not None:
-        return TrainingState("overfitting", last, since=best)
     loss = _trend(judged, [line["loss"] for line in judged])
     if loss is None:
         return TrainingState("unknown", last)
     gain, (_, limit) = -loss.slope, (-loss.limits()[1], -loss.limits()[0])
     gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
     tolerance = max(SHARE * gained, min(NATS, CAP * gained))
+    # A ramp can raise the loss, so the first line that is judged is the one to compare with.
+    if loss.limits()[0] > 0 and loss.level > judged[0]["loss"] + NATS:
+        return TrainingState("diverged", last)
+    if (best := overfitting_since(lines, ramp_until, tolerance)) is not None:
+        return TrainingState("overfitting", last, since=best, tolerance=tolerance)
     moves = crossing(judged, threshold)
     facts: dict[str, Any] = {
         "gain": gain,
@@ -126,7 +132,7 @@ def training_state(
     return TrainingState("still-learning" if limit > tolerance or moves else "converged", last, **facts)
 
 
-def information(line: Mapping[str, Any]) -> list[float]:
+def information(line: LogLine) -> list[float]:
     """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, from a line of a log; empty if it has no moments.
 
     :param line: with ``variance``, the mean posterior variances, and ``std``, the standard deviations of the means.
@@ -138,7 +144,7 @@ def information(line: Mapping[str, Any]) -> list[float]:
     ]
 
 
-def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int, ...]:
+def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     """Return the latents whose information crosses a threshold if its trend continues over as many steps again.
 
     A trend counts beyond its 95 % limits. Latents with a posterior variance of 0 are left out.
@@ -162,21 +168,23 @@ def crossing(lines: Sequence[Mapping[str, Any]], threshold: float) -> tuple[int,
     return tuple(found)
 
 
-def overfitting_since(lines: Sequence[Mapping[str, Any]], ramp_until: int = 0) -> int | None:
+def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: float = 0.0) -> int | None:
     """Return the step of the lowest held-out loss if the model overfits now; None otherwise.
 
     The model overfits if the held-out loss rises over the last half of the training, and its excess over the training
-    loss too: if both losses rise alike, the objective itself has changed.
+    loss too: if both losses rise alike, the objective itself has changed. With fewer than four validations in that
+    half, both must rise from each of the last four validations to the next.
 
     :param lines: lines of a log, some of them with ``validation`` and ``weights``.
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
+    :param tolerance: (default 0) rise above the minimum, in nats, from which it counts.
     """
     validated = [line for line in lines if line.get("validation") and line["step"] > ramp_until]
     losses = [(line["step"], held_out_loss(line), line["loss"]) for line in validated]
-    return best_step(losses)
+    return best_step(losses, tolerance, judges_few=True)
 
 
-def held_out_loss(line: Mapping[str, Any]) -> float:
+def held_out_loss(line: LogLine) -> float:
     """Return the held-out loss of a line with ``validation``: its terms, weighted as in the objective.
 
     :param line: a line of a log.
@@ -184,7 +192,9 @@ def held_out_loss(line: Mapping[str, Any]) -> float:
     return math.fsum(line["weights"].get(name, 1.0) * value for name, value in line["validation"].items())
 
 
-def best_step(losses: Sequence[tuple[int, float, float]]) -> int | None:
+def best_step(
+    losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0, *, judges_few: bool = False
+) -> int | None:
     """Return the step of the lowest held-out loss, if it and its excess over the training loss rise; None otherwise.
 
     >>> steps = range(1000, 9000, 1000)
@@ -194,19 +204,32 @@ def best_step(losses: Sequence[tuple[int, float, float]]) -> int | None:
     >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], training, strict=True)))
 
     :param losses: as (step, held out, in training), nats per observation.
+    :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
+    :param judges_few: (default False) with fewer than four losses in the last half of the steps, let four ascending
+        losses count as a rise.
     """
     steps = [step for step, _, _ in losses]
-    if len(steps) < FEWEST or sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+    if len(steps) < FEWEST:
         return None
     values = np.array([both for _, *both in losses], dtype=np.float64)
     if not np.isfinite(values).all():
         return None
     held_out, training = values.T
-    rises = [trend(steps, curve.tolist()).limits(SURE)[0] > 0 for curve in (held_out, held_out - training)]
-    return int(steps[int(held_out.argmin())]) if all(rises) else None
+    curves, level = (held_out, held_out - training), held_out[-1]
+    has_few = sum(step > steps[-1] / 2 for step in steps) < FEWEST
+    if has_few and not judges_few:
+        return None
+    if has_few:
+        # Four values in ascending order: 1 of 24 orders, if they were noise.
+        rises = all((np.diff(curve[-FEWEST:]) > 0).all() for curve in curves)
+    else:
+        fits = [trend(steps, curve.tolist()) for curve in curves]
+        level = fits[0].level
+        rises = all(fit.limits(SURE)[0] > 0 for fit in fits)
+    return int(steps[int(held_out.argmin())]) if rises and level - held_out.min() > tolerance else None
 
 
-def _at_full_rate(lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _at_full_rate(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines up to the last with at least half of the largest learning rate."""
     rates = [line.get("learning_rate", 1.0) for line in lines]
     last = max(index for index, rate in enumerate(rates) if rate >= FULL_RATE * max(rates))
@@ -214,13 +237,10 @@ def _at_full_rate(lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, A
 
 
 def _trend(
-    lines: Sequence[Mapping[str, Any]], values: Sequence[float], steps: Sequence[int] | None = None
+    lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
 ) -> Trend | None:
-    """Return the trend over the last half of the steps, or over 20 lines if that is more; None if there are too few."""
+    """Return the trend over the last half of the steps; None if there are too few lines."""
     steps = [line["step"] for line in lines] if steps is None else steps
-    if len(steps) < FEWEST:
+    if sum(step > steps[-1] / 2 for step in steps) < FEWEST:
         return None
-    half = sum(step > steps[-1] / 2 for step in steps)
-    count = min(len(steps), max(half, FEW_LINES))
-    share = 1.0 if count == len(steps) else 1 - steps[-count - 1] / steps[-1]
-    return trend(steps, values, share)
+    return trend(steps, values)

@@ -58,7 +58,7 @@ def snapshot(representation: Representation, step: int, alpha: float = TypeRule.
 
     :param representation: the codes of the model at this step.
     :param step: how long the model was trained.
-    :param alpha: (default 0.1) tolerance of the rule that names the types.
+    :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
     """
     # Here, since a page that shows a course reads the record above and computes nothing.
     from polariscope.analysis.regime.criteria import polarisation

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = 3  # columns between two cells of a table
+MIN_CELL = 20  # characters of a cell that are shown, however narrow the terminal is
 UNLIMITED = 10_000  # columns: a pipe or a file has no edge, so no table is folded and no name cut
 
 
@@ -66,6 +67,11 @@ def print_in_parts(
     first = [name for name in cells if name in keys]
     widths = {name: max(map(cell_len, [name, *column])) + GAP for name, column in cells.items()}
     room = console.width - sum(widths[name] for name in first)
+    if is_terminal(console):  # a cell wider than a whole part would leave no room for the names of the rows
+        longest = max(MIN_CELL, room - GAP)
+        wide = [name for name in cells if name not in first and widths[name] > room]
+        cells = {**cells, **{name: [shortened(cell, longest) for cell in cells[name]] for name in wide}}
+        widths |= {name: max(map(cell_len, [name, *cells[name]])) + GAP for name in wide}
     parts: list[list[str]] = [[]]
     for name in (name for name in cells if name not in keys):
         if parts[-1] and sum(widths[each] for each in (*parts[-1], name)) > room:
@@ -76,6 +82,18 @@ def print_in_parts(
         for row in zip(*(cells[name] for name in (*first, *part)), strict=True):
             shown.add_row(*row)
         console.print(shown)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most this many characters; a longer one ends in an ellipsis.
+
+    :param text: what is shown.
+    :param longest: number of characters.
+
+    >>> shortened("centred", 10), shortened("standardised", 10)
+    ('centred', 'standardi…')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def plural(count: int, noun: str) -> str:

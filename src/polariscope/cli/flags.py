@@ -351,8 +351,8 @@ def assign_flags(
         value = flags[flag]
         if is_switch(group.options[name].annotation):
             value = _as_switch(value, is_off=key in off)
-        elif key in off:
-            raise refusal(flag)
+        elif key in off:  # not refusal(flag): the part is chosen, and only the "no" is wrong
+            raise InputError(problem=f"no option {flag}", remedy=f"did you mean {spelling(off[key])}?")
         elif value is NO_VALUE:
             raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
         assigned[part] |= check_part(group, {name: value}, key)

@@ -6,7 +6,7 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import evidence, summary
+from polariscope.analysis.regime.printing import details as all_details
 from polariscope.analysis.regime.regime import Regime, number
 from polariscope.cli.console import printer, say, table
 
@@ -57,7 +57,7 @@ def print_regime(regime: Regime, *, details: bool = False) -> None:
     """
     print_latents(regime)
     if details:
-        say(f"{summary(regime)}\n\n{evidence(regime)}")
+        say(all_details(regime))
     else:
         print_notes(regime)
 

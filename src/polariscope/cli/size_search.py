@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
     from polariscope.sizing import Size
 
-CHOSEN_BY_SEARCH = ("schedule", "seed", "log_every", "probe_samples")
+CHOSEN_BY_SEARCH = ("schedule", "patience", "seed", "log_every", "probe_samples")
 """Options of the training that the search chooses, besides those that it has itself."""
 NOT_KEPT = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
 MODEL = FlagsOf(ModelParts, only=("objective", "net", "likelihood"))

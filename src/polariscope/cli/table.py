@@ -193,8 +193,11 @@ def main_results(table: Table) -> list[str]:
 
     :param table: of runs.
     """
-    kl = [name for name in KL if name in table.columns][:1]
-    return [name for name in (*MAIN, *kl) if name in table.columns]
+    # A run that was not diagnosed has its KL only from the log.
+    has_loss = table.frame["loss"].notna() if "loss" in table.columns else slice(None)
+    kl = [name for name in KL if name in table.columns]
+    complete = [name for name in kl if table.frame.loc[has_loss, name].notna().all()]
+    return [name for name in (*MAIN, *(complete or kl)[:1]) if name in table.columns]
 
 
 def follows(table: Table, setting: str) -> bool:

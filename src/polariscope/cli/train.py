@@ -38,7 +38,7 @@ class TrainCommand(FlagCommand):
         ),
         "training": (
             *("--steps", "--epochs", "--batch-size", "--learning-rate", "--schedule", "--seed"),
-            *("--checkpoint-every", "--keep-checkpoints"),
+            *("--patience", "--keep-checkpoints"),
         ),
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
@@ -312,10 +312,10 @@ def train_and_tell(
         say(str(run))
         return
     finished = Run(run)
-    last = finished.log()[-1]
-    done = "Trained for" if news.begun else "Already trained for"
+    last = finished.log_until()[-1]
+    done = f"{'Trained' if news.begun else 'Already trained'} for {plural(int(finished.log()[-1]['step']), 'step')}"
     held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
-    say(f"{done} {plural(int(last['step']), 'step')}: training loss {last['loss']:.2f}{held_out} nats.")
+    say(f"{done}: training loss {last['loss']:.2f}{held_out} nats.")
     for line in finished.verdict().lines:
         say(line)
     if (noise := Noise.of_run(finished.settings, last)) is not None:

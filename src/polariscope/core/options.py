@@ -409,7 +409,16 @@ def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded:
     :param kind: the dataclass.
     :param record: its record.
     """
-    return kind(**{**_absent(kind), **record})
+    return kind(**completed(kind, record))
+
+
+def completed(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record that :func:`to_record` wrote with the options that it leaves out.
+
+    :param kind: the dataclass of options.
+    :param record: its record, of this version or an earlier one.
+    """
+    return {**_absent(kind), **record}
 
 
 def affecting(kind: Any, *parts: Affects) -> set[str]:

@@ -48,7 +48,7 @@ FLOATS = (np.float64, np.float32)
 TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
 """How the final model is trained, unless it is said."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
-OWN = (*TRAINING, "seed")
+OWN = (*TRAINING, "patience", "seed")
 
 
 class VAE(TransformerMixin, BaseEstimator):
@@ -95,6 +95,10 @@ class VAE(TransformerMixin, BaseEstimator):
         Of the training; None: 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
         whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at least 400
         steps and a constant rate.
+    patience:
+        Lines of the log (50 in all) without a lower held-out loss after which training stops; ``steps`` is then the
+        maximum, and the model is that of the lowest loss. A tenth of ``X`` is held out for that. 0, the default, trains
+        on all of ``X`` for all steps.
     standardise:
         Divide each feature of a table by its own standard deviation.
     scale:
@@ -156,6 +160,7 @@ class VAE(TransformerMixin, BaseEstimator):
         steps: object = None,
         learning_rate: object = None,
         batch_size: object = None,
+        patience: object = 0,
         standardise: object = False,
         scale: object = False,
         threshold: object = 1.0,
@@ -176,6 +181,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.steps = steps
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.patience = patience
         self.standardise = standardise
         self.scale = scale
         self.threshold = threshold
@@ -225,7 +231,8 @@ class VAE(TransformerMixin, BaseEstimator):
             size = self._size(units.source(X), n_latents, seed, threads)
             n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
         model, history = _train(data, n_latents, recipe, self.device, threads)
-        state = training_state(history, threshold=INFORMATION)
+        stopped_at = model.step if model.step is not None and model.step < history[-1]["step"] else None
+        state = training_state(history, threshold=INFORMATION, stopped_at=stopped_at)
         regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
         kept = kept_latents(regime, self.variables)
         self._settle(model, regime, size, units, kept, history, seed)
@@ -264,7 +271,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def noise_(self) -> Noise | None:
         """What the model takes for noise: its γ, in the units that it is trained in; None where γ is not one number."""
         check_is_fitted(self)
-        return Noise.of_run({"model": self.model_.blueprint.describe()}, self.history_[-1])
+        return Noise.of_run({"model": self.model_.blueprint.describe()}, {"gamma": self.model_.gamma})
 
     def _settle(
         self,
@@ -411,7 +418,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
-        training = {**TRAINING, **self._training()}
+        training: dict[str, Any] = {**TRAINING, **self._training()}
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
@@ -433,7 +440,8 @@ class VAE(TransformerMixin, BaseEstimator):
                 ),
                 remedy="use polariscope.train",
             )
-        return {**chosen, "schedule": "cosine", **training, "seed": seed, **options}
+        training |= {"patience": self.patience, "seed": seed}
+        return {**chosen, "schedule": "cosine", **training, **options}
 
     def _training(self) -> dict[str, Any]:
         """What was said of the training."""
@@ -490,7 +498,7 @@ class VAE(TransformerMixin, BaseEstimator):
 def _train(
     data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
-    """A model of all of the data, and the lines of its log."""
+    """A model of all of the data, or of nine tenths if it may stop early, and the lines of its log."""
     job = plan(data, n_latents=n_latents, keep_units=True, **{**_logging(recipe), **recipe})
     everything = np.arange(len(data))
     model = build(job, choose_device(device))
@@ -501,7 +509,10 @@ def _train(
             history.append(line)
 
     split = Split(everything, everything, everything[:0])
-    with using_threads(threads or choose_threads(job, model, everything)):
+    if job.settings.patience:
+        held_out = np.concatenate([job.split.validation, job.split.test])
+        split = Split(job.split.train, held_out, everything[:0])
+    with using_threads(threads or choose_threads(job, model, split.train)):
         fit(model, job.objective, data, split, job.settings, None, (listen,))
     return model, history
 
@@ -525,9 +536,9 @@ def kept_latents(regime: Regime, variables: object) -> list[int]:
 
 
 def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Fifty lines of log, and the loss on further samples only at the end: there are none to validate on."""
+    """Fifty lines of log; each has a held-out loss if training may stop early, otherwise nothing is held out."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
-    return {"log_every": every, "validate_every": every * 10**6}
+    return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
 
 
 def _is_auto(choice: Any) -> bool:

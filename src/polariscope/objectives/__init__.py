@@ -122,6 +122,19 @@ class AbstractObjective(abc.ABC):
     companion_is_adversary: bool = True
     """Whether the companion has terms and an optimiser of its own, or is trained together with the model."""
 
+    has_held_out_loss: bool = True
+    """Whether a held-out loss shows if the model improves; not if every term depends on an adversary."""
+
+    @property
+    def is_adversarial(self) -> bool:
+        """Whether a companion is trained against the model."""
+        return self.companion_is_adversary and type(self).companion is not AbstractObjective.companion
+
+    @property
+    def schedule_steps(self) -> int:
+        """Step from which the loss no longer depends on the step; 0 unless weights or capacities follow a schedule."""
+        return 0
+
     @property
     def caution(self) -> str:
         """What a reader of a report on such a model should know; mostly nothing."""

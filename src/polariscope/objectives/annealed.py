@@ -37,6 +37,10 @@ class AnnealedObjective(AbstractObjective):
     ramp_steps: Annotated[int, Ge(0), Advice("0 means full capacity from the start")] = 100_000
     """Steps T over which the capacity rises linearly from 0; 0: it is there from the start."""
 
+    @property
+    def schedule_steps(self) -> int:
+        return self.ramp_steps
+
     def capacity_at(self, step: int) -> float:
         """C(t) after ``step`` finished steps.
 

@@ -85,6 +85,7 @@ class WeakGanObjective(AbstractObjective):
     """Step size of the discriminator's optimiser."""
 
     needs = frozenset({"pairs"})
+    has_held_out_loss = False
     training = {"optimiser": "adam", "learning_rate": 1e-3, "adam_beta1": BETAS[0]}
 
     @property

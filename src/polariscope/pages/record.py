@@ -274,6 +274,8 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
     settings, data = run.settings, words.data_in_words(run.settings["data"])
     steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
+    if step is None and (stopped := run.folder.stopped_at) is not None:
+        steps = f"{run.folder.finished_steps:,} steps (best model; stopped early at step {stopped:,})"
     count = settings["model"]["n_latents"]
     sizes = " × ".join(map(str, settings["model"]["shape"]))
     return (

@@ -132,7 +132,7 @@ def report(
     :param out: (default: in the run's folder, or beside the file of codes) where to write the page.
     :param n_samples: (default: those of the newest diagnosis, else 10,000) observations to diagnose; None for all.
     :param seed: (default: likewise, else 0) seed of their choice and of the noise.
-    :param alpha: (default: likewise, else 0.1) tolerance of the rule that names the types.
+    :param alpha: (default: likewise, else that of ``TypeRule``) tolerance of the rule that names the types.
     :param part: (default: likewise, else "all") the part of a run's split to diagnose: "train", "validation", "test" or
         "all". Scores and decomposition are those of the same part.
     :param step: (default None: the finished model) report on the checkpoint of this step of a run.

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from polariscope.analysis.regime.rule import TypeRule
 from polariscope.storage.artefacts import Artefact
 
 HIDDEN = ("models", "against_model")
@@ -55,7 +56,7 @@ def _settings(settings: Mapping[str, Any]) -> list[str]:
 def _says_nothing(name: str, value: Any) -> bool:
     """Whether a setting is a hash, at its usual value, or not there."""
     usual = value is None or value is False or value in ([], {}, [[None]])
-    return usual or name in HIDDEN or (name, value) == ("n_bootstrap", 200)
+    return usual or name in HIDDEN or (name, value) == ("n_bootstrap", TypeRule().n_bootstrap)
 
 
 def _value(value: Any) -> str:

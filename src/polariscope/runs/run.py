@@ -137,7 +137,7 @@ class Run:
         """
         from polariscope.analysis.noise import Noise
 
-        lines = [line for line in self.log() if step is None or line["step"] <= step]
+        lines = self.log_until(step)
         return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
@@ -253,6 +253,15 @@ class Run:
         """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
+    def log_until(self, step: int | None = None) -> list[dict[str, Any]]:
+        """Return the lines of the log up to a model. If training stopped early, later lines are about other models.
+
+        :param step: (default None: the finished model, or the last line) a step of which there is a model.
+        """
+        if step is None and self.folder.stopped_at is not None and self.is_finished:
+            step = self.folder.finished_steps
+        return [line for line in self.log() if step is None or line["step"] <= step]
+
     def training(self, step: int | None = None) -> TrainingState:
         """Return the state of the training at its end, or at a step; unknown if the log cannot be read.
 
@@ -260,17 +269,20 @@ class Run:
         """
         from polariscope.analysis.convergence import TrainingState, training_state
         from polariscope.analysis.regime.use import INFORMATION
+        from polariscope.core.options import rebuild
+        from polariscope.objectives import family as objectives
 
         try:
-            lines = [line for line in self.log() if step is None or line["step"] <= step]
+            lines = self.log_until(step)
         except (PolariscopeError, OSError):
             return TrainingState()
-        return training_state(lines, threshold=INFORMATION, **self._schedule())
-
-    def _schedule(self) -> dict[str, int]:
-        """Return the end of the objective's schedule, if it has one."""
-        ramp = self.settings["objective"].get("ramp_steps")
-        return {"ramp_until": ramp} if ramp else {}
+        ended_early = self.folder.stopped_at is not None and step in (None, self.folder.finished_steps)
+        return training_state(
+            lines,
+            threshold=INFORMATION,
+            ramp_until=rebuild(objectives, self.settings["objective"]).schedule_steps,
+            stopped_at=self.folder.finished_steps if ended_early else None,
+        )
 
     @spelled_out(Observations)
     def verdict(self, **observations: Unpack[ObservationOptions]) -> Verdict:
@@ -360,7 +372,7 @@ class Run:
     ) -> Regime:
         """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
 
-        :param alpha: (default 0.1) tolerance of the rule.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule.
         :param n_bootstrap: (default 200) resamples behind each confidence.
         :param observations: the observations, as in :meth:`representation`.
         """
@@ -458,7 +470,7 @@ class Run:
     ) -> Geometry:
         """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
 
-        :param alpha: (default 0.1) tolerance of the rule that says which latents are in use.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that says which latents are in use.
         :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
         :param n_observations: (default 200) observations whose reconstruction loss is split.
         :param observations: the observations, as in :meth:`representation`.
@@ -594,7 +606,7 @@ class Run:
         :param against: (default None) another run on the same data, or its folder: each layer is also compared with
             the layer of the same name of its finished model. Implies ``layers``.
         :param measure: (default "cka") a member of ``polariscope.similarity``.
-        :param alpha: (default 0.1) tolerance of the rule that names the types.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
         :param n_layer_samples: (default 1,000) how many of these observations the layers are looked at with; the time
             grows with its square.
         :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.
@@ -748,6 +760,8 @@ class Run:
         model, training, data = (self.settings[part] for part in ("model", "training", "data"))
         done = self.steps[-1] if self.steps else 0
         state = "finished" if self.is_finished else f"{done:,} done"
+        if self.is_finished and (stopped := self.folder.stopped_at) is not None:
+            state = f"stopped early at {stopped:,}, model of step {self.folder.finished_steps:,}"
         kinds: dict[str, int] = {}
         for artefact in self.artefacts():
             kinds[artefact.kind] = kinds.get(artefact.kind, 0) + 1

@@ -162,12 +162,20 @@ def differences(earlier: dict[str, object], now: dict[str, object]) -> list[str]
     return _differences({key: earlier.get(key) for key in IDENTITY}, {key: now[key] for key in IDENTITY})
 
 
+UNSET = "unset"
+"""Stands for an option that a record does not have: a newer one at its default, or that of another part."""
+
+
 def _differences(earlier: Any, now: Any, path: str = "") -> list[str]:
     if isinstance(earlier, dict) and isinstance(now, dict):
         return [
             difference
             for key in sorted({*earlier, *now})
-            for difference in _differences(earlier.get(key), now.get(key), f"{path}.{key}" if path else key)
+            # A missing option equals one that is None; they differ only in what is said about them.
+            if earlier.get(key) != now.get(key)
+            for difference in _differences(
+                earlier.get(key, UNSET), now.get(key, UNSET), f"{path}.{key}" if path else key
+            )
         ]
     if earlier == now:
         return []

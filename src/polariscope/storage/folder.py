@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 STOPPED = "stopped_early_of"
 """Entry in the header of a model whose training stopped early: the number of steps it was to have."""
+STOPPED_AT = "stopped_early_at"
+"""Entry in the same header: the step at which training stopped. The model is that of an earlier step, the best one."""
 
 
 class RunFolder:
@@ -172,7 +174,8 @@ class RunFolder:
         """Return whether a training for this number of steps has ended here: this is the definition of finished.
 
         A training ends when its model has all the steps, or when it stopped early. A model that stopped early names
-        the number of steps that it was trained for (:meth:`save_model`), so asking for more steps continues it.
+        the number of steps that it was trained for (:meth:`save_model`). A training with another maximum is not this
+        one; asking for it reads the last checkpoint, whose patience has run out, and ends with the same weights.
 
         :param n_steps: number of steps asked for.
         """
@@ -180,7 +183,15 @@ class RunFolder:
             header = self.model_header()
         except PolariscopeError:  # a damaged model is not finished: resuming makes it again
             return False
-        return header.get("step") is not None and n_steps in (header["step"], header.get(STOPPED))
+        return header.get("step") is not None and n_steps == header.get(STOPPED, header["step"])
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Step at which early stopping ended the training; None if it did not, or if the model cannot be read."""
+        try:
+            return self.model_header().get(STOPPED_AT)
+        except PolariscopeError:
+            return None
 
     def model_header(self) -> dict[str, Any]:
         """What the file of the finished model says of itself; empty without one, and a damaged one is named."""
@@ -287,14 +298,18 @@ class RunFolder:
         self.checkpoints.write(step, model, state, words, self.log.flush())
         self.checkpoints.prune(keep=None if keep_all else 2)
 
-    def save_model(self, model: Trained, step: int, n_steps: int | None = None) -> None:
+    def save_model(
+        self, model: Trained, step: int, n_steps: int | None = None, stopped_at: int | None = None
+    ) -> None:
         """Write the finished model.
 
         :param model: the model.
         :param step: number of steps that it was trained for.
         :param n_steps: (default: ``step``) number of steps asked for; larger if training stopped early.
+        :param stopped_at: (default None: it did not) step at which training stopped early, after ``step``.
         """
         stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
+        stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
         model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict(), **stopped)
 
     def _check(self) -> None:

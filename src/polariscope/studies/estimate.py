@@ -22,6 +22,7 @@ FLOAT = 4
 """Bytes of a number."""
 ONLY_LENGTH = (
     *("seed", "steps", "epochs", "learning_rate", "adam_beta1", "schedule", "warmup_steps", "clip_gradient"),
+    "patience",
 )
 """Settings that a step takes as long with, whatever they are."""
 

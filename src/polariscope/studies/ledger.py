@@ -172,7 +172,8 @@ class Ledger:
         """
         if not self.study.checkpoints:
             return [None]
-        return [step for step in opened.steps if step != opened.folder.finished_steps] + [None]
+        finished = opened.folder.finished_steps  # not the last one if training stopped early
+        return [None if step == finished else step for step in opened.steps]
 
     def looks_done(self, run: StudyRun) -> bool:
         """Whether a run is done, by the headers and names of its files: for a display, not for a decision."""

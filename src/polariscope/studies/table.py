@@ -20,11 +20,13 @@ from polariscope.core import files
 from polariscope.core.deprecation import deprecated
 from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.core.frames import cells_of, csv_of, finite, frame_of, rows_of, uniform, write_frame
+from polariscope.core.options import completed
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.analyses import family as analyses
+from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -625,7 +627,8 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
             measured = analysis.measure(opened, step)
             cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
         # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
-        found.append((step or entry.step, {**log_cells(log, step), **cells, **time_cells(opened)}))
+        logged = log_cells(log, step) if step else log_cells(opened.log_until(), None)
+        found.append((step or entry.step, {**logged, **cells, **time_cells(opened)}))
     return found
 
 
@@ -705,7 +708,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
             "state": state,
             **{name: _cell(axis.get(name)) for name in settings},
         }
-        cells |= log_cells(run.log(), step)
+        cells |= log_cells(run.log_until(step), None)
         if run.is_finished or step is not None:
             cells |= _newest(run, step)
         rows.append({**cells, **time_cells(run)})
@@ -731,7 +734,8 @@ def _axes(run: Run) -> dict[str, object]:
         if key != "name"
     }
     names = {"data": record["data"]["name"], "objective": record["objective"]["name"]}
-    return {**names, **data, **options, **parts, **own, **model, **record["training"]}
+    training = completed(TrainSettings, record["training"])
+    return {**names, **data, **options, **parts, **own, **model, **training}
 
 
 def _newest(run: Run, step: int | None) -> Columns:

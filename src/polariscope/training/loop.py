@@ -22,6 +22,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import ALONE, Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
+from polariscope.training.patience import Patience
 from polariscope.training.settings import ADAMS, TrainSettings
 from polariscope.training.state import TrainState
 from polariscope.training.stopping import stop_requests
@@ -43,6 +44,8 @@ def fit(
 ) -> TrainState:
     """Train ``model`` in place until ``settings.steps``; with a run folder, from where it stopped.
 
+    If ``settings.patience`` runs out earlier, the model gets the weights of its best validation.
+
     Raises :class:`DivergedError` when the loss or its gradient is no longer finite, and ``KeyboardInterrupt``
     after saving a checkpoint when asked to stop; both leave the last good checkpoint.
     """
@@ -58,7 +61,7 @@ def fit(
     model.train()
     following = normalisations(model, companion)
     with stop_requests() as stop:
-        while state.step < settings.steps:
+        while state.step < settings.steps and not state.patience.is_exhausted:
             batch = feed.batch(order.batch(state.step), state.step)
             for group in state.optimisers["model"].param_groups:
                 group["lr"] = settings.learning_rate_at(state.step)
@@ -84,16 +87,20 @@ def fit(
             line = None
             if state.step % settings.log_every == 0 or state.step == settings.steps:
                 line = log_line(objective, terms, state, probe, settings)
+                state.patience.observe(line, model)
                 if run is not None:
                     run.log.append(line)
             for listener in listeners:
                 listener(state.step, line)
-            due = state.step % settings.checkpoint_every == 0 or state.step == settings.steps
+            is_last = state.step == settings.steps or state.patience.is_exhausted
+            due = state.step % settings.checkpoint_every == 0 or is_last
             if run is not None and (due or stop.is_set()):
                 keep_all = settings.keep_checkpoints == "all"
                 run.save_checkpoint(state.step, model, state.tensors(), state.words(), keep_all)
-            if stop.is_set() and state.step < settings.steps:
+            if stop.is_set() and not is_last:
                 raise KeyboardInterrupt
+    if state.patience.is_exhausted:
+        model.load_state_dict(state.patience.best_weights)
     model.eval()
     return state
 
@@ -115,7 +122,8 @@ def first_state(
     trained, optimisers = make_optimisers(model, companion, objective, settings)
     companion = None if companion is None else companion.to(model.device)
     noise = torch.Generator(model.device).manual_seed(derive(settings.seed, "noise"))
-    return TrainState(model, companion, optimisers, noise), trained
+    patience = Patience.of(settings, objective)
+    return TrainState(model, companion, optimisers, noise, patience=patience), trained
 
 
 def make_optimisers(

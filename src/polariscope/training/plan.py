@@ -133,7 +133,7 @@ def plan(
     is_counts = data.is_counts
     data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
-    if {"steps", "epochs"} <= set(routed["training"]):
+    if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
         raise InputError(
             problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
             remedy="give one of them",
@@ -181,6 +181,7 @@ def plan(
     parts = settings.deal(data)
     settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
+    check_patience(concepts["objective"], settings, parts)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     promises = {"is_unit_interval": data.is_unit_interval, "is_counts": is_counts}
     words = choices(given, blueprint, routed["likelihood"], **promises) + training_choices(brought)
@@ -286,6 +287,30 @@ def check_objective(
     if "labels" in objective.needs:
         class_labels(data, np.zeros(1, dtype=np.int64))
     objective.check(data, blueprint, settings.batch_size)
+
+
+def check_patience(objective: AbstractObjective, settings: TrainSettings, parts: Split) -> None:
+    """Refuse early stopping if there is no held-out loss to monitor.
+
+    :param objective: what is minimised.
+    :param settings: of the training.
+    :param parts: training, validation and test indices.
+    """
+    if not settings.patience:
+        return
+    problem: str | None = None
+    if not objective.has_held_out_loss:
+        name = objectives.name_of(objective)
+        problem = f"objective {name!r} is a game with an adversary, without a loss that shows improvement"
+    elif not parts.is_held_out:
+        problem = "no observations are held out for validation"
+    if problem is not None:
+        raise InputError(
+            problem=(Argument("patience"), f" needs a held-out loss, and {problem}"),
+            remedy=("leave ", Argument("patience"), " out")
+            if parts.is_held_out
+            else ("give a ", Argument("train_fraction"), " below 1, or leave ", Argument("patience"), " out"),
+        )
 
 
 OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units")

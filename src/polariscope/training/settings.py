@@ -56,6 +56,12 @@ class TrainSettings:
     """Steps over which the learning rate first rises linearly from 0."""
     clip_gradient: Annotated[float, Gt(0)] | None = None
     """Longest gradient (Euclidean norm); longer ones are shortened to it."""
+    patience: Annotated[int, Ge(0), Advice("0 never stops early, 5 is usual")] = option(
+        0, since="0.3", absent=0
+    )
+    """Validations (see validate_every) without a lower held-out loss after which training stops; 0: never. The model is
+    then that of the lowest loss, and steps is the maximum. Counting begins when warm-up and schedules of the objective
+    have ended; with an adversary, reconstruction + rate is monitored."""
     train_fraction: Annotated[float, Gt(0), Le(1), Advice("0.9 is usual")] = 0.9
     """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything, and
     validates on some of the training samples. Of a split that is given without validation, the share of its training

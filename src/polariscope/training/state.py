@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.storage.checkpoints import Checkpoint
+from polariscope.training.patience import Patience
 
 
 @dataclasses.dataclass(eq=False)
@@ -25,6 +26,13 @@ class TrainState:
     step: int = 0
     totals: dict[str, float] = dataclasses.field(default_factory=dict)
     """Sums of what is averaged into the next line of the log."""
+    patience: Patience = dataclasses.field(default_factory=Patience)
+    """The monitor of early stopping."""
+
+    @property
+    def model_step(self) -> int:
+        """Step of the finished model: the last one, or the best one if training stopped early."""
+        return self.patience.best_step if self.patience.is_exhausted else self.step
 
     def tensors(self) -> dict[str, Tensor]:
         """All but the model's weights and :meth:`words`."""
@@ -35,11 +43,11 @@ class TrainState:
             for number, slots in optimiser.state_dict()["state"].items():
                 for name, value in slots.items():
                     tensors[f"optimiser/{part}/{number}/{name}"] = torch.as_tensor(value)
-        return tensors
+        return tensors | self.patience.tensors()
 
     def words(self) -> dict[str, Any]:
         """What is no tensor. Sums go through JSON as text that Python reads back to the same bits."""
-        return {"totals": self.totals}
+        return {"totals": self.totals, **self.patience.words()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a saved state back; modules and optimisers must have the same shapes."""
@@ -52,6 +60,7 @@ class TrainState:
                 _restore_optimiser(optimiser, _under(f"optimiser/{part}/", tensors))
             self.noise.set_state(tensors["noise"])
             self.totals = dict(checkpoint.words["totals"])
+            self.patience.restore(_under("best/", tensors), checkpoint.words)
         except (RuntimeError, KeyError, ValueError, IndexError) as error:
             raise PolariscopeError(
                 f"the checkpoint of step {checkpoint.step} does not fit this model: {error}"

@@ -252,9 +252,10 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
             state = fit(model, job.objective, job.data, job.split, job.settings, run, (*listeners, line))
     else:
         state = fit(model, job.objective, job.data, job.split, job.settings, run, tuple(listeners))
-    model.step = state.step
+    model.step = state.model_step
     if run is not None:
-        run.save_model(model, state.step, job.settings.steps)
+        stopped_at = state.step if state.patience.is_exhausted else None
+        run.save_model(model, state.model_step, job.settings.steps, stopped_at)
         model.folder = run.path
     return model
 

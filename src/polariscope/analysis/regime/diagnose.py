@@ -84,7 +84,7 @@ def diagnose(
     :param sampled: (default: drawn) one draw per sample from the posterior.
     :param prior_mean: (default 0) mean of the prior.
     :param prior_variance: (default 1) variance of the prior.
-    :param alpha: (default 0.1) tolerance of the rule that names the types.
+    :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
     :param n_bootstrap: (default 200) resamples behind each confidence.
     :param seed: (default 0) seed of the resamples, and of the draw where ``sampled`` is not given.
 

@@ -177,9 +177,13 @@ def remarks(regime: Regime) -> list[str]:
 
 
 def as_text(regime: Regime) -> str:
-    """Verdict, tables, notes, aligned."""
-    first, *_ = tables(regime)
-    return "\n\n".join(["\n".join(regime.verdict.lines), summary(regime), _text(first), evidence(regime)])
+    """Return verdict, tables and notes, aligned."""
+    return "\n\n".join(["\n".join(regime.verdict.lines), details(regime)])
+
+
+def details(regime: Regime) -> str:
+    """Return everything behind the verdict: counts of types, all tables, notes."""
+    return "\n\n".join([summary(regime), _text(tables(regime)[0]), evidence(regime)])
 
 
 def evidence(regime: Regime) -> str:

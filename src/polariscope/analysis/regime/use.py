@@ -43,7 +43,7 @@ class Effect(AbstractRecord):
         return {"effect": np.array(self.value), "effect_error": np.array(self.error)}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Effect:
+    def from_dict(cls, stored: Mapping[str, object]) -> Effect:
         """Return the effect that ``to_dict`` wrote.
 
         :param stored: JSON values.

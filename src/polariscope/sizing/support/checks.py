@@ -220,6 +220,15 @@ def check_models(job: RunPlan, recipe: Mapping[str, Any]) -> None:
             ),
             remedy=("leave ", Argument("schedule"), " out"),
         )
+    if job.settings.patience:
+        raise InputError(
+            problem=(
+                "sizing trains a model until it is decided, and ",
+                Argument("patience"),
+                " would stop it before",
+            ),
+            remedy=("leave ", Argument("patience"), " out"),
+        )
 
 
 def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
