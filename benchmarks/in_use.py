@@ -70,6 +70,8 @@ DENSE: dict[str, Any] = {
     "steps": 2500,
     "n_latents": 10,
 }
+CONVOLUTIONAL: dict[str, Any] = {"net": "conv", "learning_rate": 2e-3, "steps": 1000, "n_latents": 10}
+"""As the demo of version 0.2.0 trains, but shorter."""
 TABLE: dict[str, Any] = {"steps": 4000, "learning_rate": 1e-3, "n_latents": 8}
 UNTRAINED = {"steps": 1}
 
@@ -109,7 +111,12 @@ def sprites(_: Path) -> AbstractDataset:
     return apply_variants(ps.load_dataset("sprites", image_size=32), [{"name": "subset", "n": 20_000}])
 
 
-def demo_data(_: Path) -> AbstractDataset:
+def old_demo(_: Path) -> AbstractDataset:
+    """The images of the demo of version 0.2.0: squares, ellipses and hearts."""
+    return ps.load_dataset("sprites", variants="subset:scale=5,orientation=0", image_size=32)
+
+
+def demo_data() -> AbstractDataset:
     """The images of the demo."""
     return ps.load_dataset(DEMO_DATASET, variants=DEMO_VARIANT, **DEMO_DATASET_OPTIONS)
 
@@ -128,7 +135,7 @@ DATA: dict[str, Callable[[Path], AbstractDataset]] = {
     "gaussian, equal": gaussian(SPECTRA["equal"]),
     "breast cancer": table("load_breast_cancer"),
     "pinwheel": lambda _: ps.load_dataset("pinwheel"),
-    "demo": demo_data,
+    "demo of 0.2": old_demo,
     "sprites": sprites,
     "Fashion-MNIST": idx("fashion-mnist"),
     "wine": table("load_wine"),
@@ -177,8 +184,8 @@ def members() -> Iterator[Member]:
     yield from rows("breast cancer", "breast cancer", vae, beta(4), beta(30), untrained, small_mixture)
     yield from rows("pinwheel", "pinwheel", vae, identifiable, moved)
     for seed in range(3):
-        yield Member("sprites", "demo", f"seed {seed}, 1000 steps", {**demo_settings(seed), "steps": 1000})
-    yield Member("sprites", "demo", "untrained", {**demo_settings(0), **UNTRAINED})
+        yield Member("sprites", "demo of 0.2", f"seed {seed}, 1000 steps", {**CONVOLUTIONAL, "seed": seed})
+    yield Member("sprites", "demo of 0.2", "untrained", {**CONVOLUTIONAL, **UNTRAINED})
     yield from dense("sprites", "sprites", vae, beta(4), beta(8), beta(100), wide, untrained, short)
     yield from dense("sprites", "sprites", learned, identifiable, moved)
     yield from dense("clothing", "Fashion-MNIST", vae, beta(8), mixture, untrained)
@@ -363,7 +370,7 @@ def demo(folder: Path, seeds: Sequence[int]) -> None:
     for seed in seeds:
         out, started = folder / f"seed-{seed}", time.process_time()
         if not (out / "model.safetensors").exists():
-            ps.train(demo_data(Path()), out=out, **demo_settings(seed))
+            ps.train(demo_data(), out=out, **demo_settings(seed))
         verdict, used = Run(out).verdict(), time.process_time() - started
         counted.append(verdict.n_in_use)
         low, high = verdict.interval
@@ -375,8 +382,15 @@ def demo(folder: Path, seeds: Sequence[int]) -> None:
     print(f"{count} of {len(counted)} runs have {mode} latents in use")
 
 
+def seconds(run: Callable[..., object], *arguments: object) -> float:
+    """Return the processor time of one call with seed 0."""
+    started = time.process_time()
+    run(*arguments, 0)
+    return time.process_time() - started
+
+
 def cost() -> None:
-    """Print the time of the decoder effect relative to encoding 10,000 observations, in one run."""
+    """Print the processor time of the decoder effect relative to that of encoding 10,000 observations, in one run."""
     from polariscope.models.effect import decoder_effect
     from polariscope.models.inference import represent
     from polariscope.training.plan import plan

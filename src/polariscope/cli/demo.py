@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from polariscope.analysis.verdict import Verdict
 
 DEMO_DATASET = "sprites"
-DEMO_DATASET_OPTIONS: dict[str, Any] = {"image_size": 32}
-DEMO_VARIANT = "subset:scale=5,orientation=0"
-"""Large and upright ones, whose outlines a short training learns."""
+DEMO_DATASET_OPTIONS: dict[str, Any] = {"image_size": 16}
+DEMO_VARIANT = "subset:shape=0,orientation=0"
+"""Upright squares, which differ in three ways: two coordinates and the size. docs/in_use.md has the answer by seed."""
 DEMO_LATENTS = 10
 """More than the data need, so there are some to spare."""
 DEMO_SETTINGS: dict[str, Any] = {
     "objective": "vae",
     "net": "conv",
-    "learning_rate": 2e-3,
+    "learning_rate": 1e-3,
     "batch_size": 64,
-    "steps": 2500,
+    "steps": 4000,
     "log_every": 25,
     "probe_samples": 512,
     "seed": 0,
@@ -59,7 +59,7 @@ def demo(options: DemoOptions) -> None:
     out, settings = options.out, {**DEMO_SETTINGS, "steps": options.steps, "n_latents": DEMO_LATENTS}
     say(
         f"A VAE describes each observation with a few numbers, its latents. The data: {len(data):,} images of "
-        f"{data.shape[1]}×{data.shape[2]} pixels:\na square, an ellipse or a heart, somewhere on black.\n\n"
+        f"{data.shape[1]}×{data.shape[2]} pixels:\na white square of one of six sizes, somewhere on black.\n\n"
         f"How many latents do they need? Train a VAE with {DEMO_LATENTS} and see which of them it uses.",
         errors=True,
     )
