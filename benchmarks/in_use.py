@@ -4,7 +4,7 @@
     python benchmarks/in_use.py --make FOLDER [--mnist F] [--fashion F] [--public F]
                                                       train and measure what is missing
     python benchmarks/in_use.py --show FOLDER         agreement of the two rules for all candidates, and tables
-    python benchmarks/in_use.py --demo FOLDER [--seeds 0 1 …]
+    python benchmarks/in_use.py --demo FOLDER [--seeds 0 1 …] [--threads 2]
                                                       train the demo's model and print its verdicts
 
 ``--mnist`` and ``--fashion`` are folders of the four IDX files, ``--public`` is the folder of the ten public models
@@ -363,14 +363,14 @@ def _span(row: dict[str, Any], name: str) -> str:
     return f"{value:.3f} ({value - width:.3f} to {value + width:.3f})"
 
 
-def demo(folder: Path, seeds: Sequence[int]) -> None:
+def demo(folder: Path, seeds: Sequence[int], threads: int) -> None:
     """Train the demo's model for each seed and print its verdicts."""
     lines = Table("seed", "in use", "interval", "state", "gain (limit, tolerance)", "CPU s")
     counted = []
     for seed in seeds:
         out, started = folder / f"seed-{seed}", time.process_time()
         if not (out / "model.safetensors").exists():
-            ps.train(demo_data(), out=out, **demo_settings(seed))
+            ps.train(demo_data(), out=out, threads=threads, **demo_settings(seed))
         verdict, used = Run(out).verdict(), time.process_time() - started
         counted.append(verdict.n_in_use)
         low, high = verdict.interval
@@ -424,13 +424,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("make", "show", "demo", "mnist", "fashion", "public"):
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(10)))
+    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.make:
         make(given.make, given)
     if given.show:
         show(given.show)
     if given.demo:
-        demo(given.demo, given.seeds)
+        demo(given.demo, given.seeds, given.threads)
     if not (given.make or given.show or given.demo):
         cost()
 
