@@ -47,7 +47,7 @@ def test_the_headline_is_the_verdict() -> None:
         ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents are in use. Latents 0, 1 carry"),
         ([0.01, 1.0], "1 of 2 latents are in use. Latent 0 carries"),
         ([0.01, 0.02], "None is left over"),
-        ([0.01, 0.02, 0.001, 0.88], "Latent 3 says next to nothing"),  # −½ ln 0.88 = 0.06 of 7.8 nats
+        ([1e-6, 1e-6, 1e-6, 0.75], "Latent 3 says next to nothing"),  # −½ ln 0.75 = 0.14 of 21 nats
         ([0.01], "1 of 1 latent is in use. Latent 0 carries"),
         ([1.0, 1.0], "0 of 2 latents are in use. Posterior collapse"),
     ],
@@ -135,7 +135,7 @@ def test_whether_more_latents_are_needed_is_said_once_and_the_search_comes_first
 def test_an_over_pruned_model_is_not_offered_more_latents() -> None:
     rng = np.random.default_rng(0)
     variance = np.full((500, 3), [0.01, 0.02, 0.88])
-    mean = rng.normal(size=variance.shape) * np.sqrt(1 - variance)
+    mean = rng.normal(size=variance.shape) * np.sqrt(1 - variance) * [1.0, 1.0, 1.8]  # in use: 0.18 nats
     sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
     pruned = diagnose(Representation(mean, variance, sampled, factors=rng.integers(3, size=(500, 3))))
     assert any(note.startswith("Over-pruned") for note in pruned.notes)
@@ -151,7 +151,7 @@ def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
     mean = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 0.0]
     regime = diagnose(mean=mean, variance=np.full((300, 2), [0.01, 0.5]))
     assert headline(regime).startswith("1 of 2 latents in use")
-    clause = "latent 1 is not passive by its variance, but carries no information."
+    clause = "latent 1 is not passive by its variance, but carries next to no information."
     assert f"1 of 2 latents are in use; {clause}" in explanation(regime)
 
 

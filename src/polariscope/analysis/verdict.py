@@ -50,19 +50,16 @@ class Verdict(AbstractRecord):
         verb = "is" if self.n_latents == 1 else "are"
         noun = "latent" if self.n_latents == 1 else "latents"
         so_far = "So far, " if self.training.code == "still-learning" else ""
-        clause = ""
-        if self.unused:
-            kind = (
-                "is not passive by its variance"
-                if len(self.unused) == 1
-                else "are not passive by their variance"
-            )
-            clause = f"; {name_latents(self.unused)} {kind}, but the decoder does not use "
-            clause += "it" if len(self.unused) == 1 else "them"
-            if self.evidence == "information":
-                clause = f"; {name_latents(self.unused)} {kind}, but carr"
-                clause += "ies no information" if len(self.unused) == 1 else "y no information"
+        clause = f"; {self._about_unused()}" if self.unused else ""
         return f"{so_far}{self.n_in_use} of {self.n_latents} {noun} {verb} in use{span}{clause}."
+
+    def _about_unused(self) -> str:
+        """Return the clause about latents that are not passive by the letter of the rule, and not in use."""
+        is_one = len(self.unused) == 1
+        named = f"{name_latents(self.unused)} {'is' if is_one else 'are'} not passive by {'its' if is_one else 'their'}"
+        if self.evidence == "decoder":
+            return f"{named} variance, but the decoder hardly uses {'it' if is_one else 'them'}"
+        return f"{named} variance, but carr{'ies' if is_one else 'y'} next to no information"
 
     @property
     def remedies(self) -> tuple[str, ...]:
