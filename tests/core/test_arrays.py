@@ -68,7 +68,7 @@ def test_masked_arrays_are_refused_wherever_arrays_enter(enter: Any) -> None:
 
 
 def test_a_fitted_estimator_refuses_them_too() -> None:
-    vae = ps.VAE(n_latents=2, steps=5).fit(np.random.default_rng(0).normal(size=(20, 2)))
+    vae = ps.VAE(n_latents=2, steps=5, variables="all").fit(np.random.default_rng(0).normal(size=(20, 2)))
     width = len(vae.kept_)
     for call, array in (
         (vae.transform, MASKED),

@@ -103,7 +103,7 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
     assert "similarity" not in record.parts
     page = render(record)
     for command in ("score", "compare"):
-        assert f"after <code>polariscope {command} point</code> the next report shows" in page
+        assert f"after <code>polariscope {command} {measured_run}</code> the next report shows" in page
     listed = {(row.kind, row.step) for row in record.others}
     assert {("scores", "500"), ("comparison", "500")} <= listed
     assert "Also kept with this run" in page

@@ -298,7 +298,7 @@ def test_a_report_of_an_early_checkpoint_does_without_what_is_not_there_yet(
     text = ps.report(tmp_path / "b", n_samples=100, step=4).read_text()
     assert 'id="training"' not in text
     ps.train(data, net="linear", n_latents=2, steps=10, out=tmp_path / "c", **{**kept, "log_every": 2})
-    assert ">training</span>" in ps.report(tmp_path / "c", n_samples=100, step=4).read_text()
+    assert ">training loss</span>" in ps.report(tmp_path / "c", n_samples=100, step=4).read_text()
 
 
 @pytest.mark.usefixtures("unannotated")

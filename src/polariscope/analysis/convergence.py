@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polariscope.numerics.trends import FEWEST, Trend, trend
+from polariscope.core.records import AbstractRecord
+
+if TYPE_CHECKING:
+    from polariscope.numerics.trends import Trend
 
 LogLine = Mapping[str, Any]
 """A line of the log of a training, by name."""
@@ -25,7 +28,7 @@ SURE = 0.99
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingState:
+class TrainingState(AbstractRecord):
     """What the log shows about the end of a training."""
 
     code: StateCode = "unknown"
@@ -152,6 +155,8 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     :param lines: lines of a log.
     :param threshold: information in nats from which a latent is in use.
     """
+    from polariscope.numerics.trends import FEWEST  # data are opened without it
+
     table = np.array([values for line in lines if (values := information(line))])
     if len(table) < max(FEWEST, len(lines)):
         return ()
@@ -208,6 +213,8 @@ def best_step(
     :param judges_few: (default False) with fewer than four losses in the last half of the steps, let four ascending
         losses count as a rise.
     """
+    from polariscope.numerics.trends import FEWEST, trend  # data are opened without it
+
     steps = [step for step, _, _ in losses]
     if len(steps) < FEWEST:
         return None
@@ -240,6 +247,8 @@ def _trend(
     lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
 ) -> Trend | None:
     """Return the trend over the last half of the steps; None if there are too few lines."""
+    from polariscope.numerics.trends import FEWEST, trend  # data are opened without it
+
     steps = [line["step"] for line in lines] if steps is None else steps
     if sum(step > steps[-1] / 2 for step in steps) < FEWEST:
         return None

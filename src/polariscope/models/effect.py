@@ -44,7 +44,7 @@ def decoder_effect(
     codes = torch.from_numpy(
         collect(model, dataset, chosen, lambda seen: {"z": seen.draw(seed, "effect")})["z"]
     )
-    # Up to half of the observations, so that no two exchange in both directions.
+    # Up to half of the observations: no two exchange in both directions.
     n_shifts = max(1, min(MAX_OBSERVATIONS // n, (n - 1) // 2))
     rises = np.zeros((n_shifts, n, codes.shape[1]))
     with looking(model):

@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 BATCHES = 10
 """Number of batches whose means are fitted: neighbouring values of a training curve are correlated, means hardly."""
 FEWEST = 4
-"""Values below which no trend is fitted."""
+"""Values below which no line is fitted."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -86,7 +86,7 @@ def test_the_information_map_names_the_latent_that_knows_most(record: ReportReco
 def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_record: ReportRecord) -> None:
     assert "scores" not in image_record.parts
     page = (image_run / "report.html").read_text(encoding="utf-8")
-    assert "<code>polariscope score image</code>" in page
+    assert f"<code>polariscope score {image_run}</code>" in page
     assert "Which latent holds which factor" not in page
 
 

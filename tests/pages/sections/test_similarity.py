@@ -52,7 +52,7 @@ def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_
 def test_without_a_comparison_one_line_says_how_to_make_it(flat_run: Path, flat_record: ReportRecord) -> None:
     assert "similarity" not in flat_record.parts
     page = (flat_run / "report.html").read_text(encoding="utf-8")
-    assert "<code>polariscope compare flat</code>" in page
+    assert f"<code>polariscope compare {flat_run}</code>" in page
 
 
 def test_checkpoints_are_shown_step_against_step_with_a_small_map_for_each_layer() -> None:

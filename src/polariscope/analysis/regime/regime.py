@@ -312,9 +312,7 @@ class Regime:
         if not moving:
             return self.meaning_of_passive
         verb = "is" if len(moving) == 1 else "are"
-        return (
-            f"its variance is the prior's for every input; {name_latents(moving)} {verb} in use all the same"
-        )
+        return f"{self.meaning_of_passive}; {name_latents(moving)} {verb} in use all the same"
 
     @property
     def fragile(self) -> list[int]:

@@ -52,7 +52,7 @@ class Effect(AbstractRecord):
 
 
 @dataclasses.dataclass(frozen=True)
-class Use:
+class Use(AbstractRecord):
     """How much one latent is used, with one-sided 95 % limits, in nats."""
 
     value: float
