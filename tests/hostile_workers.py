@@ -19,6 +19,7 @@ import time
 import traceback
 from pathlib import Path
 
+# What a worker opens when it needs it is opened here, once for all of them.
 from polariscope.storage.lease import newest
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.workers.drain import Worker

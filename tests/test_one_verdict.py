@@ -15,7 +15,7 @@ from polariscope.analysis.convergence import StateCode, TrainingState
 from polariscope.analysis.verdict import Verdict, state_text
 from polariscope.cli import main
 
-STEPS = {"converged": 4000, "still-learning": 300, "unknown": 40}
+STEPS = {"converged": 10_000, "still-learning": 300, "unknown": 40}
 """Length of a training that ends in each state."""
 
 
@@ -29,7 +29,8 @@ def call(capsys: pytest.CaptureFixture[str], words: Sequence[object]) -> str:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[StateCode, Path]:
     path = tmp_path_factory.mktemp(request.param) / "run"
     data = ps.load_dataset("gaussian", n_samples=600)
-    steps, log_every = STEPS[request.param], 20 if request.param == "unknown" else 10
+    steps = STEPS[request.param]
+    log_every = {"converged": 50, "still-learning": 10, "unknown": 20}[request.param]
     ps.train(
         data,
         net="linear",

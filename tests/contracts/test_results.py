@@ -74,17 +74,10 @@ def codes(seed: int = 0) -> Representation:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A small run that was kept at two steps."""
     folder = tmp_path_factory.mktemp("run") / "run"
-    data = ps.load_dataset("gaussian", n_samples=300, eigenvalues=(4.0, 3.0, 0.1))
+    data = ps.load_dataset("gaussian", n_samples=2000, eigenvalues=(4.0, 3.0, 0.1))
     options: dict[str, Any] = {"net": "linear", "n_latents": 2, "steps": 400, "batch_size": 16, "threads": 1}
-    ps.train(
-        data,
-        out=folder,
-        checkpoint_every=200,
-        keep_checkpoints="all",
-        log_every=100,
-        learning_rate=0.01,
-        **options,
-    )
+    options |= {"learning_rate": 0.01, "variance": 0.05}  # both latents are in use soon
+    ps.train(data, out=folder, checkpoint_every=200, keep_checkpoints="all", log_every=100, **options)
     return open_run(folder)
 
 

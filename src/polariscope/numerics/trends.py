@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from polariscope.core.errors import InputError
 
@@ -37,7 +37,7 @@ class Trend:
         """
         if not self.freedom:
             return -math.inf, math.inf
-        width = float(stats.t.ppf(confidence, self.freedom)) * self.error
+        width = float(stdtrit(self.freedom, confidence)) * self.error
         return self.slope - width, self.slope + width
 
 
