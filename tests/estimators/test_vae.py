@@ -166,6 +166,16 @@ def test_where_every_latent_is_passive_the_best_of_them_is_kept_with_a_warning()
     assert vae.set_params(variables="all").fit(small()).kept_ == [0, 1, 2]
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_text_are_named(library: str) -> None:
+    frames = pytest.importorskip(library)
+    X = frames.DataFrame({"a": [0.1, 0.2, 0.3, 0.4], "colour": ["red", "blue", "red", "blue"]})
+    with pytest.raises(
+        InputError, match="X has columns of text: colour; drop them, or encode them as numbers"
+    ):
+        VAE(**QUICK).fit(X)
+
+
 def test_variables_choose_the_types_that_are_kept(linear: VAE) -> None:
     types = ("mixed", "active", "passive")
     latents = (

@@ -408,7 +408,15 @@ class VAE(TransformerMixin, BaseEstimator):
         refuse_masked(X, "X")
         n_least = 3 if reset else 1  # what training asks of a dataset
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
-            return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
+            try:
+                return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
+            except ValueError as error:
+                if not (names := text_columns(X)):
+                    raise
+                raise InputError(
+                    problem=f"X has columns of text: {', '.join(names)}",
+                    remedy="drop them, or encode them as numbers",
+                ) from error
         X = check_array(X, dtype="numeric", allow_nd=True, ensure_min_samples=n_least, input_name="X")
         if reset:
             self.n_features_in_ = int(np.prod(X.shape[1:]))
@@ -515,6 +523,17 @@ def _train(
     with using_threads(threads or choose_threads(job, model, split.train)):
         fit(model, job.objective, data, split, job.settings, None, (listen,))
     return model, history
+
+
+def text_columns(X: Any) -> list[str]:
+    """Return the names of the columns of a frame that hold text; empty for arrays.
+
+    :param X: a frame of pandas or polars, or anything else.
+    """
+    names = getattr(X, "columns", None)
+    if names is None:
+        return []
+    return [str(name) for name in names if any(isinstance(value, str) for value in X[name])]
 
 
 def kept_latents(regime: Regime, variables: object) -> list[int]:
