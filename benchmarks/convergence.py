@@ -27,6 +27,7 @@ import torch
 
 import polariscope as ps
 from polariscope.analysis.convergence import TrainingState, information, training_state
+from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.theory import linear_vae
 from polariscope.data.chain import apply_variants
 from polariscope.data.dataset import AbstractDataset
@@ -39,7 +40,7 @@ LENGTHS = (1000, 2000, 3000, 4000, 6000, 8000)
 SHORT_STEPS = 8000
 SHORT_LENGTHS = (1000, 2000, 3000, 4000)
 """The same for linear networks, which are logged twice as often, and for convolutions."""
-THRESHOLD = 0.05
+THRESHOLD = INFORMATION
 """Information of a latent, in nats, from which it is in use."""
 GAMMA = 0.1
 """Variance of the linear decoders."""
