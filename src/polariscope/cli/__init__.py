@@ -5,11 +5,14 @@ Nothing heavy is imported before a command needs it, so ``polariscope --help`` a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from polariscope.cli.deprecated import forward
 from polariscope.core.errors import InputError, PolariscopeError
@@ -32,11 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that has no σ shows "?" instead of failing
+    interrupts: list[int] = []
     try:
-        words, warning = forward(words)
-        if warning:
-            _say(f"Warning: {warning}")
-        code = _dispatch(words)
+        with noting_interrupts(interrupts):
+            words, warning = forward(words)
+            if warning:
+                _say(f"Warning: {warning}")
+            code = _dispatch(words)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -44,13 +49,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, StoppedError):
-        _say(f"\nInterrupted. The same command again goes on from here: {_command(words)}")
-        return INTERRUPTED
+        return _interrupted(words)
     except Exception as error:
+        # A library that is interrupted in compiled code can raise an error of its own instead.
+        if interrupts and not isinstance(error, PolariscopeError | OSError):
+            return _interrupted(words)
         if debug:
             traceback.print_exc()
         _say(f"Error: {_in_words(error, words)}")
         return WRONG_CALL if isinstance(error, InputError) else FAILED
+
+
+@contextlib.contextmanager
+def noting_interrupts(interrupts: list[int]) -> Iterator[None]:
+    """Inside, Ctrl-C raises KeyboardInterrupt as usual, and is noted.
+
+    :param interrupts: the signals so far.
+    """
+
+    def note(number: int, _: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupted(words: list[str]) -> int:
+    _say(f"\nInterrupted. The same command again goes on from here: {_command(words)}")
+    return INTERRUPTED
 
 
 def _dispatch(words: list[str]) -> int:

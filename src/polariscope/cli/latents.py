@@ -12,15 +12,15 @@ from polariscope.cli.console import printer, say, table
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
 BAR = 16  # characters of the longest bar
-REST = 81  # those of a line without it
+REST = 68  # those of a line without it
 
 
 def print_latents(regime: Regime) -> None:
     """Print the verdict and the table of latents, the most informative first."""
     printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
-    measure = "effect" if regime.verdict.evidence == "decoder" else "information"
-    headers = ("latent", "in use", measure, "type", "confidence", "KL", "", "E[σ²]", "std μ")
-    numbers = ("latent", measure, "confidence", "KL", "E[σ²]", "std μ")
+    measure = "effect" if regime.verdict.evidence == "decoder" else "info"
+    headers = ("latent", "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
+    numbers = ("latent", measure, "KL", "E[σ²]", "std μ")
     # The kind of a mixed latent may go to a second line.
     shown = table(*headers, numbers=numbers, prose=("type",))
     width = min(BAR, max(3, printer().width - REST))
@@ -33,7 +33,6 @@ def print_latents(regime: Regime) -> None:
             "yes" if use.in_use else "no",
             number(use.value),
             f"{latent.type} {latent.mixedness or ''}".rstrip(),
-            f"{latent.confidence:.0%}",
             number(latent.kl),
             bar(latent.kl, largest, width),
             number(latent.mean_of_variance),
