@@ -94,7 +94,7 @@ def compare(
             )
     first, *others = opened
     if first is None:
-        comparison = compare_codes(runs, measure, news, settings.get(measure, {}))
+        comparison = _compare_codes(runs, measure, news, settings.get(measure, {}))
     else:
         comparison = first.comparison(
             [run for run in others if run is not None],
@@ -121,7 +121,7 @@ def compare(
         say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
 
 
-def compare_codes(
+def _compare_codes(
     files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, Any]
 ) -> Comparison:
     """Compare the codes in files: mean, variance and sampled codes of the same samples.

@@ -411,7 +411,7 @@ class VAE(TransformerMixin, BaseEstimator):
             try:
                 return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
             except ValueError as error:
-                if not (names := text_columns(X)):
+                if not (names := _text_columns(X)):
                     raise
                 raise InputError(
                     problem=f"X has columns of text: {', '.join(names)}",
@@ -525,7 +525,7 @@ def _train(
     return model, history
 
 
-def text_columns(X: Any) -> list[str]:
+def _text_columns(X: Any) -> list[str]:
     """Return the names of the columns of a frame that hold text; empty for arrays.
 
     :param X: a frame of pandas or polars, or anything else.
