@@ -47,7 +47,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_workers_that_are_killed_at_random_moments_lose_nothing(tmp_path: Path) -> None:
-    settings = {**tiny(tmp_path).settings, "steps": 24}
+    # Long enough that a worker trains for most of its life: checking what is done takes a tenth of a second.
+    settings = {**tiny(tmp_path).settings, "steps": 600}
     design: dict[str, Any] = {"settings": settings, "seeds": 2}
     quiet = tiny(tmp_path / "quiet", **design)
     Ledger(quiet).prepare()
