@@ -35,7 +35,8 @@ class TrainingState(AbstractRecord):
     step: int = 0
     """Last step of the log."""
     since: int | None = None
-    """Overfitting: step of the lowest held-out loss. Stopped early: the step of the model."""
+    """Overfitting: step of the lowest held-out loss. Stopped early: the step of the model. Diverged: the step at which
+    the loss was not finite; None if it only rises."""
     gain: float | None = None
     """Expected fall of the loss, in nats, from training as many steps again."""
     gain_limit: float | None = None
@@ -48,6 +49,12 @@ class TrainingState(AbstractRecord):
     """Last step that was judged, if the learning rate decays to 0 after it."""
     ramp_until: int | None = None
     """End of the objective's schedule, if training ended before it."""
+    rate_weight: float | None = None
+    """Weight of the rate (β) at the end; None if the objective has no rate or there is no log."""
+    in_use_until: int | None = None
+    """Last step at which the information of a latent exceeded the threshold of use; None if none ever did."""
+    noise_share: float | None = None
+    """Fixed variance of the decoder over the mean variance of the features; None if it is learned or not known."""
 
     @property
     def allows_advice(self) -> bool:
@@ -66,6 +73,8 @@ def training_state(
     threshold: float,
     ramp_until: int = 0,
     stopped_at: int | None = None,
+    diverged_at: int | None = None,
+    noise_share: float | None = None,
 ) -> TrainingState:
     r"""Return the state of a training from the lines of its log.
 
@@ -90,6 +99,9 @@ def training_state(
     :param threshold: information in nats, ½ log(1 + Var μ / E σ²), from which a latent is in use.
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
     :param stopped_at: (default None) step at which early stopping ended the training.
+    :param diverged_at: (default None) step at which training was aborted because the loss was not finite; the log has
+        no line for it.
+    :param noise_share: (default None) fixed variance of the decoder over the mean variance of the features.
 
     >>> fall = [{"step": 100 * i, "loss": 100 / i} for i in range(1, 41)]
     >>> training_state(fall, threshold=0.05).code
@@ -98,11 +110,28 @@ def training_state(
     >>> training_state(flat, threshold=0.05).code
     'converged'
     """
+    if diverged_at is not None:
+        return TrainingState("diverged", int(lines[-1]["step"]) if lines else 0, since=diverged_at)
     if not lines:
         return TrainingState()
+    weight = (lines[-1].get("weights") or {}).get("rate")
+    used = [line["step"] for line in lines if any(value > threshold for value in information(line))]
+    return dataclasses.replace(
+        _judged(lines, threshold, ramp_until, stopped_at),
+        rate_weight=None if weight is None else float(weight),
+        in_use_until=int(used[-1]) if used else None,
+        noise_share=noise_share,
+    )
+
+
+def _judged(
+    lines: Sequence[LogLine], threshold: float, ramp_until: int, stopped_at: int | None
+) -> TrainingState:
+    """Return the state that the losses and the latents of a log show."""
     last = int(lines[-1]["step"])
-    if not all(math.isfinite(line["loss"]) for line in lines):
-        return TrainingState("diverged", last)
+    for line in lines:
+        if not math.isfinite(line["loss"]):
+            return TrainingState("diverged", last, since=int(line["step"]))
     if stopped_at is not None:
         return TrainingState("stopped-early", last, since=stopped_at)
     if last <= ramp_until:

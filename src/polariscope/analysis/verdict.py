@@ -9,7 +9,7 @@ from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import name_latents
 from polariscope.core.records import AbstractRecord
 
-Finding = Literal["posterior-collapse", "nearly-deterministic"]
+Finding = Literal["posterior-collapse", "ignored-codes", "nearly-deterministic"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,12 @@ class Verdict(AbstractRecord):
     @property
     def remedies(self) -> tuple[str, ...]:
         """A sentence for each finding, with what to try."""
-        return tuple(REMEDIES[finding] for finding in self.findings)
+        texts: dict[Finding, str] = {
+            "posterior-collapse": collapse_text(self.training),
+            "ignored-codes": IGNORED,
+            "nearly-deterministic": DETERMINISTIC,
+        }
+        return tuple(texts[finding] for finding in self.findings)
 
     @property
     def short(self) -> str:
@@ -85,17 +90,58 @@ class Verdict(AbstractRecord):
         return " ".join(self.lines)
 
 
-REMEDIES: dict[Finding, str] = {
-    "posterior-collapse": (
-        "Posterior collapse: the posterior is the prior for every input, so the codes carry nothing. Lower the weight "
-        "of the rate (β), ramp it up from 0, or fix a smaller variance of the decoder."
-    ),
-    "nearly-deterministic": (
-        "The encoder is nearly deterministic: the codes spread much wider than the prior, with hardly any variance, so "
-        "the model is a plain autoencoder and samples from the prior will not look like data. Raise the weight of the "
-        "rate, or the variance of the decoder."
-    ),
-}
+DETERMINISTIC = (
+    "The encoder is nearly deterministic: the codes spread much wider than the prior, with hardly any variance, so the "
+    "model is a plain autoencoder and samples from the prior will not look like data. Raise the weight of the rate, or "
+    "the variance of the decoder."
+)
+"""Text about a nearly deterministic encoder."""
+IGNORED = (
+    "The codes vary with the input, but the decoder does not use them, as in a model before its training."
+)
+"""Text about a model with a rate and without a latent in use."""
+LARGE_NOISE = 0.5
+"""Variance of the decoder, relative to the mean variance of the features, from which it is suspected of a collapse."""
+
+
+def collapse_text(state: TrainingState) -> str:
+    """Return the text about a posterior collapse: its suspected cause, and a remedy for it.
+
+    In a linear model a direction of the data with variance λ is used if λ > βγ, with β the weight of the rate and γ the
+    variance of the decoder. So β > 1 is suspected first, then a large γ; then latents that were in use and have been
+    pruned, and last a training that never left its plateau.
+
+    :param state: the state of the training.
+    """
+    return f"Posterior collapse: no latent carries information about the input. {_cause(state)}"
+
+
+def _cause(state: TrainingState) -> str:
+    if not state.step:
+        return (
+            "Common causes are a large weight of the rate (β), a large variance of the decoder and a training that is "
+            "too short."
+        )
+    if state.rate_weight is not None and state.rate_weight > 1:
+        return (
+            f"Suspected cause: the weight of the rate, {state.rate_weight:g}. Lower it, or ramp it up from 0."
+        )
+    if state.noise_share is not None and state.noise_share >= LARGE_NOISE:
+        return (
+            f"Suspected cause: the variance of the decoder, {state.noise_share:.2g} times the mean variance of the "
+            "features, so that most of the data count as noise. Fix a smaller variance, or learn it."
+        )
+    if state.in_use_until is not None:
+        return (
+            f"Suspected cause: latents were in use until step {state.in_use_until:,} and have been pruned since, "
+            "because they explain less than their rate costs. Lower the learning rate or the weight of the rate (β); "
+            "if the decoder is Gaussian, fix a smaller variance."
+        )
+    return (
+        "Suspected cause: no latent has ever been in use, so training may not have left its first plateau. Train "
+        "longer or with a larger learning rate. If that does not help, lower the weight of the rate (β); if the "
+        "decoder is Gaussian, fix a smaller variance."
+    )
 
 
 def state_text(state: TrainingState) -> str:
@@ -116,7 +162,9 @@ def state_text(state: TrainingState) -> str:
     if state.code == "overfitting":
         return f"The model has overfitted since step {state.since:,}: its held-out loss has risen since."
     if state.code == "diverged":
-        return "Training has diverged: the loss is not finite."
+        if state.since is None:
+            return "Training has diverged: the loss rises and exceeds that of the first steps."
+        return f"Training diverged at step {state.since:,}: its numbers were not finite. The model is an earlier one."
     if state.code == "stopped-early":
         return f"Training stopped early; the model is that of step {state.since:,}, with the lowest held-out loss."
     if state.code == "unknown":

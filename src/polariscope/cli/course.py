@@ -83,9 +83,9 @@ def course(
             **dataclasses.asdict(subset),
             progress=progress,
         )
-    if opened.is_finished:
-        for line in opened.verdict(**dataclasses.asdict(subset)).lines:
-            say(line)
+    step = None if opened.is_finished else opened.steps[-1]
+    for line in opened.verdict(**dataclasses.asdict(subset), step=step).lines:
+        say(line)
     say(f"{result}\n")
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())

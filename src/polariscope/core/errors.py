@@ -17,7 +17,15 @@ class PolariscopeError(Exception):
 
 
 class DivergedError(PolariscopeError):
-    """Training produced a value that is not finite; the message names the term."""
+    """Training produced a value that is not finite; the message names the term.
+
+    :param message: the term, the last checkpoint and what to try.
+    :param step: (default None) step at which it happened.
+    """
+
+    def __init__(self, message: str, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
 
 
 class _Absent:

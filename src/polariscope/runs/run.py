@@ -207,6 +207,11 @@ class Run:
                     problem=f"{self.path} is being trained by another process, and has no finished model yet",
                     remedy=f"wait for it{self._or_a_step()}",
                 )
+            if (diverged_at := self.folder.diverged_at) is not None:
+                raise InputError(
+                    problem=f"{self.path} has no finished model: training diverged at step {diverged_at:,}",
+                    remedy=f"train in another folder with a lower learning rate{self._or_a_step()}",
+                )
             raise InputError(
                 problem=f"{self.path} has no finished model: the run was interrupted",
                 remedy=f"run the same train command again to resume it{self._or_a_step()}",
@@ -277,12 +282,22 @@ class Run:
         except (PolariscopeError, OSError):
             return TrainingState()
         ended_early = self.folder.stopped_at is not None and step in (None, self.folder.finished_steps)
+        is_last = step in (None, max(self.folder.checkpoints.steps, default=None))
         return training_state(
             lines,
             threshold=INFORMATION,
             ramp_until=rebuild(objectives, self.settings["objective"]).schedule_steps,
             stopped_at=self.folder.finished_steps if ended_early else None,
+            diverged_at=self.folder.diverged_at if is_last and not self.is_finished else None,
+            noise_share=self._noise_share(step),
         )
+
+    def _noise_share(self, step: int | None) -> float | None:
+        """Return the fixed variance of the decoder over that of the features; None if either is not known."""
+        noise = self.noise(step)
+        if noise is None or noise.learned or not noise.feature_variance:
+            return None
+        return noise.gamma / noise.feature_variance
 
     @spelled_out(Observations)
     def verdict(self, **observations: Unpack[ObservationOptions]) -> Verdict:
@@ -762,6 +777,8 @@ class Run:
         state = "finished" if self.is_finished else f"{done:,} done"
         if self.is_finished and (stopped := self.folder.stopped_at) is not None:
             state = f"stopped early at {stopped:,}, model of step {self.folder.finished_steps:,}"
+        elif not self.is_finished and (diverged := self.folder.diverged_at) is not None:
+            state = f"diverged at {diverged:,}, {state}"
         kinds: dict[str, int] = {}
         for artefact in self.artefacts():
             kinds[artefact.kind] = kinds.get(artefact.kind, 0) + 1

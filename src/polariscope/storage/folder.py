@@ -208,6 +208,7 @@ class RunFolder:
         self._check()
         if not self.checkpoints.steps and not self.model_file.exists():
             (self.path / LOG).unlink(missing_ok=True)  # of steps that nothing was kept of
+        self.forget_failure()
         if not self.is_begun or read_settings(self.path) != record:
             write_settings(self.path, record, self.guard)
         self.__dict__.pop("settings", None)
@@ -248,10 +249,10 @@ class RunFolder:
         self.__dict__.pop("log", None)
         return aside
 
-    def forget(self) -> None:
-        """Take back a run that failed before its first checkpoint: there is nothing in it to resume."""
+    def forget(self) -> bool:
+        """Remove a run that failed before its first checkpoint; return whether it was removed."""
         if self.checkpoints.steps or self.model_file.exists():
-            return
+            return False
         self._check()
         for name in (LOG, SETTINGS):
             (self.path / name).unlink(missing_ok=True)
@@ -259,6 +260,7 @@ class RunFolder:
         if self.checkpoints.folder.is_dir():
             files.remove_leftovers(self.checkpoints.folder)
             self.checkpoints.folder.rmdir()
+        return True
 
     def resume(self, restore: Callable[[Checkpoint], None]) -> list[str]:
         """Restore the newest checkpoint that is whole and cut the log to match; messages about damaged ones."""
@@ -323,13 +325,27 @@ class RunFolder:
         file = self.path / FAILURE
         return read_document(file, "failure").content if file.exists() else None
 
-    def keep_failure(self, kind: str, message: str) -> None:
-        """Remember that the run failed.
+    @property
+    def diverged_at(self) -> int | None:
+        """Step at which training was aborted because the loss was not finite; None otherwise."""
+        try:
+            failure = self.failure() or {}
+        except PolariscopeError:  # a damaged record is named by ``polariscope check``
+            return None
+        if failure.get("kind") != "diverged":
+            return None
+        # Version 0.2.0 did not record the step: then it is the one after the last checkpoint.
+        return failure.get("step") or max(self.checkpoints.steps, default=0) + 1
+
+    def keep_failure(self, kind: str, message: str, step: int | None = None) -> None:
+        """Record that the run failed; training it again removes the record.
 
         :param kind: in a word: "diverged", "timeout", "error".
         :param message: what happened, and what to do.
+        :param step: (default None) step at which training diverged.
         """
-        content = {"kind": kind, "message": message}
+        content: dict[str, object] = {"kind": kind, "message": message}
+        content |= {} if step is None else {"step": step}
         write_document(self.path / FAILURE, "failure", content, guard=self.guard)
 
     def forget_failure(self) -> None:

@@ -702,7 +702,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
     settings = (*varying, "seed")
     rows = []
     for folder, run, axis in zip(folders, opened, axes, strict=True):
-        state = "done" if run.is_finished else "unfinished"
+        state = "done" if run.is_finished else "unfinished" if run.folder.diverged_at is None else "diverged"
         cells: Columns = {
             "run": str(folder),
             "state": state,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -73,9 +73,8 @@ def fit(
             numbers["gradient"] = gradient_norm(trained["model"], settings.clip_gradient)
             values = torch.stack([v.detach() for v in (*means.values(), *numbers.values())]).tolist()
             if not all(map(math.isfinite, values)):  # one wait for the device
-                raise DivergedError(
-                    explain_divergence(model, objective, batch, state, noise_before, settings, run)
-                )
+                message = explain_divergence(model, objective, batch, state, noise_before, settings, run)
+                raise DivergedError(message, state.step + 1)
             for optimiser in state.optimisers.values():
                 optimiser.step()
             for layer in following:
@@ -87,6 +86,10 @@ def fit(
             line = None
             if state.step % settings.log_every == 0 or state.step == settings.steps:
                 line = log_line(objective, terms, state, probe, settings)
+                if names := not_finite(line):
+                    what = f"the logged {', '.join(names)}"
+                    message = divergence_text(what, len(names), state.step, settings, run)
+                    raise DivergedError(message, state.step)
                 state.patience.observe(line, model)
                 if run is not None:
                     run.log.append(line)
@@ -225,7 +228,49 @@ def explain_divergence(
             if any(gradient is not None and not torch.isfinite(gradient).all() for gradient in gradients):
                 culprits.append(f"the gradient of the term {name!r}")
     what = " and ".join(culprits) or "the gradient of the loss"
-    verb = "are" if len(culprits) > 1 else "is"
+    return divergence_text(what, len(culprits), state.step + 1, settings, run, has_moved=state.step > 0)
+
+
+def not_finite(line: Mapping[str, Any]) -> list[str]:
+    """Return the names of the entries of a log line that hold a number that is not finite.
+
+    The loss of a batch can be finite when the codes of other observations are not.
+
+    >>> not_finite({"step": 3, "kl": [0.1, math.inf], "terms": {"rate": 2.0}, "delta_kl": None})
+    ['kl']
+
+    :param line: a line of the log.
+    """
+
+    def is_finite(value: object) -> bool:
+        if isinstance(value, Mapping):
+            return all(map(is_finite, value.values()))
+        if isinstance(value, list | tuple):
+            return all(map(is_finite, value))
+        return not isinstance(value, float) or math.isfinite(value)
+
+    return [name for name, value in line.items() if not is_finite(value)]
+
+
+def divergence_text(
+    what: str,
+    n_causes: int,
+    step: int,
+    settings: TrainSettings,
+    run: RunFolder | None,
+    *,
+    has_moved: bool = True,
+) -> str:
+    """Return the message about a training that diverged: the cause, the last checkpoint, what to try.
+
+    :param what: what is not finite.
+    :param n_causes: number of things that it names.
+    :param step: the step at which it happened.
+    :param settings: of the training.
+    :param run: where it is trained; None: nowhere.
+    :param has_moved: (default True) whether the weights are no longer the initial ones.
+    """
+    verb = "are" if n_causes > 1 else "is"
     kept = "Nothing was kept, since no run folder was given."
     if run is not None:
         steps = run.checkpoints.steps
@@ -234,14 +279,14 @@ def explain_divergence(
             if steps
             else "There is no checkpoint yet."
         )
-    rate = settings.learning_rate_at(state.step)
+    rate = settings.learning_rate_at(step - 1)
     remedy = (
         f"Try a lower learning rate (it is {rate:g}), a warm-up, or clipping the gradient; check the data for extreme "
         "values."
     )
-    if state.step == 0:  # no weight has moved yet
+    if not has_moved:
         remedy = (
             "It is so with the initial weights: check the data for extreme values, and standardise them; for counts, "
             "take a likelihood of counts."
         )
-    return f"training diverged at step {state.step + 1}: {what} {verb} not finite. {kept} {remedy}"
+    return f"training diverged at step {step}: {what} {verb} not finite. {kept} {remedy}"

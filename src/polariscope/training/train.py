@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from polariscope.core.errors import Argument, InputError, PolariscopeError, not_installed
+from polariscope.core.errors import Argument, DivergedError, InputError, PolariscopeError, not_installed
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import AbstractVariant
@@ -132,8 +132,12 @@ def train(
         try:
             with using_threads(used["threads"]):
                 return _train(job, model, run, listeners, show=progress is True)
+        except DivergedError as error:
+            if not run.forget():
+                run.keep_failure("diverged", str(error), error.step)
+            raise
         except Exception:
-            run.forget()  # if nothing was kept of it
+            run.forget()
             raise
 
 

@@ -19,7 +19,7 @@ from polariscope.analysis.regime.types import (
     is_fragile,
     select,
 )
-from polariscope.analysis.regime.use import Use, use_of_moments
+from polariscope.analysis.regime.use import INFORMATION, Use, use_of_moments
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
@@ -380,9 +380,18 @@ class Regime:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Conditions that people search for by name: posterior collapse, a nearly deterministic encoder."""
+        """Conditions that people search for by name: posterior collapse, a nearly deterministic encoder.
+
+        Without a latent in use, a decoder that ignores codes with a rate (more than 0.1 nats of KL in a latent) is told
+        apart from a collapse.
+        """
         if not self.in_use:
-            return () if self.training.code == "still-learning" else ("posterior-collapse",)
+            if self.training.code in ("still-learning", "diverged"):
+                return ()
+            is_ignored = self.uses[0].evidence == "decoder" and any(
+                latent.kl > INFORMATION for latent in self.latents
+            )
+            return ("ignored-codes",) if is_ignored else ("posterior-collapse",)
         latents = [self.latents[j] for j in self.in_use if self.latents[j].mean_of_variance > 0]
         is_point = bool(latents) and all(latent.mean_of_ratio < DETERMINISTIC for latent in latents)
         is_wide = any(

@@ -169,7 +169,8 @@ class Worker:
         known = isinstance(error, PolariscopeError | RunTimeoutError)
         message = str(error) if known else f"{type(error).__name__}: {error}"
         try:
-            RunFolder(run.folder, lease.check).keep_failure(kind, message)
+            step = error.step if isinstance(error, DivergedError) else None
+            RunFolder(run.folder, lease.check).keep_failure(kind, message, step)
         except LostLeaseError:
             return False
         logger.warning("%s failed: %s", run.name, message)
