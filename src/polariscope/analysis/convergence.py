@@ -78,9 +78,8 @@ def training_state(
 ) -> TrainingState:
     r"""Return the state of a training from the lines of its log.
 
-    Let :math:`b` be the slope of a line in log₂(step) through the batch means of the loss in the last half of the log
-    (:func:`polariscope.numerics.trends.trend`): the expected gain from as many steps again is :math:`-b`, since
-    learning curves are nearly straight in log₂(step). The training is
+    The gain from as many steps again is extrapolated from the last half of the log in log₂(step), in which learning
+    curves are nearly straight, or slow down (:func:`polariscope.numerics.trends.doubling_gain`). The training is
 
     * *diverged* if a loss is not finite, or if it rises and exceeds that of the first line,
     * *overfitting* if the held-out loss and its excess over the training loss rise over the last half of the training,
@@ -128,6 +127,8 @@ def _judged(
     lines: Sequence[LogLine], threshold: float, ramp_until: int, stopped_at: int | None
 ) -> TrainingState:
     """Return the state that the losses and the latents of a log show."""
+    from polariscope.numerics.trends import doubling_gain  # data are opened without it
+
     last = int(lines[-1]["step"])
     for line in lines:
         if not math.isfinite(line["loss"]):
@@ -142,7 +143,7 @@ def _judged(
     loss = _trend(judged, [line["loss"] for line in judged])
     if loss is None:
         return TrainingState("unknown", last)
-    gain, (_, limit) = -loss.slope, (-loss.limits()[1], -loss.limits()[0])
+    forecast = doubling_gain([line["step"] for line in judged], [line["loss"] for line in judged])
     gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
     tolerance = max(SHARE * gained, min(NATS, CAP * gained))
     # A ramp can raise the loss, so the first line that is judged is the one to compare with.
@@ -152,8 +153,8 @@ def _judged(
         return TrainingState("overfitting", last, since=best, tolerance=tolerance)
     moves = crossing(judged, threshold)
     facts: dict[str, Any] = {
-        "gain": gain,
-        "gain_limit": limit if math.isfinite(limit) else None,
+        "gain": forecast.value,
+        "gain_limit": forecast.limit if math.isfinite(forecast.limit) else None,
         "tolerance": tolerance,
         "moves": moves,
         **decayed,
@@ -161,7 +162,9 @@ def _judged(
     if len(judged) < FEW_LINES:
         falls = -loss.limits()[1] > tolerance
         return TrainingState("still-learning" if falls else "unknown", last, **facts)
-    return TrainingState("still-learning" if limit > tolerance or moves else "converged", last, **facts)
+    return TrainingState(
+        "still-learning" if forecast.limit > tolerance or moves else "converged", last, **facts
+    )
 
 
 def information(line: LogLine) -> list[float]:

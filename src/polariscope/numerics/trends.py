@@ -15,6 +15,8 @@ BATCHES = 10
 """Number of batches whose means are fitted: neighbouring values of a training curve are correlated, means hardly."""
 FEWEST = 4
 """Values below which no line is fitted."""
+HALF_OCTAVE = 2**-0.5
+"""Share of the steps at which the last half-octave begins."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,3 +77,59 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
     residual = y - level - slope * x
     error = math.sqrt(float((residual**2).sum()) / freedom / spread) if freedom else math.inf
     return Trend(level, slope, error, freedom)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """Expected fall of a curve when the number of steps is doubled, with its upper limit."""
+
+    value: float
+    limit: float
+    """One-sided upper 95 % limit; infinite without degrees of freedom."""
+
+
+def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
+    r"""Return the fall of a curve that another doubling of its steps can bring.
+
+    Let :math:`d_1` and :math:`d_2` be the falls over the last two half-octaves, :math:`(T/2, T/\sqrt 2]` and
+    :math:`(T/\sqrt 2, T]`, each from a line in log₂(step), and :math:`\rho = d_2 / d_1`, at most 1. A doubling has two
+    half-octaves, so a curve that slows down at a constant ratio (a power law) falls by :math:`d_2 (\rho + \rho^2)`, one
+    that converges exponentially by less, and one that is straight in log₂(step), with ρ = 1, by the slope itself. The
+    limit has the upper limit of :math:`d_2` and the lower one of :math:`d_1`. If these overlap, there is no evidence
+    that the curve slows down, and the gain is the slope of one line through the whole last half.
+
+    :param steps: ascending, from 1.
+    :param values: the curve, finite.
+
+    >>> steps = list(range(50, 4001, 50))
+    >>> straight = doubling_gain(steps, [10 - math.log2(step) for step in steps])
+    >>> slowing = doubling_gain(steps, [4 * 2 ** (-step / 1000) for step in steps])  # truth: 0.23
+    >>> round(straight.value, 2), round(slowing.value, 2), slowing.limit < 0.6
+    (1.0, 0.38, True)
+    """
+    whole = trend(steps, values)
+    value, limit = -whole.slope, -whole.limits()[0]
+    last = steps[-1]
+    n_first = sum(last / 2 < step <= last * HALF_OCTAVE for step in steps)
+    n_second = sum(step > last * HALF_OCTAVE for step in steps)
+    if min(n_first, n_second) < FEWEST:
+        return Gain(value, limit)
+    end = len(steps) - n_second
+    # The window of the first part begins at half of all steps, which is this share of its own.
+    first = trend(steps[:end], values[:end], 1 - last / 2 / steps[end - 1])
+    second = trend(steps, values, 1 - HALF_OCTAVE)
+
+    later = -second.limits()[0] / 2
+    if later >= -first.limits()[1] / 2:  # no evidence that it slows down
+        return Gain(value, limit)
+    return Gain(
+        min(value, _continued(-first.slope / 2, -second.slope / 2)),
+        min(limit, _continued(-first.limits()[1] / 2, later)),
+    )
+
+
+def _continued(earlier: float, later: float) -> float:
+    """Return the fall over two more half-octaves, from that over the last two, if it slows down at the same ratio."""
+    later = max(0.0, later)
+    ratio = min(1.0, later / earlier) if earlier > 0 else 1.0
+    return later * (ratio + ratio**2)
