@@ -101,6 +101,25 @@ def test_noise_of_the_held_out_loss_is_seldom_overfitting() -> None:
         assert np.mean(found) < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300), n_validations
 
 
+def test_a_held_out_loss_that_rose_early_and_stays_high_is_overfitting() -> None:
+    """As wine with 5 latents: lowest at step 1,600, then constant; the training loss falls to the end."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(1, 31) * 200
+    held_out = np.where(
+        steps < 1600, 18 + (1600 - steps) / 400, np.minimum(19.6, 17.9 + (steps - 1600) / 1000)
+    )
+    training = 15.2 - 1.9 * np.log2(steps / 200) / np.log2(30)
+    for noise, since in ((0.05, {1400, 1600, 1800}), (2.0, {None})):
+        losses = [{"loss": value} for value in held_out + rng.normal(scale=noise, size=30)]
+        found = overfitting_since(
+            log(training, steps, validation=losses, weights=[{"loss": 1.0}] * 30), 0, 0.5
+        )
+        assert found in since
+    # If the training loss rose alike, the objective would have changed.
+    lines = log(held_out, steps, validation=[{"loss": v} for v in held_out], weights=[{"loss": 1.0}] * 30)
+    assert overfitting_since(lines, 0, 0.5) is None
+
+
 # Each state.
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from polariscope.core.records import AbstractRecord
 
@@ -58,8 +59,11 @@ class TrainingState(AbstractRecord):
 
     @property
     def allows_advice(self) -> bool:
-        """Whether advice about the number of latents can be given: not while the model is still learning."""
-        return self.code not in ("still-learning", "diverged")
+        """Whether advice about the number of latents can be given: not of a model that may still be learning.
+
+        A model without a log, from elsewhere, gets advice; one whose log is too short does not.
+        """
+        return self.code not in ("still-learning", "diverged") and not (self.code == "unknown" and self.step)
 
     @property
     def more_steps(self) -> int:
@@ -218,7 +222,7 @@ def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: 
     """
     validated = [line for line in lines if line.get("validation") and line["step"] > ramp_until]
     losses = [(line["step"], held_out_loss(line), line["loss"]) for line in validated]
-    return best_step(losses, tolerance, judges_few=True)
+    return best_step(losses, tolerance, for_state=True)
 
 
 def held_out_loss(line: LogLine) -> float:
@@ -230,9 +234,11 @@ def held_out_loss(line: LogLine) -> float:
 
 
 def best_step(
-    losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0, *, judges_few: bool = False
+    losses: Sequence[tuple[int, float, float]], tolerance: float = 0.0, *, for_state: bool = False
 ) -> int | None:
-    """Return the step of the lowest held-out loss, if it and its excess over the training loss rise; None otherwise.
+    """Return the step of the lowest held-out loss, if it and its excess over the training loss have risen since.
+
+    None otherwise.
 
     >>> steps = range(1000, 9000, 1000)
     >>> training = [13.5, 12.9, 12.6, 12.2, 11.9, 11.7, 11.6, 11.4]
@@ -242,8 +248,8 @@ def best_step(
 
     :param losses: as (step, held out, in training), nats per observation.
     :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
-    :param judges_few: (default False) with fewer than four losses in the last half of the steps, let four ascending
-        losses count as a rise.
+    :param for_state: (default False) judge as the state of a training does: with fewer than four losses in the last
+        half of the steps four ascending ones count as a rise, and losses that rose early and stay high count too.
     """
     from polariscope.numerics.trends import FEWEST, trend  # data are opened without it
 
@@ -256,7 +262,7 @@ def best_step(
     held_out, training = values.T
     curves, level = (held_out, held_out - training), held_out[-1]
     has_few = sum(step > steps[-1] / 2 for step in steps) < FEWEST
-    if has_few and not judges_few:
+    if has_few and not for_state:
         return None
     if has_few:
         # Four values in ascending order: 1 of 24 orders, if they were noise.
@@ -265,7 +271,36 @@ def best_step(
         fits = [trend(steps, curve.tolist()) for curve in curves]
         level = fits[0].level
         rises = all(fit.limits(SURE)[0] > 0 for fit in fits)
+        if for_state and not rises and _stays_above(steps, curves, int(held_out.argmin()), tolerance):
+            rises, level = True, float(held_out[np.array(steps) > steps[-1] / 2].mean())
     return int(steps[int(held_out.argmin())]) if rises and level - held_out.min() > tolerance else None
+
+
+def _stays_above(
+    steps: Sequence[int], curves: Sequence[Float[np.ndarray, " step"]], best: int, tolerance: float
+) -> bool:
+    """Return whether the curves are higher in the last half of the steps than next to their lowest value.
+
+    The lowest value itself was selected for being low, so it is left out: its two neighbours stand for it. The means
+    are compared by the spread within the last half, with 99 % confidence, and must differ by more than the tolerance.
+
+    :param steps: of the values.
+    :param curves: held-out loss, and its excess over the training loss.
+    :param best: index of the lowest held-out loss.
+    :param tolerance: difference that counts, in nats.
+    """
+    from scipy.special import stdtrit
+
+    late = np.array(steps) > steps[-1] / 2
+    if late[best] or not 0 < best < len(steps) - 1:
+        return False
+    n_late = int(late.sum())
+    factor = float(stdtrit(n_late - 1, SURE)) * math.sqrt(1 / 2 + 1 / n_late)
+    for curve in curves:
+        difference = curve[late].mean() - curve[[best - 1, best + 1]].mean()
+        if difference <= max(tolerance, factor * curve[late].std(ddof=1)):
+            return False
+    return True
 
 
 def _at_full_rate(lines: Sequence[LogLine]) -> Sequence[LogLine]:

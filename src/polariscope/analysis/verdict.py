@@ -9,6 +9,8 @@ from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import name_latents
 from polariscope.core.records import AbstractRecord
 
+MAX_NAMED = 5
+"""Undecided latents that are named one by one."""
 Finding = Literal["posterior-collapse", "ignored-codes", "nearly-deterministic"]
 
 
@@ -24,7 +26,11 @@ class Verdict(AbstractRecord):
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
     evidence: Literal["decoder", "information"] = "information"
     unused: tuple[int, ...] = ()
-    """Latents that are active or mixed by the rule of types and not in use."""
+    """Latents that are active or mixed by the rule of types and surely not in use."""
+    undecided: tuple[int, ...] = ()
+    """Latents that are not counted as in use, although the limits of the evidence allow it."""
+    silent_means: tuple[int, ...] = ()
+    """Latents in use whose posterior means carry next to no information, so that codes of means miss them."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -35,7 +41,7 @@ class Verdict(AbstractRecord):
     @property
     def allows_advice(self) -> bool:
         """Whether advice about the number of latents can be given."""
-        return self.training.allows_advice
+        return self.training.allows_advice and not self.findings
 
     @property
     def state(self) -> str:
@@ -47,11 +53,20 @@ class Verdict(AbstractRecord):
         """How many latents are in use, in a sentence: "5 of 10 latents are in use (4–5)."."""
         low, high = self.interval
         span = "" if low == high else f" ({low}–{high})"
-        verb = "is" if self.n_latents == 1 else "are"
+        verb = "is" if self.n_in_use == 1 or self.n_latents == 1 else "are"
         noun = "latent" if self.n_latents == 1 else "latents"
         so_far = "So far, " if self.training.code == "still-learning" else ""
-        clause = f"; {self._about_unused()}" if self.unused else ""
-        return f"{so_far}{self.n_in_use} of {self.n_latents} {noun} {verb} in use{span}{clause}."
+        clauses = [self._about_unused()] if self.unused else []
+        if self.undecided:
+            n = len(self.undecided)
+            which = name_latents(self.undecided) if n <= MAX_NAMED else f"{n} latents"
+            clauses.append(f"{which} cannot be decided with these observations")
+        if self.silent_means:
+            what = "the mean" if len(self.silent_means) == 1 else "the means"
+            carry = "carries" if len(self.silent_means) == 1 else "carry"
+            clauses.append(f"{what} of {name_latents(self.silent_means)} {carry} next to no information")
+        text = "".join(f"; {clause}" for clause in clauses)
+        return f"{so_far}{self.n_in_use} of {self.n_latents} {noun} {verb} in use{span}{text}."
 
     def _about_unused(self) -> str:
         """Return the clause about latents that are not passive by the letter of the rule, and not in use."""
@@ -74,6 +89,8 @@ class Verdict(AbstractRecord):
     @property
     def short(self) -> str:
         """Count and state in a few words, for a title: "5 of 10 latents in use, converged"."""
+        if self.training.code == "diverged":
+            return "training diverged"
         state = (
             "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
         )
@@ -82,7 +99,9 @@ class Verdict(AbstractRecord):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The text in at most three lines: state, use, remedies."""
+        """The text in at most three lines: state, use, remedies. The codes of a diverged model mean nothing."""
+        if self.training.code == "diverged":
+            return (self.state,)
         rest = " ".join(self.remedies)
         return (self.state, self.use, *([rest] if rest else []))
 
@@ -160,7 +179,10 @@ def state_text(state: TrainingState) -> str:
         )
         return f"Training has converged{before}."
     if state.code == "overfitting":
-        return f"The model has overfitted since step {state.since:,}: its held-out loss has risen since."
+        return (
+            f"The model has overfitted since step {state.since:,}: its held-out loss has risen since. Train for fewer "
+            "steps, or set patience to stop early."
+        )
     if state.code == "diverged":
         if state.since is None:
             return "Training has diverged: the loss rises and exceeds that of the first steps."
@@ -183,7 +205,9 @@ def state_text(state: TrainingState) -> str:
         reasons.append(f"the loss can fall by up to {state.gain_limit:.2g} nats over as many steps again")
     if state.moves:
         verb = "is" if len(state.moves) == 1 else "are"
-        reasons.append(f"{name_latents(state.moves)} {verb} about to change between used and unused")
+        reasons.append(
+            f"the information of {name_latents(state.moves)} {verb} about to cross the threshold of use"
+        )
     when = (
         ""
         if state.judged_until is None

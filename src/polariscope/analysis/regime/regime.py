@@ -19,7 +19,7 @@ from polariscope.analysis.regime.types import (
     is_fragile,
     select,
 )
-from polariscope.analysis.regime.use import INFORMATION, Use, use_of_moments
+from polariscope.analysis.regime.use import INFORMATION, Use, count_limits, use_of_moments
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
@@ -311,8 +311,11 @@ class Regime:
         moving = sorted(index for index in self.in_use if self.types[index] == "passive")
         if not moving:
             return self.meaning_of_passive
-        verb = "is" if len(moving) == 1 else "are"
-        return f"{self.meaning_of_passive}; {name_latents(moving)} {verb} in use all the same"
+        verb, them = ("is", "it") if len(moving) == 1 else ("are", "them")
+        return (
+            f"{self.meaning_of_passive}, up to the tolerance of the rule; {name_latents(moving)} {verb} passive by "
+            f"that rule, but the decoder uses {them}"
+        )
 
     @property
     def fragile(self) -> list[int]:
@@ -371,10 +374,21 @@ class Regime:
         return Verdict(
             n_latents=self.n_latents,
             in_use=tuple(used),
-            interval=(len(used), sum(use.can_be_in_use for use in self.uses)),
+            interval=count_limits(self.uses),
             training=self.training,
             evidence=self.uses[0].evidence,
-            unused=tuple(j for j in range(self.n_latents) if self.types[j] != "passive" and j not in used),
+            unused=tuple(
+                j
+                for j in range(self.n_latents)
+                if self.types[j] != "passive" and not self.uses[j].can_be_in_use
+            ),
+            undecided=tuple(j for j, use in enumerate(self.uses) if use.can_be_in_use and not use.in_use),
+            silent_means=tuple(
+                j
+                for j in sorted(used)
+                if use_of_moments(self.latents[j].std_of_mean, self.latents[j].mean_of_variance).value
+                < INFORMATION
+            ),
             findings=self.findings,
         )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,8 +22,10 @@ EFFECT = 0.1
 """Decoder effect in nats above which a latent is in use."""
 INFORMATION = 0.1
 """Information ½ log(1 + Var μ / E σ²) in nats above which a latent is in use, without a decoder."""
-LIMIT = 1.6449
-"""Standard errors between an estimate and its one-sided 95 % limit."""
+CONFIDENCE = 0.95
+"""Confidence of the one-sided limits of the use of one latent."""
+LIMIT = NormalDist().inv_cdf(CONFIDENCE)
+"""Standard errors between an estimate and its one-sided limit."""
 
 
 MAX_OBSERVATIONS = 1000
@@ -75,6 +78,26 @@ class Use(AbstractRecord):
     def can_be_in_use(self) -> bool:
         """Whether the upper limit exceeds the threshold."""
         return self.upper > self.threshold
+
+
+def count_limits(uses: Sequence[Use]) -> tuple[int, int]:
+    """Return the least and the greatest number of latents in use that the evidence allows.
+
+    The limits hold for all latents together: each is as wide as one of n limits must be to have 95 % in all
+    (Bonferroni). The count itself lies between them.
+
+    :param uses: use of each latent.
+
+    >>> count_limits([Use(3.0, 2.9, 3.1, "decoder"), Use(0.3, 0.12, 0.48, "decoder"), Use(0.0, -0.1, 0.1, "decoder")])
+    (1, 3)
+    """
+    wider = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / len(uses)) / LIMIT
+    low = high = 0
+    for use in uses:
+        margin = wider * (use.upper - use.value) if math.isfinite(use.value) else 0.0
+        low += use.value - margin > use.threshold
+        high += use.value + margin > use.threshold
+    return low, high
 
 
 def uses(representation: Representation) -> tuple[Use, ...]:
