@@ -173,7 +173,7 @@ def test_a_model_that_is_still_learning_gets_no_advice_about_its_size() -> None:
         ),
         (
             TrainingState("still-learning", 500, moves=(3,)),
-            "latent 3 is about to change between used and unused",
+            "the information of latent 3 is about to cross the threshold of use",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from polariscope.cli import main
 
 TRAIN = (
     "train gaussian --net linear --latents 2 --eigenvalues 4,0.01 --variance 0.1 --n-samples 1000 --steps 40 "
-    "--validate-every 40 --log-every 10 --checkpoint-every 10 --keep-checkpoints all --quiet"
+    "--learning-rate 0.03 --validate-every 40 --log-every 10 --checkpoint-every 10 --keep-checkpoints all --quiet"
 )
 
 

@@ -35,7 +35,7 @@ def rows(printed: str) -> dict[str, list[str]]:
 def test_arrays_alone_are_diagnosed(call, codes):
     printed = call("diagnose codes.npz")
     assert printed.code == 0
-    assert "1 of 2 latents are in use." in printed.out
+    assert "1 of 2 latents is in use." in printed.out
     assert rows(printed.out)["0"][1:4:2] == ["yes", "active"]
     assert rows(printed.out)["1"][1:4:2] == ["no", "passive"]
     assert "2 latents: 1 active, 0 mixed, 1 passive." in call("diagnose codes.npz --details").out

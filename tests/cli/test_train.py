@@ -113,6 +113,8 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train", "Missing argument 'DATA'"),
         ("train sprits", "Did you mean 'sprites'"),
         ("train gaussian --objective bta", "no objective named 'bta'.*Did you mean 'beta'"),
+        ("train gaussian --bta 4", "did you mean --beta, an option of objective beta"),
+        ("train gaussian --lr 0.01", "did you mean --learning-rate\\?"),
         ("train gaussian --objective beta --betta 4", "no option --betta; did you mean --beta"),
         ("train gaussian --beta 4", "it belongs to objective beta.*add --objective beta"),
         ("train gaussian --steps -5", "--steps must be at least 1, got -5"),

@@ -35,7 +35,10 @@ def test_a_wrapped_model_has_everything_but_the_training(tmp_path: Path) -> None
     page = ps.report(model(name="theirs"), ROWS, out=tmp_path / "page.html", n_samples=200).read_text()
     assert {"latents", "decoder", "distributions", "dependence", "geometry"} <= set(ids_of(page))
     assert not {"training", "settings", "scores", "similarity"} & set(ids_of(page))
-    assert "2 of 3 latents in use, convergence unknown" in page
+    verdict = ps.diagnose(ps.encode(model(), ROWS, 200)).verdict
+    assert verdict.evidence == "decoder"
+    assert f"<h1>{verdict.short}</h1>" in page
+    assert verdict.short.endswith("latents in use, convergence unknown")
     assert "theirs" in page
     assert "200 observations" in page
     again = ps.report(model(name="theirs"), ROWS, out=tmp_path / "again.html", n_samples=200).read_text()

@@ -45,7 +45,7 @@ def test_the_headline_is_the_verdict() -> None:
     ("variances", "says"),
     [
         ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents are in use. Latents 0, 1 carry"),
-        ([0.01, 1.0], "1 of 2 latents are in use. Latent 0 carries"),
+        ([0.01, 1.0], "1 of 2 latents is in use. Latent 0 carries"),
         ([0.01, 0.02], "None is left over"),
         ([1e-6, 1e-6, 1e-6, 0.75], "Latent 3 says next to nothing"),  # −½ ln 0.75 = 0.14 of 21 nats
         ([0.01], "1 of 1 latent is in use. Latent 0 carries"),
@@ -152,7 +152,7 @@ def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
     regime = diagnose(mean=mean, variance=np.full((300, 2), [0.01, 0.5]))
     assert headline(regime).startswith("1 of 2 latents in use")
     clause = "latent 1 is not passive by its variance, but carries next to no information."
-    assert f"1 of 2 latents are in use; {clause}" in explanation(regime)
+    assert f"1 of 2 latents is in use; {clause}" in explanation(regime)
 
 
 def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:
@@ -173,8 +173,8 @@ def test_a_passive_latent_whose_mean_moves_counts_as_used_and_its_meaning_says_s
     assert regime.in_use == [1, 0]
     said = explanation(regime)
     assert "2 of 3 latents are in use. Latents 1, 0 carry 100" in said
-    assert "latent 1 is in use all the same" in meanings(regime)["passive"]
-    assert "latent 1 is in use all the same" in str(regime)
+    assert "latent 1 is passive by that rule, yet in use" in meanings(regime)["passive"]
+    assert "latent 1 is passive by that rule, yet in use" in str(regime)
     # A mean that is away from the prior's and stays there costs as much and says nothing.
     away = diagnose(mean=np.tile([0.0, 3.0], (500, 1)), variance=np.ones((500, 2)))
     assert away.in_use == []

@@ -212,7 +212,7 @@ def test_a_run_says_what_it_is(path: Path) -> None:
     (path / "model.safetensors").unlink()
     unfinished = ps.open_run(path)
     assert not unfinished.is_finished
-    with pytest.raises(InputError, match="or choose step 300"):
+    with pytest.raises(InputError, match="or choose step=300"):
         unfinished.model()
 
 

@@ -35,7 +35,8 @@ class Noise(AbstractRecord):
         :param settings: the run's.
         :param line: of its log.
         """
-        if line.get("gamma") is None:
+        has_rate = line.get("kl", ()) is not None  # a deterministic encoder logs None
+        if line.get("gamma") is None or not has_rate:
             return None
         likelihood = settings["model"]["likelihood"]
         is_learned, floor = likelihood["learned"] != "no", likelihood.get("floor")

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Lt
 from jaxtyping import Bool, Float, Int
 
 from polariscope.analysis.metrics.support.models import Models
-from polariscope.analysis.regime.posterior import gaussian_kl, relative_posterior
+from polariscope.analysis.regime.use import uses, uses_of_codes
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 Relation = Literal["spearman", "pearson"]
 RETURNS = math.sqrt(0.5)
 """Strength from which a latent counts as found again: more than half of its variance is shared with its partner."""
-IN_USE = 0.01
-"""Mean KL in nats from which a latent counts, as for UDR (duan2020)."""
 BLOCKS = 20
 TAIL = 0.95
 APART = 0.2
@@ -225,13 +223,12 @@ def stability(
     The interval, and that of the lead, are jackknives over 20 blocks of samples, with the ranks of all. They are about
     these models; how other seeds would do is told by more seeds.
 
-    Reference: ours. Matching by assignment as in the mean correlation coefficient of identifiability studies; latents
-    in use as in duan2020.
+    Reference: ours. Matching by assignment as in the mean correlation coefficient of identifiability studies.
 
     :param models: codes of each model, of the same samples: representations, or arrays ``(sample, latent)`` of means;
         a list, or a mapping from names.
-    :param variance: (default None) with arrays, the posterior variances σ² of each model: a latent then counts if its
-        mean KL to N(0, 1) is over 0.01 nats, as for representations. Without, every latent that varies counts.
+    :param variance: (default None) with arrays, the posterior variances σ² of each model: a latent then counts if it is
+        in use (:mod:`polariscope.analysis.regime.use`), as for representations. Otherwise all that vary count.
     :param names: (default: their numbers) what to call the models of a list.
     :param relation: (default "spearman") which correlation; or "pearson".
     :param threshold: (default √½) strength from which a latent returns.
@@ -320,12 +317,12 @@ def _in_use(listed: list[Any], models: Models) -> list[Bool[np.ndarray, " _"]]:
     varies = [np.ptp(codes, axis=0) > 0 for codes in models.codes]
     if models.variance is None:
         return varies
-    kls = []
+    found = []
     for given, codes, variance in zip(listed, models.codes, models.variance, strict=True):
         is_whole = isinstance(given, Representation)
-        kl = relative_posterior(given).kl if is_whole else gaussian_kl(codes, variance)
-        kls.append(kl.mean(axis=0))
-    return [some & (kl > IN_USE) for some, kl in zip(varies, kls, strict=True)]
+        use = uses(given) if is_whole else uses_of_codes(codes, variance)
+        found.append(np.array([each.in_use for each in use]))
+    return [some & used for some, used in zip(varies, found, strict=True)]
 
 
 def _parts(kept: list[Float[np.ndarray, "sample _"]]) -> list[slice]:

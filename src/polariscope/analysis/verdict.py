@@ -30,7 +30,7 @@ class Verdict(AbstractRecord):
     undecided: tuple[int, ...] = ()
     """Latents that are not counted as in use, although the limits of the evidence allow it."""
     silent_means: tuple[int, ...] = ()
-    """Latents in use whose posterior means carry next to no information, so that codes of means miss them."""
+    """Latents in use whose posterior means carry next to no information; codes of means miss them."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -148,7 +148,7 @@ def _cause(state: TrainingState) -> str:
     if state.noise_share is not None and state.noise_share >= LARGE_NOISE:
         return (
             f"Suspected cause: the variance of the decoder, {state.noise_share:.2g} times the mean variance of the "
-            "features, so that most of the data count as noise. Fix a smaller variance, or learn it."
+            "features. Most of the data then count as noise. Fix a smaller variance, or learn it."
         )
     if state.in_use_until is not None:
         return (
@@ -204,9 +204,8 @@ def state_text(state: TrainingState) -> str:
     elif state.gain_limit is not None and state.tolerance is not None and state.gain_limit > state.tolerance:
         reasons.append(f"the loss can fall by up to {state.gain_limit:.2g} nats over as many steps again")
     if state.moves:
-        verb = "is" if len(state.moves) == 1 else "are"
         reasons.append(
-            f"the information of {name_latents(state.moves)} {verb} about to cross the threshold of use"
+            f"the information of {name_latents(state.moves)} is about to cross the threshold of use"
         )
     when = (
         ""

@@ -284,4 +284,16 @@ def say_what_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
     if len(found) > 1:
         say_next((f"polariscope table {' '.join(map(quoted, found))}", "them side by side"))
     elif found:
-        say_next((f"polariscope report {quoted(found[0])}", "all of it on one page"))
+        (run,) = (run for run in runs if run is not None)
+        say_next((report_command(run), "all of it on one page"))
+
+
+def report_command(run: Run) -> str:
+    """Return the command that makes the page of a run; of an unfinished one that of its last checkpoint.
+
+    :param run: the run.
+    """
+    from polariscope.cli.console import quoted
+
+    step = "" if run.is_finished or not run.steps else f" --step {run.steps[-1]}"
+    return f"polariscope report {quoted(run.path)}{step}"

@@ -75,7 +75,8 @@ def compare(
     opened = [open_target(run, given_in(context)) for run in runs]
     if len({run is None for run in opened}) > 1:
         raise InputError(
-            problem="runs and files of codes cannot be compared with each other", remedy="encode the runs"
+            problem="runs and files of codes cannot be compared with each other",
+            remedy="compare their codes in Python, with ps.compare([ps.encode(RUN), codes])",
         )
 
     def news(message: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from annotated_types import Ge
 
-from polariscope.cli.app import say_kept
+from polariscope.cli.app import report_command, say_kept
 from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.core.errors import Call, InputError
 from polariscope.core.options import checked
@@ -57,7 +57,7 @@ def course(
     results are stored at once: after an interruption, or more training, only what is missing is computed. The report
     shows the newest course.
     """
-    from polariscope.cli.console import quoted, say, say_next
+    from polariscope.cli.console import say, say_next
     from polariscope.core import files
     from polariscope.core.progress import shown_progress
     from polariscope.runs.run import Run
@@ -91,4 +91,4 @@ def course(
         files.write_text(options.csv, result.to_csv())
         say(f"All numbers are in {options.csv}")
     say_kept(opened)
-    say_next((f"polariscope report {quoted(opened.path)}", "its curves, on the page of the run"))
+    say_next((report_command(opened), "its curves, on the page of the run"))

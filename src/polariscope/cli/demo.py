@@ -65,7 +65,7 @@ def demo(options: DemoOptions) -> None:
     )
     train_and_tell(data, out, settings)
     regime = Run(out).regime()
-    print_latents(regime)
+    print_latents(regime, verdict=False)
     print_notes(regime)
     tell_report(report(out))
     say(f"\n{conclusion(regime.verdict)}")
@@ -74,7 +74,7 @@ def demo(options: DemoOptions) -> None:
     say_next(
         (f"{same} --latents {max(1, regime.verdict.n_in_use)}", "a VAE of that size"),
         (f"{same} --objective beta --beta 8", "a stronger pull to the prior: fewer latents in use"),
-        (f"polariscope diagnose {quoted(out)}", "the evidence behind the types"),
+        (f"polariscope diagnose {quoted(out)} --details", "the evidence behind the types"),
         (f"polariscope size {images}", "the size by a search over narrow models (FONDUE)"),
         ("polariscope list objectives", "all there are"),
         ("polariscope train YOUR.csv", "your own data: a table, .npz arrays, a folder of images"),

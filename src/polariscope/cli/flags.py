@@ -413,8 +413,13 @@ def _refusal(
         )
     flags = [*own, *(known for group in chosen for known in group.flags)]
     # An option of a part that was not chosen is suggested too, with its part: --bta is --beta of objective beta.
-    others = {known: group.title for group in every() for known in group.flags if known not in flags}
-    nearest = difflib.get_close_matches(flag, [*flags, *others], n=1)
+    others: dict[str, str] = {}
+    for group in every():
+        for known in group.flags:
+            if known not in flags and (known not in others or known == f"--{group.name}"):
+                others[known] = group.title  # --beta is rather the option of objective beta than of another
+    nearest = [known for known in flags if _initials(known) == flag.removeprefix("--")]  # --lr
+    nearest = nearest or difflib.get_close_matches(flag, [*flags, *others], n=1)
     if not nearest:
         return InputError(
             problem=f"no option {flag}", remedy=(Argument("help_all"), " lists those there are")
@@ -447,3 +452,12 @@ def _checked(family: Family, name: str, options: dict[str, Any]) -> dict[str, An
         return check_options(f"{family.noun} {name!r}", family[name], options)
     except InputError as error:
         raise error.renamed({option: Argument("set", f"{name}.{option}") for option in options}) from None
+
+
+def _initials(flag: str) -> str:
+    """Return the first letters of the words of a flag.
+
+    >>> _initials("--learning-rate")
+    'lr'
+    """
+    return "".join(word[:1] for word in flag.removeprefix("--").split("-"))

@@ -15,9 +15,14 @@ BAR = 16  # characters of the longest bar
 REST = 68  # those of a line without it
 
 
-def print_latents(regime: Regime) -> None:
-    """Print the verdict and the table of latents, the most informative first."""
-    printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
+def print_latents(regime: Regime, *, verdict: bool = True) -> None:
+    """Print the verdict and the table of latents, the most informative first.
+
+    :param regime: the diagnosis.
+    :param verdict: (default True) print the verdict too; False if it was printed just before.
+    """
+    if verdict:
+        printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
     measure = "effect" if regime.verdict.evidence == "decoder" else "info"
     headers = ("latent", "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
     numbers = ("latent", measure, "KL", "E[σ²]", "std μ")

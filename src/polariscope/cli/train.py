@@ -112,7 +112,7 @@ def train(
         keep_size(options.size, run)
     if not options.quiet:
         say_next(
-            (f"polariscope diagnose {quoted(run)}", "which latents are active, mixed, passive"),
+            (f"polariscope diagnose {quoted(run)}", "which latents are in use, and their types"),
             (f"polariscope report {quoted(run)}", "all of it on one page"),
         )
 
@@ -313,9 +313,11 @@ def train_and_tell(
         return
     finished = Run(run)
     last = finished.log_until()[-1]
-    done = f"{'Trained' if news.begun else 'Already trained'} for {plural(int(finished.log()[-1]['step']), 'step')}"
+    n_done = int(finished.log()[-1]["step"])
+    done = f"{'Trained' if news.begun else 'Already trained'} for {plural(n_done, 'step')}"
+    at_best = "" if last["step"] == n_done else f", best at step {last['step']:,}"
     held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
-    say(f"{done}: training loss {last['loss']:.2f}{held_out} nats.")
+    say(f"{done}{at_best}: training loss {last['loss']:.2f}{held_out} nats.")
     for line in finished.verdict().lines:
         say(line)
     if (noise := Noise.of_run(finished.settings, last)) is not None:

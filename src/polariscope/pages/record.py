@@ -20,7 +20,6 @@ from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import Subset
 from polariscope.data.sources import as_dataset
-from polariscope.models.inference import represent
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import words
 from polariscope.pages.sections import Subject, measure_all
@@ -98,6 +97,10 @@ class ReportRecord:
     """Part of the split behind each kind of result that was not computed on the part that was diagnosed."""
     judged_on: str = "test"
     """Part of the run's split whose observations are reconstructed."""
+    n_probed: int = 0
+    """Validation samples on which the log follows the latents."""
+    n_models: int = 0
+    """Steps of the run of which there is a model."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
         """Mean and variance of a latent's prior."""
@@ -135,7 +138,7 @@ def make_record(
             "%s It is not in the report; 'polariscope check %s' says what to do.", reason, run.path
         )
     run.digest(step)  # refuses a step of which there is no model
-    lines = [line for line in run.log() if step is None or line["step"] <= step]
+    lines = run.log_until(step)
     history = read_history(lines) if lines or step is None else None
     asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
     chosen = _diagnosis(run, step, asked, part, chosen_files)
@@ -175,6 +178,8 @@ def make_record(
         target=str(run.path),
         measured_on=measured_on,
         judged_on=judged_on,
+        n_probed=min(run.settings["training"]["probe_samples"], len(split.validation)),
+        n_models=len(run.steps),
     )
 
 
@@ -189,10 +194,10 @@ def record_of_model(
     """Compute the page of a model that belongs to no run, on the data given."""
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.data.chain import in_units
+    from polariscope.runs.encode import encode
 
     dataset = in_units(as_dataset(data), model.units)
-    indices = Subset(n_samples, seed).choose(len(dataset), None)
-    representation = represent(model, dataset, indices, seed)
+    representation = encode(model, dataset, n_samples, seed)
     regime = diagnose(representation, alpha=alpha, seed=seed)
     others = generator(seed, "report", "held out").permutation(len(dataset))
     name = str(getattr(model, "name", type(model).__name__))

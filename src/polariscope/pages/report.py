@@ -94,7 +94,7 @@ def _losses(history: History) -> list[dict[str, str]]:
         {"name": name, "value": words.number(series.last), "unit": "nats", "about": about}
         for name, series, about in (
             ("held-out loss", history.validation_loss, "on validation samples"),
-            ("training loss", history.loss, "average since the line before in the log"),
+            ("training loss", history.loss, "mean over the last steps"),
         )
         if series is not None
     ]

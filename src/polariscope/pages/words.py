@@ -105,8 +105,7 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
     carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
     if 0 < regime.kl < math.inf:
         share = sum(regime.latents[j].kl for j in top) / regime.kl
-        # Only to a Gaussian prior is the KL that of a mean that moves; to others it can be the price of their shape.
-        what = "of information about an observation" if regime.has_gaussian_kl else "of KL to the prior"
+        what = "of KL to the prior"
         carried += f"{percent(share)} of the {number(regime.kl)} nats {what}."
     else:
         carried += "most of the information about an observation."

@@ -22,6 +22,7 @@ from polariscope.layers.sources import Source
 from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run
+from polariscope.storage import readable_name
 
 KEEP_ALL = Argument("keep_checkpoints", "all")
 GIVE_DATA = Either(("say on which to compare them with ", Argument("data")), "compare runs of the same data")
@@ -135,7 +136,7 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         run.digest(step)  # refuses what has no such model, before anything is computed
         return Source(run.name, group or run.name, functools.partial(_load, run, step), None, run.path)
     if isinstance(item, AbstractModel):
-        label = item.folder.resolve().name if item.folder else f"model {number}"
+        label = readable_name(item.folder) if item.folder else f"model {number}"
         return Source(label, group or label, lambda: item, None, item.folder)
     if isinstance(item, Representation):
         label = f"representation {number}"

@@ -33,7 +33,7 @@ from polariscope.data.observations import (
 )
 from polariscope.data.sources import as_dataset, load_recorded
 from polariscope.data.splits import Split
-from polariscope.storage import MANIPULATION, is_run, model_file
+from polariscope.storage import MANIPULATION, is_run, model_file, readable_name
 from polariscope.storage.artefacts import Artefact, Key
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
@@ -111,8 +111,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of the folder."""
-        return self.path.resolve().name
+        """Name of the folder; of a run of a study the readable one."""
+        return readable_name(self.path)
 
     @property
     def n_steps(self) -> int:
@@ -205,16 +205,16 @@ class Run:
             if self.folder.is_held:
                 raise InputError(
                     problem=f"{self.path} is being trained by another process, and has no finished model yet",
-                    remedy=f"wait for it{self._or_a_step()}",
+                    remedy=("wait for it", *self._or_a_step()),
                 )
             if (diverged_at := self.folder.diverged_at) is not None:
                 raise InputError(
                     problem=f"{self.path} has no finished model: training diverged at step {diverged_at:,}",
-                    remedy=f"train in another folder with a lower learning rate{self._or_a_step()}",
+                    remedy=("train in another folder with a lower learning rate", *self._or_a_step()),
                 )
             raise InputError(
                 problem=f"{self.path} has no finished model: the run was interrupted",
-                remedy=f"run the same train command again to resume it{self._or_a_step()}",
+                remedy=("run the same train command again to resume it", *self._or_a_step()),
             )
         if step is None and not self.is_finished:
             raise InputError(
@@ -222,7 +222,7 @@ class Run:
                     f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for "
                     "since: the run was interrupted"
                 ),
-                remedy=f"run the same train command again to resume it{self._or_a_step()}",
+                remedy=("run the same train command again to resume it", *self._or_a_step()),
             )
         if step is None or step == finished:
             return self.folder.model_file
@@ -239,8 +239,8 @@ class Run:
             )
         return self.folder.checkpoints.model_file(step)
 
-    def _or_a_step(self) -> str:
-        return f", or choose step {self.steps[-1]}" if self.steps else ""
+    def _or_a_step(self) -> tuple[str | Argument, ...]:
+        return (", or choose ", Argument("step", self.steps[-1])) if self.steps else ()
 
     def digest(self, step: int | None = None) -> str:
         """Hash of architecture and weights of the finished model, or of that of a checkpoint."""

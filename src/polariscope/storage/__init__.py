@@ -51,6 +51,9 @@ SIMILARITY = "similarity.json"
 SIMILARITY_PICTURE = "similarity.png"
 ESTIMATOR = "estimator.safetensors"
 
+LINKS = "links"
+"""Folder of a study with a link to each run, under its readable name."""
+
 NAMES = (
     *(SETTINGS, LOG, MODEL, STATE, REPORT, RECIPE, SIZE, SIZES, SIZE_PAGE, SIZE_PICTURE),
     *(POINTS, CURVE, CURVE_BANDS, CURVE_MODELS, CURVE_PICTURE),
@@ -78,3 +81,21 @@ def model_file(folder: str | Path) -> Path:
 def report_file(folder: str | Path, step: int | None = None) -> Path:
     """Where the report of a run is written; that of a checkpoint has a name of its own."""
     return Path(folder) / (REPORT if step is None else f"{Path(REPORT).stem}-step-{step}.html")
+
+
+def readable_name(run: Path) -> str:
+    """Return the name of a run: that of its folder, or that of its link if it is a run of a study.
+
+    Folders of runs of studies are named by hashes; the study links to them under readable names.
+
+    :param run: folder of a run, or a link to it.
+    """
+    if run.is_symlink():
+        return run.name
+    folder = run.resolve()
+    links = folder.parent.parent / LINKS
+    if links.is_dir():
+        for link in sorted(links.iterdir()):
+            if link.is_symlink() and link.resolve() == folder:
+                return link.name
+    return folder.name

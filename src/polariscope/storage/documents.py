@@ -125,6 +125,11 @@ def write_settings(run: Path, record: dict[str, object], guard: files.Guard | No
 def read_settings(run: str | Path) -> dict[str, Any]:
     """The settings of a run, checked against their hashes; runs of other formats are refused."""
     file = Path(run) / SETTINGS
+    if Path(run).is_file():
+        raise InputError(
+            problem=f"{run} is a file, not the folder of a run",
+            remedy="for files of codes there are diagnose, score, compare, stability and report",
+        )
     if not file.exists():
         raise InputError(
             problem=f"{run} is not a run folder: it has no {SETTINGS}",

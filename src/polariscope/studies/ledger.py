@@ -19,7 +19,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.records import to_plain
 from polariscope.runs.run import NotKeptError, Run
-from polariscope.storage import documents
+from polariscope.storage import LINKS, documents
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
@@ -31,7 +31,6 @@ from polariscope.studies.runs import StudyRun, once_settings
 logger = logging.getLogger("polariscope")
 
 DESIGN = "study.json"
-LINKS = "links"
 ONCE = "once"
 OVER = "over"
 RESULT = "result.json"

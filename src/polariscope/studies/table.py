@@ -22,6 +22,7 @@ from polariscope.core.errors import InputError, PolariscopeError, not_installed,
 from polariscope.core.frames import cells_of, csv_of, finite, frame_of, rows_of, uniform, write_frame
 from polariscope.core.options import completed
 from polariscope.core.seeds import generator
+from polariscope.data.chain import in_words
 from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import Cell, Columns
@@ -711,6 +712,8 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
         cells |= log_cells(run.log_until(step), None)
         if run.is_finished or step is not None:
             cells |= _newest(run, step)
+        else:
+            cells["training"] = run.training().code
         rows.append({**cells, **time_cells(run)})
     return Table(rows, settings)
 
@@ -719,7 +722,7 @@ def _axes(run: Run) -> dict[str, object]:
     """What a run was trained with, flat."""
     record = run.settings
     data = {
-        f"data.{key}": value
+        f"data.{key}": in_words(value) if key == "variants" else value
         for key, value in record["data"].items()
         if key not in ("name", "fingerprint", "root_fingerprint", "shape")
     }

@@ -110,13 +110,15 @@ def test_what_passive_means_hold_is_said_from_data():
     mean[:, 2:] = 0.05 * rng.normal(size=(len(mean), 2))
     codes = {"variance": variance, "sampled": sampled}
     independent = diagnose(mean=mean, **codes)
-    assert "are not linear functions of the latents in use" in str(independent)
+    assert "are not linear functions of the other latents" in str(independent)
     mean[:, 2] = 0.01 * mean[:, 0]
     partly = diagnose(mean=mean, **codes)
     assert partly.latents[2].redundancy == pytest.approx(1)
-    assert "partly redundant: latents in use predict 1 of 2 mostly" in str(partly)
+    assert "partly redundant: the other latents predict 1 of 2 mostly" in str(partly)
     mean[:, 3] = 0.01 * mean[:, 1]
-    assert "are redundant: latents in use predict most of them linearly" in str(diagnose(mean=mean, **codes))
+    assert "are redundant: the other latents predict most of them linearly" in str(
+        diagnose(mean=mean, **codes)
+    )
     assert "Means of passive latents" not in str(diagnose(mean=mean[:, :2], variance=variance[:, :2]))
 
 
@@ -189,7 +191,7 @@ def test_a_passive_latent_with_a_mean_that_moves_is_in_use_and_named():
     found = changed(two_latents(), {}, {"std_of_mean": 0.5, "mean_of_variance": 1.0})
     assert found.types == ["active", "passive"]
     assert found.in_use == [0, 1]
-    assert "latent 1 is in use all the same" in found.passive_in_words
+    assert "latent 1 is passive by that rule, yet in use" in found.passive_in_words
     still = changed(two_latents(), {}, {"std_of_mean": 0.1, "mean_of_variance": 1.0})
     assert still.in_use == [0]  # ½ log 1.01 = 0.005 nats
     assert "all the same" not in still.passive_in_words
@@ -203,7 +205,7 @@ def test_in_use_are_latents_with_information_by_kl_whatever_their_type():
     assert found.select("in-use") == [0, 3, 4]
     assert found.verdict.unused == (1,)
     both = changed(found, {}, {}, moving, {}, {})
-    assert "latents 2, 4 are in use all the same" in both.passive_in_words
+    assert "latents 2, 4 are passive by that rule, yet in use" in both.passive_in_words
 
 
 def test_numbers_have_three_decimals_and_large_ones_three_digits():
@@ -238,10 +240,10 @@ def test_what_passive_means_hold_is_told_from_the_widest_and_from_shares_of_a_ha
     found = changed(regime(), {}, {}, passive, {}, {"std_of_mean": 0.1, "redundancy": 0.9})
     first = "Means of passive latents vary little (std μ at most 0.250)"
     assert about_passive_means(found) == (
-        f"{first} and are redundant: latents in use predict most of them linearly (R² 0.50 to 0.90)."
+        f"{first} and are redundant: the other latents predict most of them linearly (R² 0.50 to 0.90)."
     )
     less = changed(found, {}, {}, {"redundancy": 0.49}, {}, {})
-    assert "partly redundant: latents in use predict 1 of 2 mostly" in about_passive_means(less)
+    assert "partly redundant: the other latents predict 1 of 2 mostly" in about_passive_means(less)
     unknown = changed(found, {}, {}, {}, {}, {"redundancy": None})
     assert about_passive_means(unknown) == f"{first}."
     wide = dataclasses.replace(changed(found, {}, {}, {"std_of_mean": 0.5}, {}, {}), alpha=0.25)

@@ -213,7 +213,7 @@ WRITERS: dict[str, Writer] = {
     "not-gaussian": _not_gaussian,
     "conditional": lambda _: (
         "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, so a small KL "
-        "does not make a latent passive; check the decoder's sensitivity to it."
+        "does not make a latent passive; the column of its use shows whether the decoder needs it."
     ),
     "own-kl": lambda _: (
         "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with the Gaussian "

@@ -190,7 +190,7 @@ def _about_pruning(
         yield Draft("too-few-latents", facts={"n_latents": len(latents), "n_factors": n_factors})
     if n_in_use < n_factors and representation.training.code == "still-learning":
         yield Draft("still-learning", facts=counts)
-    if n_in_use < n_factors:
+    if n_in_use < n_factors and representation.training.allows_advice:
         n_not_passive = sum(latent.type != "passive" for latent in latents)
         yield Draft("over-pruned", facts={**counts, "n_not_passive": n_not_passive})
 

@@ -118,7 +118,7 @@ def partners(regime: Regime) -> Table:
         for index in regime.order
     ]
     header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "R²", "sampled: with", "r", "|r| > 0.2"]
-    title = "Strongest correlation of each latent with another (R²: of a linear prediction by all that are in use)"
+    title = "Strongest correlation of each latent with another (R²: of a linear prediction by all that are not passive)"
     return Table(title, header, rows, n_words=2)
 
 
@@ -129,8 +129,9 @@ def criteria(regime: Regime) -> Table:
         [name, "".join("+" if used else "·" for used in in_use), str(sum(in_use)), f"{agreement:.0%}"]
         for name, in_use, agreement in zip(found.names, found.in_use, found.agreement[0], strict=True)
     ]
-    header = ["criterion", "latents 0, 1, …", "in use", "agreement"]
-    return Table("Other criteria: in use (+) or passive (·), latents as numbered", header, rows, n_words=2)
+    header = ["criterion", "latents 0, 1, …", "not passive", "agreement"]
+    title = "Rules of the literature: not passive (+) or passive (·), and their agreement with the first"
+    return Table(title, header, rows, n_words=2)
 
 
 def sensitivity(regime: Regime) -> Table:

@@ -311,10 +311,10 @@ class Regime:
         moving = sorted(index for index in self.in_use if self.types[index] == "passive")
         if not moving:
             return self.meaning_of_passive
-        verb, them = ("is", "it") if len(moving) == 1 else ("are", "them")
+        verb = "is" if len(moving) == 1 else "are"
         return (
             f"{self.meaning_of_passive}, up to the tolerance of the rule; {name_latents(moving)} {verb} passive by "
-            f"that rule, but the decoder uses {them}"
+            "that rule, yet in use"
         )
 
     @property
@@ -495,9 +495,9 @@ def about_passive_means(regime: Regime) -> str:
     redundant = sum(share >= REDUNDANT for share in shares)
     span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
     if redundant == len(shares):
-        word = "redundant: latents in use predict most of them linearly"
+        word = "redundant: the other latents predict most of them linearly"
     elif redundant:
-        word = f"partly redundant: latents in use predict {redundant} of {len(shares)} mostly, linearly"
+        word = f"partly redundant: the other latents predict {redundant} of {len(shares)} mostly, linearly"
     else:
-        word = "not linear functions of the latents in use, which predict less than half of them"
+        word = "not linear functions of the other latents, which predict less than half of them"
     return f"{first} and are {word} ({span})."

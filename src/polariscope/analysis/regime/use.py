@@ -112,8 +112,18 @@ def uses(representation: Representation) -> tuple[Use, ...]:
     if representation.effect is not None and representation.effect_error is not None:
         values, errors = representation.effect.astype(float), representation.effect_error.astype(float)
         return _uses(values, errors, "decoder")
-    values, errors = information(representation.mean, representation.variance)
-    return _uses(values, errors, "information")
+    return uses_of_codes(representation.mean, representation.variance)
+
+
+def uses_of_codes(
+    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
+) -> tuple[Use, ...]:
+    """Return the use of each latent from the information in its means.
+
+    :param mean: posterior means.
+    :param variance: posterior variances.
+    """
+    return _uses(*information(mean, variance), "information")
 
 
 def information(

@@ -250,6 +250,7 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
             "moves": [
                 f"{move.feature} {move.first:.4g} → {move.last:.4g}".replace(" -", " −")
                 for move in (views.moves[place] if views.moves else ())
+                if f"{move.first:.4g}" != f"{move.last:.4g}"
             ],
         }
         for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))

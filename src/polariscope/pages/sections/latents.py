@@ -39,7 +39,7 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
     sizes = [latent.kl if record.has_rate else latent.std_of_mean for latent in regime.latents]
     # at least a nat: the bar of a collapsed latent stays short
     longest = max([*(size for size in sizes if np.isfinite(size)), 1.0 if record.has_rate else 1e-12])
-    primary, *others = regime.criteria.in_use
+    _, *others = regime.criteria.in_use
     return [
         {
             "latent": regime.latents[j],
@@ -47,12 +47,12 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
             "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
             "alphas": alphas(regime.latents[j]),
             "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
-            "agree": sum(rule[j] == primary[j] for rule in others),
+            "agree": sum(rule[j] == regime.uses[j].in_use for rule in others),
             "of": len(others),
             "against": ", ".join(
                 name
                 for name, rule in zip(regime.criteria.names[1:], others, strict=True)
-                if rule[j] != primary[j]
+                if rule[j] != regime.uses[j].in_use
             ),
         }
         for j in regime.order
