@@ -12,18 +12,30 @@ import typer
 from annotated_types import Ge
 
 from polariscope.cli.app import related_with
-from polariscope.cli.command import Flag, command
+from polariscope.cli.command import Flag, command, spelling
 from polariscope.cli.data import TrainingData, Wrapping, dataset_group, open_source
-from polariscope.cli.flags import DEFERS, KEY, FlagCommand, Group, Groups, assign_flags, group_of, groups_of
+from polariscope.cli.flags import (
+    DEFERS,
+    KEY,
+    FlagCommand,
+    Flags,
+    Group,
+    Groups,
+    assign_flags,
+    group_of,
+    groups_of,
+)
 from polariscope.cli.shared import AUTO, Compute, ModelParts
 from polariscope.core.errors import Argument, Call, InputError
-from polariscope.core.options import checked
+from polariscope.core.options import checked, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from polariscope.data.dataset import AbstractDataset
 
+MODEL_FLAGS = Flags(map(spelling, options_of(ModelParts)))
+"""How announcements write the parts of a model."""
 LATENTS = 10
 """Number of latents unless another is given."""
 
@@ -100,7 +112,12 @@ def train(
                 remedy="give one of them",
             )
         n_latents = latents_of(options.size)
-    data, flags = take_flags(context, source, model.concepts(), wrapping, [training_group()])
+    concepts = model.concepts()
+    if model.likelihood == AUTO and options.out is not None:
+        from polariscope.training.train import recorded_likelihood
+
+        concepts["likelihood"] = recorded_likelihood(options.out) or AUTO
+    data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
     settings = {**dataclasses.asdict(model), **for_train(flags)}
     settings["n_latents"] = LATENTS if n_latents is None else n_latents
     settings |= {"keep_units": True} if wrapping.keep_units else {}
@@ -299,10 +316,11 @@ def train_and_tell(
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
     from polariscope.training.plan import plan
+    from polariscope.training.train import recorded_likelihood
     from polariscope.training.train import train as train_model
 
-    job = plan(data, **settings)
-    steps, chosen = job.settings.steps, announcement(job.chosen)
+    job = plan(data, recorded_likelihood=recorded_likelihood(run), **settings)
+    steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
     data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:
         news = News(run, steps, shown, quiet, chosen)

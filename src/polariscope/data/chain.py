@@ -64,6 +64,16 @@ def _has_other_units(data: AbstractDataset) -> bool:
     return isinstance(data, AbstractVariant) and (data.is_change_of_units or _has_other_units(data.base))
 
 
+def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
+    """Return the dataset in the units of its owner, before the innermost change; None if units were not changed.
+
+    :param data: a dataset, perhaps with variants.
+    """
+    if not isinstance(data, AbstractVariant):
+        return None
+    return before_units_changed(data.base) or (data.base if data.is_change_of_units else None)
+
+
 def shorthands(*, standardise: object, scale: object, keep_units: object = False) -> list[str]:
     """The variants that the arguments stand for; only one of them may be given."""
     given = {"standardise": standardise, "scale": scale}

@@ -27,7 +27,7 @@ from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
-from polariscope.data.counts import refuse_non_counts
+from polariscope.data.counts import ValueFacts, measure_rows, refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
@@ -39,6 +39,7 @@ from polariscope.models.model import Model
 from polariscope.runs.encode import encode
 from polariscope.sizing import Size
 from polariscope.training.choices import choices
+from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.loop import fit
 from polariscope.training.plan import FAMILIES, choose, concept_of, plan
 from polariscope.training.threads import check_threads, using_threads
@@ -73,7 +74,8 @@ class VAE(TransformerMixin, BaseEstimator):
     settles where the error of the reconstruction is, as the noise of probabilistic PCA does (Lucas et al., Don't Blame
     the ELBO!, lucas2019), but not below 1e-4 of that variance. A latent is passive when it explains no more than this
     noise. It also makes p(x) a density one can compare. Choose γ yourself with ``options={"variance": 0.05}``,
-    in units of the mean variance of the features. Images have a Bernoulli likelihood.
+    in units of the mean variance of the features. Images and tables of 0 and 1 have a Bernoulli likelihood, and tables
+    of counts a Poisson or negative-binomial one; they are used as they are.
 
     **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
     learning rate and γ do not depend on units; what is given back is in the units of ``X``. Only with
@@ -86,8 +88,9 @@ class VAE(TransformerMixin, BaseEstimator):
     objective, net, posterior, prior, likelihood:
         As in :func:`polariscope.train`, by name, as a mapping or as an object; not those that need factors or
         labels. net "auto" is a convolutional network for images whose sides are multiples of 16, else two hidden
-        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above; "bernoulli" for a
-        table needs values in [0, 1], which are then used as they are.
+        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above, by the rule of
+        :func:`polariscope.training.likelihood.choose_likelihood`; "bernoulli" for a table needs values in [0, 1],
+        which are then used as they are.
     variables:
         Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
@@ -127,6 +130,8 @@ class VAE(TransformerMixin, BaseEstimator):
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
     chosen_:
         What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
+    likelihood_:
+        The likelihood that "auto" stands for, with its reason and the facts behind it; None if you named one.
     noise_:
         What the model takes for noise: its γ, in units of the mean variance of the features; ``size_.noise`` is that
         of the models that sizing trained. None for images.
@@ -214,17 +219,19 @@ class VAE(TransformerMixin, BaseEstimator):
                 "layout", f"be None or one of {', '.join(get_args(Layout))}", got=f"{self.layout!r}"
             )
         seed = _seed(self.random_state)
+        suitable = self._suitable_likelihood(X)
+        likelihood = self.likelihood if suitable is None else suitable.name
+        concept = concept_of("likelihood", likelihood)
         units = Units.learn(
             X,
             standardise=bool(self.standardise),
             scale=bool(self.scale),
-            unit_interval=not _is_auto(self.likelihood)
-            and concept_of("likelihood", self.likelihood).needs_unit_interval,
-            counts=not _is_auto(self.likelihood) and concept_of("likelihood", self.likelihood).needs_counts,
+            unit_interval=concept.needs_unit_interval,
+            counts=concept.needs_counts,
             layout=self.layout,
         )
         data = units.dataset(X)
-        recipe = self._recipe(data, seed)
+        recipe = self._recipe(data, likelihood, seed)
         size, n_latents = None, self.n_latents
         threads = check_threads(self.threads)
         if isinstance(n_latents, str):
@@ -235,8 +242,21 @@ class VAE(TransformerMixin, BaseEstimator):
         state = training_state(history, threshold=INFORMATION, stopped_at=stopped_at)
         regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
         kept = kept_latents(regime, self.variables)
-        self._settle(model, regime, size, units, kept, history, seed)
+        self._settle(model, regime, size, units, kept, history, seed, suitable)
         return self
+
+    def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
+        """Return the likelihood that "auto" stands for, with its reason; None if another one was asked for."""
+        if not _is_auto(self.likelihood):
+            return None
+        if X.ndim != 2 or self.scale:
+            return choose_likelihood(ValueFacts(is_table=X.ndim == 2, is_unit_interval=True))
+        facts = measure_rows(X)
+        return (
+            choose_likelihood(ValueFacts(is_table=True), facts)
+            if self.standardise
+            else choose_likelihood(facts)
+        )
 
     @property
     def chosen_(self) -> tuple[str, ...]:
@@ -257,7 +277,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 if self.standardise
                 else in_words(float(units.scale[0]), units.ratio)
             )
-        words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
+        words = choices(given, self.model_.blueprint, options, self.likelihood_)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
         return (*read, *latents, *words)
 
@@ -282,6 +302,7 @@ class VAE(TransformerMixin, BaseEstimator):
         kept: list[int],
         history: list[dict[str, Any]],
         seed: int,
+        likelihood: LikelihoodChoice | None,
     ) -> None:
         """What fitting, or loading, leaves behind."""
         self.model_ = model
@@ -291,6 +312,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.kept_ = kept
         self.history_ = history
         self.seed_ = seed
+        self.likelihood_ = likelihood
         self.n_latents_ = model.n_latents
         self.types_ = regime.types
         self.loss_curve_ = np.array([line["loss"] for line in history])
@@ -424,7 +446,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 del self.feature_names_in_
         return X
 
-    def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
+    def _recipe(self, data: AbstractDataset, likelihood: object, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
         training: dict[str, Any] = {**TRAINING, **self._training()}
         options = {} if self.options is None else self.options
@@ -436,7 +458,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 raise InputError(
                     "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
                 )
-        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
+        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, likelihood)
         if (
             concept_of("objective", self.objective).needs
             or concept_of("prior", chosen["prior"]).is_conditional

@@ -319,7 +319,7 @@ def _plan(
     recipe = {key: value for key, value in options.items() if key not in theirs}
     dataset = trained_units(dataset, recipe, keep_units=recipe.get("keep_units", False))
     check_varies(dataset)
-    check_units(dataset)
+    check_units(dataset, recipe)
     _check_starts(starts)
     questions: list[tuple[Question, int | str | None]] = []
     for method in methods:

@@ -107,7 +107,7 @@ def compare_sizes(
     recipe |= {"keep_units": True} if keep_units else {}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
-        check_scale(dataset, name)
+        check_scale(dataset, name, recipe)
     check_varies(dataset)
     choose_device(options.get("device", "auto"))
     check_threads(options.get("threads"))

@@ -419,7 +419,7 @@ def plan_curve(
             remedy=("ask for fewer, or fix it with ", Argument("variance")),
         )
     check_varies(dataset)
-    check_units(dataset)
+    check_units(dataset, recipe)
     per_epoch = plan(dataset, n_latents=1, **{**recipe, "epochs": 1}).settings.steps
     deal = functools.partial(job.settings.deal, dataset)
     n_samples = len(Subset(part=part).choose(len(dataset), deal))

@@ -97,7 +97,7 @@ def size(
     kept = {"keep_units": True} if keep_units else {}
     question = ask(dataset, method, {**options, **kept}, sought, n_latents)
     check_varies(dataset)
-    check_scale(dataset, method)
+    check_scale(dataset, method, recipe)
     choose_device(device)
     check_threads(threads)
     with candidates_place(out) as folder, spoken(progress) as listen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from polariscope.data.own.support.rows import (
     check_precision,
     check_whole_numbers,
     extent,
+    stored,
 )
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ class AbstractRowsDataset(AbstractDataset):
     @functools.cached_property
     def is_counts(self) -> bool:
         return len(self.shape) == 1 and self._rows.dtype.kind in "iu" and extent(self._rows)[0] >= 0
+
+    def stored_values(self) -> Iterator[Shaped[np.ndarray, "..."]]:
+        if len(self.shape) == 3:
+            yield from super().stored_values()
+        else:
+            yield from (chunk for _, chunk in stored(self._rows))
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:
