@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_options
-from polariscope.core.records import to_plain
+from polariscope.core.options import check_options, to_record
 from polariscope.core.registry import open_family
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ class AbstractDataset(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
-        return {"name": self.name, **to_plain(self)}
+        return {"name": self.name, **to_record(self)}
 
     @classmethod
     def from_record(cls, name: str, options: Mapping[str, Any]) -> AbstractDataset:

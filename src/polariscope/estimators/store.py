@@ -56,10 +56,11 @@ def save(vae: VAE, folder: Path) -> None:
         | {"is_bytes": units.is_bytes, "is_unit_interval": units.is_unit_interval, "white": units.white}
         | ({} if units.ratio == 1 else {"ratio": units.ratio}),
         "likelihood": None if vae.likelihood_ is None else vae.likelihood_.to_dict(),
+        "n_missing": vae.n_missing_,
         "n_features_in": vae.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(vae, "feature_names_in_", ())],
     }
-    arrays = {"offset": units.offset, "scale": units.scale}
+    arrays = {"offset": units.offset, "scale": units.scale, "medians": vae.medians_}
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
     with files.atomic_folder(folder) as part:
         vae.model_.save(part / MODEL)
@@ -95,6 +96,7 @@ def load(folder: Path, device: str) -> VAE:
     shape = tuple(record["units"].pop("shape"))
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
     vae = VAE(**record["parameters"])
+    vae.medians_, vae.n_missing_ = arrays.pop("medians", None), record.get("n_missing", 0)
     vae._settle(
         model=model,
         regime=Regime.from_dict(record["regime"]),

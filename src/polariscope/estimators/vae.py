@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,11 +24,12 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import ValueFacts, measure_rows, refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import check_missing, fill, find_gaps, medians_of
 from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
 from polariscope.data.variants.centred import in_words
@@ -49,6 +50,8 @@ FLOATS = (np.float64, np.float32)
 TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
 """How the final model is trained, unless it is said."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
+MIN_SAMPLES = 3
+"""Observations that training asks of a dataset."""
 OWN = (*TRAINING, "patience", "seed")
 
 
@@ -107,6 +110,11 @@ class VAE(TransformerMixin, BaseEstimator):
     scale:
         Bring each feature of a table to [0, 1] by its lowest and highest value in ``fit``, instead; likelihood "auto"
         is then the Bernoulli one. Values beyond that range are taken by ``transform``, not by ``score_samples``.
+    missing:
+        What is done about missing values (NaN) of a table. "refuse" names their columns. "drop" fits without the rows
+        that lack a value; ``transform`` and ``score_samples`` give NaN for such rows, so the others stay in their
+        places. "median" fills in the median of the column in ``fit``, also in ``transform``. Infinite values are
+        refused.
     threshold:
         Of FONDUE: how much posterior variance, Σ E[σ²], the latents may have together.
     n_draws:
@@ -130,6 +138,9 @@ class VAE(TransformerMixin, BaseEstimator):
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
     chosen_:
         What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
+    medians_, n_missing_:
+        The medians that fill in missing values (None unless ``missing="median"``); the number of missing values that
+        were filled, or of rows left out.
     likelihood_:
         The likelihood that "auto" stands for, with its reason and the facts behind it; None if you named one.
     noise_:
@@ -168,6 +179,7 @@ class VAE(TransformerMixin, BaseEstimator):
         patience: object = 0,
         standardise: object = False,
         scale: object = False,
+        missing: object = "refuse",
         threshold: object = 1.0,
         n_draws: object = 128,
         layout: Any = None,
@@ -189,6 +201,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.patience = patience
         self.standardise = standardise
         self.scale = scale
+        self.missing = missing
         self.threshold = threshold
         self.n_draws = n_draws
         self.layout = layout
@@ -200,6 +213,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing != "refuse"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -209,7 +223,8 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: a table or images, as the class describes.
         :param y: not used.
         """
-        X = self._checked(X, reset=True)
+        check_missing(self.missing)
+        X = self._learn_gaps(self._checked(X, reset=True))
         for name in ("standardise", "scale"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(name, "be True or False", got=f"{getattr(self, name)!r}")
@@ -245,6 +260,37 @@ class VAE(TransformerMixin, BaseEstimator):
         self._settle(model, regime, size, units, kept, history, seed, suitable)
         return self
 
+    def _learn_gaps(self, X: Shaped[np.ndarray, "sample ..."]) -> Shaped[np.ndarray, "kept ..."]:
+        """Return the table that the model is fitted on, without missing values; medians are remembered."""
+        self.medians_, self.n_missing_ = None, 0
+        if X.ndim != 2 or self.missing == "refuse":
+            return X
+        gaps = find_gaps([(0, X)])
+        gaps.refuse_empty("X", tuple(getattr(self, "feature_names_in_", ())))
+        if self.missing == "median":
+            self.medians_, self.n_missing_ = medians_of(X), gaps.total
+            return fill(X, self.medians_)
+        self.n_missing_ = len(gaps.rows)
+        if len(gaps.complete) < MIN_SAMPLES:
+            raise InputError(
+                "X",
+                f"have at least {MIN_SAMPLES} rows that lack no value",
+                got=len(gaps.complete),
+                remedy=("leave out columns that lack many values, or use ", Argument("missing", "median")),
+            )
+        return X[gaps.complete]
+
+    def _without_gaps(
+        self, X: Shaped[np.ndarray, "sample ..."]
+    ) -> tuple[Shaped[np.ndarray, "part ..."], Int[np.ndarray, " part"] | None]:
+        """Return observations without missing values, and which they are if others were left out."""
+        if self.medians_ is not None:
+            return fill(X, self.medians_), None
+        if X.ndim != 2 or self.missing == "refuse":
+            return X, None
+        kept = find_gaps([(0, X)]).complete
+        return (X, None) if len(kept) == len(X) else (X[kept], kept)
+
     def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
         """Return the likelihood that "auto" stands for, with its reason; None if another one was asked for."""
         if not _is_auto(self.likelihood):
@@ -267,6 +313,10 @@ class VAE(TransformerMixin, BaseEstimator):
         options = {key.removeprefix("likelihood_"): value for key, value in (self.options or {}).items()}
         units = self.units_
         read = [] if self.layout is not None or len(units.shape) < 3 else [units.kind.replace("-", " ")]
+        if self.n_missing_ and self.medians_ is not None:
+            read.append(f"{self.n_missing_:,} missing values filled with the median of the column in fit")
+        elif self.n_missing_:
+            read.append(f"fitted without {self.n_missing_:,} rows that lack a value")
         if units.white is not None:
             read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
         if units.scale is not None:
@@ -323,11 +373,13 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        checked = self._checked(X, reset=False)
+        X, rows = self._without_gaps(checked)
         model = self._model(_precision(X))
         with torch.inference_mode():
             means = [model.encode(x).mean[:, self.kept_].cpu().numpy() for x in self._batches(model, X)]
-        return np.concatenate(means).astype(_precision(X), copy=False)
+        codes = np.concatenate([np.empty((0, len(self.kept_))), *means]).astype(_precision(X), copy=False)
+        return _in_place(codes, rows, len(checked))
 
     def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
         """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
@@ -379,22 +431,27 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        checked = self._checked(X, reset=False)
+        X, rows = self._without_gaps(checked)
         model = self._model(np.dtype(np.float64))
         with torch.inference_mode():
             parts = [
                 log_evidence(model, x, self.n_draws, self.seed_).double().cpu().numpy()
                 for x in self._batches(model, X)
             ]
-        return np.concatenate(parts) - self.units_.log_scale
+        scores = np.concatenate([np.empty(0), *parts]) - self.units_.log_scale
+        return _in_place(scores, rows, len(checked))
 
     def score(self, X: object, y: object = None) -> float:
         """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
 
+        With ``missing="drop"``, rows that lack a value do not count.
+
         :param X: observations shaped like those of ``fit``.
         :param y: not used.
         """
-        return float(self.score_samples(X).mean())
+        scores = self.score_samples(X)
+        return float(scores[~np.isnan(scores)].mean() if self.missing == "drop" else scores.mean())
 
     def get_feature_names_out(self, input_features: object = None) -> Shaped[np.ndarray, " kept"]:
         """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
@@ -428,10 +485,23 @@ class VAE(TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
         refuse_masked(X, "X")
-        n_least = 3 if reset else 1  # what training asks of a dataset
+        n_least = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             try:
-                return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
+                # NaN is allowed here, so the error about missing values names their columns.
+                checked = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=FLOATS,
+                    ensure_min_samples=n_least,
+                    ensure_all_finite="allow-nan",
+                )
+                if self.missing == "refuse" and np.isnan(checked.min(initial=0)):
+                    find_gaps([(0, checked)]).refuse("X", tuple(getattr(self, "feature_names_in_", ())))
+                return checked
+            except InputError:
+                raise
             except ValueError as error:
                 if not (names := _text_columns(X)):
                     raise
@@ -580,6 +650,17 @@ def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Fifty lines of log; each has a held-out loss if training may stop early, otherwise nothing is held out."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
     return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
+
+
+def _in_place(
+    values: Float[np.ndarray, "kept ..."], rows: Int[np.ndarray, " kept"] | None, n_samples: int
+) -> Float[np.ndarray, "sample ..."]:
+    """Return results of some observations in the places of all, with NaN for the others."""
+    if rows is None:
+        return values
+    placed = np.full((n_samples, *values.shape[1:]), np.nan, dtype=values.dtype)
+    placed[rows] = values
+    return placed
 
 
 def _is_auto(choice: Any) -> bool:

@@ -23,6 +23,7 @@ from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError
 from polariscope.core.options import from_record, spelled_out
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.observations import (
     LAYER_SAMPLES,
     ObservationOptions,
@@ -95,7 +96,10 @@ class Run:
         if data is not None:
             from polariscope.data.chain import restore
 
-            self._given = restore(self.settings["data"], as_dataset(data))
+            # An array is treated as the one the run was trained on.
+            missing: Missing = self.settings["data"].get("missing", "refuse")
+            given = data if isinstance(data, AbstractDataset) else as_dataset(data, missing)
+            self._given = restore(self.settings["data"], given)
         self._data = self._given
         self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}

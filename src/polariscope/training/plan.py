@@ -21,6 +21,7 @@ from polariscope.core.records import to_plain
 from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.pairs import Transition
 from polariscope.data.splits import Split
 from polariscope.data.variants.support.statistics import mean_variance
@@ -125,6 +126,7 @@ def plan(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     recorded_likelihood: str | None = None,
     **options: object,
 ) -> RunPlan:
@@ -133,7 +135,7 @@ def plan(
     :param recorded_likelihood: (default None) likelihood of the run that is resumed, which wins over "auto".
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
-    data = apply_variants(data, variants, standardise=standardise, scale=scale)
+    data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
     suitable = None
     if _is_auto(likelihood):
         decodes = concept_of("objective", objective).trains_decoder
@@ -327,7 +329,7 @@ def check_patience(objective: AbstractObjective, settings: TrainSettings, parts:
         )
 
 
-OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units")
+OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units", "missing")
 """Arguments of :func:`plan` that are not options of a part, for suggestions."""
 
 

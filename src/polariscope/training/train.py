@@ -14,6 +14,7 @@ from jaxtyping import Int
 from polariscope.core.errors import Argument, InputError, PolariscopeError, not_installed
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.narrowing import take_latents
@@ -46,6 +47,7 @@ def train(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -84,6 +86,8 @@ def train(
     :param keep_units: (default False) train on a table in the units it has. Otherwise one that is not in [0, 1] is
         centred and divided by one number, the root of its features' mean variance, unless units are changed by
         ``standardise``, ``scale`` or a variant, or the likelihood is one of counts or of values in [0, 1].
+    :param missing: (default "refuse") what is done about missing values, if ``data`` is an array: "drop" leaves out
+        rows that lack one, "median" fills in the median of the column over all rows, held-out ones included.
     :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -102,6 +106,7 @@ def train(
             standardise=standardise,
             scale=scale,
             keep_units=keep_units,
+            missing=missing,
             recorded_likelihood=None if out is None else recorded_likelihood(out),
             **options,
         )
