@@ -312,6 +312,7 @@ def train_and_tell(
     """Train into ``run`` with live progress, then print the verdict and where the run is."""
     from polariscope.analysis.convergence import held_out_loss
     from polariscope.analysis.noise import Noise
+    from polariscope.analysis.regime.note import ABOUT_LIKELIHOOD
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
@@ -334,8 +335,12 @@ def train_and_tell(
     done = f"{'Trained' if news.begun else 'Already trained'} for {plural(int(finished.log()[-1]['step']), 'step')}"
     held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
     say(f"{done}: training loss {last['loss']:.2f}{held_out} nats.")
-    for line in finished.verdict().lines:
+    regime = finished.regime()
+    for line in regime.verdict.lines:
         say(line)
     if (noise := Noise.of_run(finished.settings, last)) is not None:
         say(f"{noise.in_words}.")
+    for note in regime.notes:
+        if note.code in ABOUT_LIKELIHOOD:
+            say(f"Note: {note}")
     say(f"The run is in {run}")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.convergence import TrainingState
     from polariscope.analysis.course import Course
     from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.likelihood_fit import LikelihoodFit, Source
     from polariscope.analysis.metrics import Scores
     from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
@@ -322,7 +323,27 @@ class Run:
             return decoder_effect(model, self.data(), held_out, seed)
 
         effect = self._record(key, Effect, compute)
-        return dataclasses.replace(rep, **effect.as_fields(), training=self.training(model.step))
+        fit = self._likelihood_fit(model, held_out, seed)
+        return dataclasses.replace(rep, **effect.as_fields(), training=self.training(model.step), fit=fit)
+
+    def _likelihood_fit(
+        self, model: AbstractModel, indices: Int[np.ndarray, " sample"], seed: int
+    ) -> LikelihoodFit:
+        """Return residuals of held-out observations against the likelihood of a model, cached with the run."""
+        from polariscope.analysis.likelihood_fit import MAX_OBSERVATIONS, LikelihoodFit
+
+        is_held_out = not self.has_its_own_data or self.split().is_held_out
+        settings = {"n_samples": min(len(indices), MAX_OBSERVATIONS), "seed": seed}
+        key = Key("likelihood-fit", model.digest, self.fingerprint, "held-out", model.step, settings)
+
+        def compute() -> LikelihoodFit:
+            from polariscope.models.likelihood_fit import likelihood_fit
+            from polariscope.training.likelihood import natural_likelihood
+
+            source: Source = "held-out" if is_held_out else "training"
+            return likelihood_fit(model, self.data(), indices, seed, source, natural_likelihood(self.data()))
+
+        return self._record(key, LikelihoodFit, compute)
 
     # What was measured of it.
 

@@ -126,6 +126,18 @@ def likelihood_of(
     return choice
 
 
+def natural_likelihood(data: AbstractDataset) -> str:
+    """Return the likelihood that the values call for in their own units: they are counts, or all 0 and 1.
+
+    :param data: the dataset, with its variants.
+
+    It is empty for other values, of which no likelihood is certain.
+    """
+    before = before_units_changed(data)
+    choice = choose_likelihood((data if before is None else before).value_facts)
+    return choice.name if choice.reason in ("binary", "counts", "overdispersed") else ""
+
+
 def _counts(choice: LikelihoodChoice) -> tuple[str, tuple[Piece, ...]]:
     why = f"the values are counts: whole numbers with variance/mean {choice.facts.dispersion:.2g}"
     return why, ("; for a Gaussian model give ", Argument("likelihood", "gaussian"))
