@@ -59,9 +59,9 @@ def fit(rival: Rival | None, **numbers: Any) -> LikelihoodFit:
         ("gaussian", "gaussian", "dispersion", 3.0, 0.3, "other-variance"),
         ("gaussian", "gaussian", "dispersion", 3.0, 4.0, "other-variance"),
         ("gaussian", "gaussian", "dispersion", 3.0, 1.4, ""),
-        ("gaussian", "negative-binomial", "values", 3.0, 1.0, "other-values"),
-        ("gaussian", "negative-binomial", "values", -3.0, 1.0, ""),
-        ("gaussian", "bernoulli", "values", 3.0, 1.0, "other-values"),
+        ("gaussian", "negative-binomial", "counts", 3.0, 1.0, "other-values"),
+        ("gaussian", "negative-binomial", "counts", -3.0, 1.0, ""),
+        ("gaussian", "bernoulli", "binary", 3.0, 1.0, "other-values"),
     ],
 )
 def test_a_misfit_is_clear_and_has_a_better_likelihood(

@@ -23,6 +23,7 @@ N_BINS = 10
 """Groups of values with similar predictions, for the calibration of probabilities."""
 
 Misfit = Literal["", "other-values", "overdispersed", "other-variance"]
+RivalReason = Literal["counts", "binary", "dispersion"]
 Source = Literal["held-out", "training", "given"]
 SOURCES: dict[Source, str] = {
     "held-out": "held-out observations",
@@ -37,8 +38,8 @@ class Rival(AbstractRecord):
 
     likelihood: str
     """Its name."""
-    reason: Literal["values", "dispersion"]
-    """Why it is compared: the values are counts, or all 0 and 1; or residuals can have another size."""
+    reason: RivalReason
+    """Why it is compared: the values are counts, or all 0 and 1 ("binary"); or residuals can have another size."""
     parameter: float
     """Its dispersion θ, or its variance; 0 if it has none."""
     gain: float
@@ -78,7 +79,7 @@ class LikelihoodFit(AbstractRecord):
         """The code of a clear misfit to which there is an alternative; empty if there is none."""
         if self.rival is None or self.rival.gain - LIMIT * self.rival.error <= 0:
             return ""
-        if self.rival.reason == "values":
+        if self.rival.reason != "dispersion":
             return "other-values"
         lower, upper = self.dispersion - LIMIT * self.error, self.dispersion + LIMIT * self.error
         if self.rival.likelihood != self.likelihood:
@@ -102,7 +103,7 @@ class LikelihoodFit(AbstractRecord):
         assert self.rival is not None
         facts |= {"rival": self.rival.likelihood, "gain": self.rival.gain}
         if self.misfit == "other-values":
-            return facts
+            return {**facts, "values": self.rival.reason}
         return {**facts, "dispersion": self.dispersion, "parameter": self.rival.parameter}
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from polariscope.analysis.likelihood_fit import (
     MAX_OBSERVATIONS,
     LikelihoodFit,
     Rival,
+    RivalReason,
     Source,
     dispersion_of,
     distance_from_uniform,
@@ -153,7 +153,8 @@ def _by_values(name: str, parts: list[_Part], unit: Float[Tensor, " value"]) -> 
         assert below is not None
         own = torch.log((above - below).double().clamp(min=SMALLEST_PROBABILITY)).sum(1)
         gains.append((other.log_density(part.owned_x.round()) - own.cpu()).numpy())
-    return _rival(name, "values", parameter, gains)
+    reason: RivalReason = "counts" if family[name].needs_counts else "binary"
+    return _rival(name, reason, parameter, gains)
 
 
 def _by_dispersion(name: str, parts: list[_Part], residuals: Residuals) -> Rival | None:
@@ -170,7 +171,7 @@ def _by_dispersion(name: str, parts: list[_Part], residuals: Residuals) -> Rival
 
 def _rival(
     name: str,
-    reason: Literal["values", "dispersion"],
+    reason: RivalReason,
     parameter: float,
     gains: list[Float[np.ndarray, " _"]],
 ) -> Rival:

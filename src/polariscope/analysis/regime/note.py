@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from polariscope.analysis.likelihood_fit import SOURCES, Source
+from polariscope.analysis.likelihood_fit import SOURCES, RivalReason, Source
 from polariscope.core.errors import InputError
 
 Writer = Callable[..., str]
@@ -162,8 +162,10 @@ def _in_use(n_in_use: int) -> str:
     return f"{n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 of the prior's"
 
 
-def _other_values(_: list[int], likelihood: str, source: Source, rival: str, gain: float) -> str:
-    what = "0 and 1" if rival == "bernoulli" else "counts"
+def _other_values(
+    _: list[int], likelihood: str, source: Source, rival: str, gain: float, values: RivalReason
+) -> str:
+    what = "0 and 1" if values == "binary" else "counts"
     return (
         f"The values are {what}, and the likelihood {rival} fits them better than {likelihood}, by {gain:.3g} nats per "
         f"observation with the same means, on {SOURCES[source]}. With {likelihood}, latents can describe noise."
