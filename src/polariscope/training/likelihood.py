@@ -129,9 +129,9 @@ def likelihood_of(
 def natural_likelihood(data: AbstractDataset) -> str:
     """Return the likelihood that the values call for in their own units: they are counts, or all 0 and 1.
 
-    :param data: the dataset, with its variants.
-
     It is empty for other values, of which no likelihood is certain.
+
+    :param data: the dataset, with its variants.
     """
     before = before_units_changed(data)
     choice = choose_likelihood((data if before is None else before).value_facts)
