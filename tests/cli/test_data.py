@@ -165,7 +165,7 @@ def bad_files() -> None:
         ("odd.xlsx", "nothing here reads odd.xlsx"),
         ("broken.npz", "broken.npz must be an npz file of plain arrays"),
         ("objects.npz", "no object arrays"),
-        ("nan.npz", "X must be finite"),
+        ("nan.npz", "nan.npz lacks 1 of 1 values"),
         ("mixed.npz", "a row for each of the 3 samples"),
         ("empty", "be a folder with files ending in"),
         ("mixed", "2 sizes.*--image-size 64"),

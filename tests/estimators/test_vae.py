@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from sklearn.base import clone
@@ -602,3 +603,51 @@ def test_patience_holds_out_a_tenth_and_stops_at_the_lowest_loss() -> None:
     assert "validation" not in VAE(n_latents=3, steps=100).fit(X).history_[0]
     with pytest.raises(InputError, match="set the parameter patience"):
         VAE(n_latents=3, options={"patience": 3}).fit(X)
+
+
+GAPS = np.random.default_rng(0).normal(size=(60, 4))
+GAPS[::9, 1] = np.nan
+
+
+def test_missing_values_are_refused_by_column():
+    named = pandas.DataFrame(GAPS, columns=list("abcd"))
+    words = "X lacks 7 of 240 values .NaN.: column 'b' lacks 7 values, first in row 0; leave out .* missing='drop'"
+    with pytest.raises(InputError, match=words):
+        VAE(n_latents=2, steps=4).fit(named)
+    with pytest.raises(InputError, match="missing must be one of refuse, drop, median, got 'mean'"):
+        VAE(n_latents=2, steps=4, missing="mean").fit(GAPS)
+    assert not VAE().__sklearn_tags__().input_tags.allow_nan
+    assert VAE(missing="drop").__sklearn_tags__().input_tags.allow_nan
+
+
+def test_medians_are_learned_in_fit_and_used_in_transform(tmp_path: Path):
+    vae = VAE(n_latents=2, steps=4, variables="all", missing="median").fit(GAPS)
+    medians = np.nanmedian(GAPS, axis=0)
+    np.testing.assert_allclose(vae.medians_, medians)
+    other = np.array([[0.3, np.nan, 0.2, np.nan]])
+    full = np.where(np.isnan(other), medians, other)
+    np.testing.assert_allclose(vae.transform(other), vae.transform(full))
+    np.testing.assert_allclose(vae.score_samples(other), vae.score_samples(full))
+    assert vae.chosen_[0] == "7 missing values filled with the median of the column in fit"
+    vae.save(tmp_path / "vae")
+    loaded = VAE.load(tmp_path / "vae")
+    np.testing.assert_allclose(loaded.transform(other), vae.transform(other), rtol=1e-6)
+    assert loaded.chosen_ == vae.chosen_
+    with pytest.raises(ValueError, match="infinity"):
+        vae.transform(np.array([[np.inf, 0, 0, 0]]))
+
+
+def test_rows_that_lack_a_value_are_left_out_of_fit_and_are_nan_in_transform():
+    complete = ~np.isnan(GAPS).any(axis=1)
+    options = {"n_latents": 2, "steps": 4, "variables": "all"}
+    vae, without = VAE(**options, missing="drop").fit(GAPS), VAE(**options).fit(GAPS[complete])
+    codes = vae.transform(GAPS)
+    assert np.isnan(codes).all(axis=1).tolist() == (~complete).tolist()
+    np.testing.assert_array_equal(codes[complete], without.transform(GAPS[complete]))
+    assert vae.score(GAPS) == pytest.approx(without.score(GAPS[complete]))
+    assert vae.chosen_[0] == "fitted without 7 rows that lack a value"
+    assert np.isnan(vae.transform(np.full((1, 4), np.nan))).all()
+    with pytest.raises(InputError, match="X must have at least 3 rows that lack no value, got 1"):
+        VAE(**options, missing="drop").fit(np.array([[1.0, np.nan], [np.nan, 1], [2, 2], [np.nan, 3]]))
+    with pytest.raises(InputError, match="X has no value at all in column 1"):
+        VAE(**options, missing="median").fit(np.array([[1.0, np.nan], [2, np.nan], [3, np.nan]]))

@@ -88,7 +88,7 @@ def test_a_likelihood_of_counts_sees_counts() -> None:
         np.testing.assert_array_equal(job.data.values([0, 1]), counts[:2])
     said = plan(counts).chosen
     assert any(words.startswith(CENTRED) for words in said)
-    assert any("there is negative-binomial" in words for words in said)
+    assert any("for counts give likelihood='negative-binomial'" in words for words in said)
 
 
 def test_what_contradicts_itself_is_refused() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.analysis.convergence import TrainingState
+from polariscope.analysis.likelihood_fit import LikelihoodFit
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import AbstractRecord
@@ -76,6 +77,8 @@ class Representation(AbstractRecord):
     """Whether ``variance`` is known to be σ², since a model of this package made it; others may have mixed it up."""
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
     """State of the training that the model comes from; unknown without a log."""
+    fit: LikelihoodFit = dataclasses.field(default_factory=LikelihoodFit)
+    """Residuals against the likelihood of the model; empty without a decoder."""
     notes: tuple[str, ...] = ()
     """What should be known of how it was made."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"

@@ -27,7 +27,8 @@ class ModelParts:
     prior: str = AUTO
     """p(z); auto: the objective's, mostly isotropic."""
     likelihood: str = AUTO
-    """p(x|z); auto: bernoulli for images, otherwise gaussian."""
+    """p(x|z); auto: by the values, bernoulli for images and for 0 and 1, poisson or negative-binomial for counts,
+    otherwise gaussian."""
     initialisation: str = "glorot"
     """How the weights are initialised."""
 

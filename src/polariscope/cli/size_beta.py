@@ -12,6 +12,7 @@ from polariscope.cli.command import Flag, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
 from polariscope.cli.size_search import MODEL, RECORDS, SizeCommand, interruptible, prepare, print_answer
+from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def size_beta(
 
     with interruptible(search.out):
         job = prepare(context, source, [options.method], search=search, **records)
-        chosen = announcement(check_recipe(job.data, options.method, dict(job.recipe)))
+        chosen = announcement(check_recipe(job.data, options.method, dict(job.recipe)), MODEL_FLAGS)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             answer = find_size(
                 job.data,

@@ -19,6 +19,7 @@ from polariscope.cli.size_search import (
     say_training,
     write_page_of,
 )
+from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def size_compare(
     with interruptible(search.out):
         job = prepare(context, source, options.methods or COMPARED, search=search, **records)
         first = options.methods[0] if options.methods else COMPARED[0]
-        chosen = announcement(check_recipe(job.data, first, dict(job.recipe)))
+        chosen = announcement(check_recipe(job.data, first, dict(job.recipe)), MODEL_FLAGS)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             answers = compare_sizes(
                 job.data, options.methods or None, progress=progress, begin=progress.begin, **job.options

@@ -13,6 +13,7 @@ from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
 from polariscope.cli.size_search import RECORDS, Methods, SearchOptions, SizeCommand, interruptible, prepare
+from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def size_curve(
             "--steps or --epochs choose another length. Losses are of held-out samples, codes of "
             f"{plan.n_samples:,} samples ({plan.part})."
         )
-        chosen = "\n".join(filter(None, (announcement(plan.chosen), length)))
+        chosen = "\n".join(filter(None, (announcement(plan.chosen, MODEL_FLAGS), length)))
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             curve = measure_curve(
                 job.data,

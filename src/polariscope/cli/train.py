@@ -12,18 +12,30 @@ import typer
 from annotated_types import Ge
 
 from polariscope.cli.app import related_with
-from polariscope.cli.command import Flag, command
+from polariscope.cli.command import Flag, command, spelling
 from polariscope.cli.data import TrainingData, Wrapping, dataset_group, open_source
-from polariscope.cli.flags import DEFERS, KEY, FlagCommand, Group, Groups, assign_flags, group_of, groups_of
+from polariscope.cli.flags import (
+    DEFERS,
+    KEY,
+    FlagCommand,
+    Flags,
+    Group,
+    Groups,
+    assign_flags,
+    group_of,
+    groups_of,
+)
 from polariscope.cli.shared import AUTO, Compute, ModelParts
 from polariscope.core.errors import Argument, Call, InputError
-from polariscope.core.options import checked
+from polariscope.core.options import checked, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from polariscope.data.dataset import AbstractDataset
 
+MODEL_FLAGS = Flags(map(spelling, options_of(ModelParts)))
+"""How announcements write the parts of a model."""
 LATENTS = 10
 """Number of latents unless another is given."""
 
@@ -100,7 +112,12 @@ def train(
                 remedy="give one of them",
             )
         n_latents = latents_of(options.size)
-    data, flags = take_flags(context, source, model.concepts(), wrapping, [training_group()])
+    concepts = model.concepts()
+    if model.likelihood == AUTO and options.out is not None:
+        from polariscope.training.train import recorded_likelihood
+
+        concepts["likelihood"] = recorded_likelihood(options.out) or AUTO
+    data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
     settings = {**dataclasses.asdict(model), **for_train(flags)}
     settings["n_latents"] = LATENTS if n_latents is None else n_latents
     settings |= {"keep_units": True} if wrapping.keep_units else {}
@@ -295,14 +312,16 @@ def train_and_tell(
     """Train into ``run`` with live progress, then print the verdict and where the run is."""
     from polariscope.analysis.convergence import held_out_loss
     from polariscope.analysis.noise import Noise
+    from polariscope.analysis.regime.note import ABOUT_LIKELIHOOD
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
     from polariscope.training.plan import plan
+    from polariscope.training.train import recorded_likelihood
     from polariscope.training.train import train as train_model
 
-    job = plan(data, **settings)
-    steps, chosen = job.settings.steps, announcement(job.chosen)
+    job = plan(data, recorded_likelihood=recorded_likelihood(run), **settings)
+    steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
     data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:
         news = News(run, steps, shown, quiet, chosen)
@@ -318,8 +337,12 @@ def train_and_tell(
     at_best = "" if last["step"] == n_done else f", best at step {last['step']:,}"
     held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
     say(f"{done}{at_best}: training loss {last['loss']:.2f}{held_out} nats.")
-    for line in finished.verdict().lines:
+    regime = finished.regime()
+    for line in regime.verdict.lines:
         say(line)
     if (noise := Noise.of_run(finished.settings, last)) is not None:
         say(f"{noise.in_words}.")
+    for note in regime.notes:
+        if note.code in ABOUT_LIKELIHOOD:
+            say(f"Note: {note}")
     say(f"The run is in {run}")

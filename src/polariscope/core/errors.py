@@ -112,6 +112,35 @@ class Spelling:
 PYTHON = Spelling()
 
 
+class Worded(str):
+    """A text that names arguments: it reads as in Python, and can be worded for another reader.
+
+    :param text: texts and arguments one after the other.
+
+    >>> Worded(("use ", Argument("net", "mlp")))
+    "use net='mlp'"
+    """
+
+    text: Text
+
+    def __new__(cls, text: Text) -> Worded:
+        worded = super().__new__(cls, PYTHON.text(text))
+        worded.text = text
+        return worded
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Worded, (self.text,)
+
+    @staticmethod
+    def worded(text: str, spelling: Spelling) -> str:
+        """Return a text for a reader; one that names no arguments is the same for all.
+
+        :param text: the text.
+        :param spelling: how this reader writes arguments.
+        """
+        return spelling.text(text.text) if isinstance(text, Worded) else text
+
+
 class InputError(PolariscopeError, ValueError):
     """The call was wrong: what must hold of which argument, what came, and the remedy. Exits with 2.
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import check_options, options_of, show
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.sources import as_dataset
 from polariscope.data.variants import AbstractVariant, family
 
@@ -20,7 +21,12 @@ USUAL_UNITS = "centred"
 
 
 def apply_variants(
-    data: object, variants: Given = (), *, standardise: bool = False, scale: bool = False
+    data: object,
+    variants: Given = (),
+    *,
+    standardise: bool = False,
+    scale: bool = False,
+    missing: Missing = "refuse",
 ) -> AbstractDataset:
     """A dataset with variants over it, the first one innermost.
 
@@ -31,13 +37,15 @@ def apply_variants(
         variant ``standardised``, after the others.
     :param scale: (default False) also bring every feature of a table to [0, 1]: the variant ``scaled``, after the
         others.
+    :param missing: (default "refuse") what is done about missing values of an array, as in
+        :func:`polariscope.from_arrays`.
 
     >>> from polariscope.data.rendered.sprites import SpritesDataset
     >>> data = apply_variants(SpritesDataset(), ["subset:n=100", {"name": "colour", "seed": 1}])
     >>> len(data), data.shape
     (100, (3, 64, 64))
     """
-    made = as_dataset(data)
+    made = as_dataset(data, missing)
     for each in _listed(variants):
         made = _apply(made, each)
     for name in shorthands(standardise=standardise, scale=scale):
@@ -62,6 +70,16 @@ def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> Abst
 
 def _has_other_units(data: AbstractDataset) -> bool:
     return isinstance(data, AbstractVariant) and (data.is_change_of_units or _has_other_units(data.base))
+
+
+def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
+    """Return the dataset in the units of its owner, before the innermost change; None if units were not changed.
+
+    :param data: a dataset, perhaps with variants.
+    """
+    if not isinstance(data, AbstractVariant):
+        return None
+    return before_units_changed(data.base) or (data.base if data.is_change_of_units else None)
 
 
 def shorthands(*, standardise: object, scale: object, keep_units: object = False) -> list[str]:

@@ -2,39 +2,150 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.data.dataset import AbstractDataset
+from polariscope.core.records import AbstractRecord
+from polariscope.data.dataset import VALUES, AbstractDataset
+from polariscope.data.variants.support.statistics import merged
 
-VALUES = 2**22
-"""How many values are looked at together."""
 MOST_ROWS = 10_000
 """From how many observations the usual total is taken."""
+SAMPLE_VALUES, MIN_ROWS = 2**24, 256
+"""Values, and the least number of rows, of the sample in which the values of a table are compared."""
 
 
-def refuse_non_counts(values: Shaped[np.ndarray, "sample ..."], name: str = "values") -> None:
+@dataclasses.dataclass(frozen=True)
+class ValueFacts(AbstractRecord):
+    """Facts about the values of a dataset that decide which likelihood suits them.
+
+    ``largest`` is exact. The others are measured only if all values are whole numbers from 0, in a sample of
+    ``n_rows`` rows at equal distances: at most 10,000, and fewer of tables with more than 1,677 columns.
+    """
+
+    is_table: bool
+    """Whether observations are rows of a table, and not images."""
+    is_unit_interval: bool = False
+    """Whether the dataset promises values in [0, 1]."""
+    largest: float | None = None
+    """Largest value, if every value is a whole number from 0; otherwise None."""
+    dispersion: float = 0.0
+    """Median over the columns of variance / mean; columns of zeros are left out."""
+    share_at_largest: float = 0.0
+    """Share of the values that equal the largest one."""
+    is_distinct: bool = False
+    """Whether no column that varies contains a value twice."""
+    n_rows: int = 0
+    """Rows in which dispersion, share and repetitions were measured."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every value is 0 or 1."""
+        return self.is_table and self.largest is not None and self.largest <= 1
+
+
+def measure_values(data: AbstractDataset) -> ValueFacts:
+    """Return the facts about the values of a dataset; images are not read.
+
+    :param data: a dataset.
+    """
+    if len(data.shape) != 1:
+        return ValueFacts(is_table=False, is_unit_interval=data.is_unit_interval)
+    rows = _sample_rows(len(data), data.n_features)
+    # Most tables that are not counts show it in their first rows.
+    if not is_whole(data.values(rows[:MIN_ROWS])) or (largest := largest_count(data)) is None:
+        return ValueFacts(is_table=True, is_unit_interval=data.is_unit_interval)
+    return dataclasses.replace(_facts(data.values(rows), largest), is_unit_interval=data.is_unit_interval)
+
+
+def measure_rows(values: Float[np.ndarray, "sample feature"]) -> ValueFacts:
+    """Return the facts about a table in memory.
+
+    :param values: the table.
+    """
+    if not is_whole(values):
+        return ValueFacts(is_table=True)
+    return _facts(values[_sample_rows(*values.shape)], float(values.max()))
+
+
+def _sample_rows(n_samples: int, n_features: int) -> Int[np.ndarray, " chosen"]:
+    return _spread(n_samples, min(MOST_ROWS, max(MIN_ROWS, SAMPLE_VALUES // n_features)))
+
+
+def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> ValueFacts:
+    """Return the facts about whole numbers, from a sample of rows and the largest value of all."""
+    step = max(1, VALUES // sample.shape[1])
+    statistics = merged(sample[first : first + step] for first in range(0, len(sample), step))
+    positive = statistics.mean > 0
+    ratios = statistics.deviation[positive] ** 2 / statistics.mean[positive]
+    return ValueFacts(
+        is_table=True,
+        largest=largest,
+        dispersion=float(np.median(ratios)) if ratios.size else 0.0,
+        share_at_largest=float(np.mean(sample == sample.dtype.type(largest))),
+        is_distinct=_is_distinct(sample[:, statistics.deviation > 0]),
+        n_rows=len(sample),
+    )
+
+
+def _is_distinct(columns: Float[np.ndarray, "sample feature"]) -> bool:
+    """Return whether no column contains a value twice; a table without columns has none."""
+    n_samples, n_columns = columns.shape
+    return n_columns > 0 and all(
+        len(np.unique(columns[:, column])) == n_samples for column in range(n_columns)
+    )
+
+
+def _spread(n_samples: int, most: int) -> Int[np.ndarray, " chosen"]:
+    """Return the indices of at most so many observations at equal distances."""
+    return np.linspace(0, n_samples - 1, min(n_samples, most)).astype(np.int64)
+
+
+def is_whole(values: Shaped[np.ndarray, "..."]) -> bool:
+    """Return whether every value is a whole number from 0.
+
+    :param values: values in any shape.
+    """
+    return values.dtype.kind in "bu" or bool(
+        values.min(initial=0) >= 0 and (values.dtype.kind == "i" or (values == np.rint(values)).all())
+    )
+
+
+def largest_count(data: AbstractDataset) -> float | None:
+    """Return the largest value of a dataset; None if a value is negative or not whole, and then reading stops.
+
+    :param data: a dataset.
+    """
+    largest = 0.0
+    for values in data.stored_values():
+        if not is_whole(values):
+            return None
+        largest = max(largest, float(values.max(initial=0)))
+    return largest if math.isfinite(largest) else None
+
+
+def refuse_non_counts(values: Shaped[np.ndarray, "..."], name: str = "values") -> None:
     """Refuse values that are negative or not whole.
 
     :param values: observations, in any shape.
     :param name: (default "values") what to call them.
     """
-    problem = None
-    if values.size and values.min() < 0:
-        problem = f"{values.min():g}"
-    elif (odd := values[values != np.rint(values)]).size:
-        problem = f"{odd[0]:g}"
-    if problem is not None:
-        raise InputError(
-            name,
-            "be counts, whole numbers from 0, for this likelihood",
-            got=problem,
-            remedy=(
-                "pass raw counts, neither scaled nor transformed, or use ",
-                Argument("likelihood", "gaussian"),
-            ),
-        )
+    if is_whole(values):
+        return
+    odd = values[(values < 0) | (values != np.rint(values))]
+    raise InputError(
+        name,
+        "be counts, whole numbers from 0, for this likelihood",
+        got=f"{odd[0]:g}",
+        remedy=(
+            "pass raw counts, neither scaled nor transformed, or use ",
+            Argument("likelihood", "gaussian"),
+        ),
+    )
 
 
 def check_counts(data: AbstractDataset) -> None:
@@ -44,11 +155,8 @@ def check_counts(data: AbstractDataset) -> None:
     """
     if data.is_counts:
         return
-    rows = max(1, VALUES // data.n_features)
-    for first in range(0, len(data), rows):
-        refuse_non_counts(
-            data.values(np.arange(first, min(first + rows, len(data)))), f"values of {data.name}"
-        )
+    for values in data.stored_values():
+        refuse_non_counts(values, f"values of {data.name}")
 
 
 def totals_of(data: AbstractDataset) -> Float[np.ndarray, " sample"]:
@@ -56,7 +164,7 @@ def totals_of(data: AbstractDataset) -> Float[np.ndarray, " sample"]:
 
     :param data: a dataset.
     """
-    chosen = np.linspace(0, len(data) - 1, min(len(data), MOST_ROWS)).astype(np.int64)
+    chosen = _spread(len(data), MOST_ROWS)
     rows = max(1, VALUES // data.n_features)
     parts = [
         data.values(chosen[first : first + rows]).reshape(-1, data.n_features).sum(axis=1, dtype=np.float64)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,15 @@ from numpy.typing import ArrayLike
 from polariscope.analysis.representation import FactorKind
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import check_options
-from polariscope.core.records import to_plain
+from polariscope.core.options import check_options, to_record
 from polariscope.core.registry import open_family
 
 if TYPE_CHECKING:
+    from polariscope.data.counts import ValueFacts
     from polariscope.data.footprint import Footprint
+
+VALUES = 2**22
+"""Values that are read together when all observations are looked through."""
 
 
 class AbstractDataset(abc.ABC):
@@ -190,6 +194,19 @@ class AbstractDataset(abc.ABC):
         """Whether every value is known to be a whole number from 0, as a likelihood of counts needs."""
         return False
 
+    def stored_values(self) -> Iterator[Shaped[np.ndarray, "..."]]:
+        """Yield every value, some at a time; the zeros that a sparse matrix leaves out can be missing."""
+        rows = max(1, VALUES // self.n_features)
+        for first in range(0, len(self), rows):
+            yield self.values(np.arange(first, min(first + rows, len(self))))
+
+    @functools.cached_property
+    def value_facts(self) -> ValueFacts:
+        """Facts about the values that decide which likelihood suits them; measured once."""
+        from polariscope.data.counts import measure_values
+
+        return measure_values(self)
+
     def footprint(self) -> Footprint:
         """Memory and disk that the dataset takes: the arrays it holds and a batch; what lies at its ``path``."""
         from polariscope.data.footprint import Footprint, batch_bytes, disk_bytes, held_bytes
@@ -207,7 +224,7 @@ class AbstractDataset(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """JSON record from which :func:`polariscope.data.sources.load_recorded` makes the dataset again."""
         assert dataclasses.is_dataclass(self)
-        return {"name": self.name, **to_plain(self)}
+        return {"name": self.name, **to_record(self)}
 
     @classmethod
     def from_record(cls, name: str, options: Mapping[str, Any]) -> AbstractDataset:

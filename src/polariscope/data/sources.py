@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
 from polariscope.data.dataset import AbstractDataset, family
+from polariscope.data.missing import Missing
 
 if TYPE_CHECKING:
     from polariscope.data.chain import Given
@@ -165,14 +166,23 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     return data
 
 
-def as_dataset(data: object) -> AbstractDataset:
-    """The dataset given, or an array or items as one; a name is refused, since options may belong to it."""
+def as_dataset(data: object, missing: Missing = "refuse") -> AbstractDataset:
+    """The dataset given, or an array or items as one; a name is refused, since options may belong to it.
+
+    :param data: a dataset, an array or items.
+    :param missing: (default "refuse") what is done about missing values of an array.
+    """
     if isinstance(data, str):
         raise InputError(
             "data", "be a dataset or an array", got=f"{data!r}", remedy=f"use load_dataset({data!r})"
         )
     if isinstance(data, AbstractDataset):
+        if missing != "refuse":
+            raise InputError(
+                problem=(Argument("missing"), f" is for arrays, and {data.name} is a dataset"),
+                remedy="give it where the dataset is made, to load_dataset or from_arrays",
+            )
         return data
     from polariscope.data.own.arrays import from_dataset
 
-    return from_dataset(data)
+    return from_dataset(data, missing=missing)

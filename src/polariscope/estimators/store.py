@@ -14,10 +14,12 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import describe_concept
 from polariscope.core.records import to_plain
+from polariscope.data.counts import ValueFacts
 from polariscope.estimators.units import Units
 from polariscope.models.model import read_model
 from polariscope.sizing import Size
 from polariscope.storage import ESTIMATOR, MODEL
+from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.plan import FAMILIES
 
 if TYPE_CHECKING:
@@ -53,10 +55,12 @@ def save(vae: VAE, folder: Path) -> None:
         "units": {"kind": units.kind, "shape": units.shape}
         | {"is_bytes": units.is_bytes, "is_unit_interval": units.is_unit_interval, "white": units.white}
         | ({} if units.ratio == 1 else {"ratio": units.ratio}),
+        "likelihood": None if vae.likelihood_ is None else vae.likelihood_.to_dict(),
+        "n_missing": vae.n_missing_,
         "n_features_in": vae.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(vae, "feature_names_in_", ())],
     }
-    arrays = {"offset": units.offset, "scale": units.scale}
+    arrays = {"offset": units.offset, "scale": units.scale, "medians": vae.medians_}
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
     with files.atomic_folder(folder) as part:
         vae.model_.save(part / MODEL)
@@ -92,6 +96,7 @@ def load(folder: Path, device: str) -> VAE:
     shape = tuple(record["units"].pop("shape"))
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
     vae = VAE(**record["parameters"])
+    vae.medians_, vae.n_missing_ = arrays.pop("medians", None), record.get("n_missing", 0)
     vae._settle(
         model=model,
         regime=Regime.from_dict(record["regime"]),
@@ -100,11 +105,22 @@ def load(folder: Path, device: str) -> VAE:
         kept=record["kept"],
         history=record["history"],
         seed=record["seed"],
+        likelihood=_likelihood(record, vae.likelihood),
     )
     vae.n_features_in_ = record["n_features_in"]
     if record["feature_names_in"]:
         vae.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
     return vae
+
+
+def _likelihood(record: dict[str, Any], given: object) -> LikelihoodChoice | None:
+    """Return the likelihood that was chosen; version 0.2 did not write it, and looked only at the interval."""
+    if "likelihood" in record:
+        return None if record["likelihood"] is None else LikelihoodChoice.from_dict(record["likelihood"])
+    if given != "auto":
+        return None
+    units = record["units"]
+    return choose_likelihood(ValueFacts(units["kind"] == "rows", units["is_unit_interval"]))
 
 
 def _parameters(vae: VAE) -> dict[str, Any]:

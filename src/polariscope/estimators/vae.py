@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,11 +24,12 @@ from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import derive
 from polariscope.data.chain import shorthands
-from polariscope.data.counts import refuse_non_counts
+from polariscope.data.counts import ValueFacts, measure_rows, refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import check_missing, fill, find_gaps, medians_of
 from polariscope.data.own.support.layout import Layout
 from polariscope.data.splits import Split
 from polariscope.data.variants.centred import in_words
@@ -39,6 +40,7 @@ from polariscope.models.model import Model
 from polariscope.runs.encode import encode
 from polariscope.sizing import Size
 from polariscope.training.choices import choices
+from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.loop import fit
 from polariscope.training.plan import FAMILIES, choose, concept_of, plan
 from polariscope.training.threads import check_threads, using_threads
@@ -48,6 +50,8 @@ FLOATS = (np.float64, np.float32)
 TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
 """How the final model is trained, unless it is said."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
+MIN_SAMPLES = 3
+"""Observations that training asks of a dataset."""
 OWN = (*TRAINING, "patience", "seed")
 
 
@@ -73,7 +77,8 @@ class VAE(TransformerMixin, BaseEstimator):
     settles where the error of the reconstruction is, as the noise of probabilistic PCA does (Lucas et al., Don't Blame
     the ELBO!, lucas2019), but not below 1e-4 of that variance. A latent is passive when it explains no more than this
     noise. It also makes p(x) a density one can compare. Choose γ yourself with ``options={"variance": 0.05}``,
-    in units of the mean variance of the features. Images have a Bernoulli likelihood.
+    in units of the mean variance of the features. Images and tables of 0 and 1 have a Bernoulli likelihood, and tables
+    of counts a Poisson or negative-binomial one; they are used as they are.
 
     **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
     learning rate and γ do not depend on units; what is given back is in the units of ``X``. Only with
@@ -86,8 +91,9 @@ class VAE(TransformerMixin, BaseEstimator):
     objective, net, posterior, prior, likelihood:
         As in :func:`polariscope.train`, by name, as a mapping or as an object; not those that need factors or
         labels. net "auto" is a convolutional network for images whose sides are multiples of 16, else two hidden
-        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above; "bernoulli" for a
-        table needs values in [0, 1], which are then used as they are.
+        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above, by the rule of
+        :func:`polariscope.training.likelihood.choose_likelihood`; "bernoulli" for a table needs values in [0, 1],
+        which are then used as they are.
     variables:
         Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
@@ -104,6 +110,11 @@ class VAE(TransformerMixin, BaseEstimator):
     scale:
         Bring each feature of a table to [0, 1] by its lowest and highest value in ``fit``, instead; likelihood "auto"
         is then the Bernoulli one. Values beyond that range are taken by ``transform``, not by ``score_samples``.
+    missing:
+        What is done about missing values (NaN) of a table. "refuse" names their columns. "drop" fits without the rows
+        that lack a value; ``transform`` and ``score_samples`` give NaN for such rows, so the others stay in their
+        places. "median" fills in the median of the column in ``fit``, also in ``transform``. Infinite values are
+        refused.
     threshold:
         Of FONDUE: how much posterior variance, Σ E[σ²], the latents may have together.
     n_draws:
@@ -127,6 +138,11 @@ class VAE(TransformerMixin, BaseEstimator):
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
     chosen_:
         What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
+    medians_, n_missing_:
+        The medians that fill in missing values (None unless ``missing="median"``); the number of missing values that
+        were filled, or of rows left out.
+    likelihood_:
+        The likelihood that "auto" stands for, with its reason and the facts behind it; None if you named one.
     noise_:
         What the model takes for noise: its γ, in units of the mean variance of the features; ``size_.noise`` is that
         of the models that sizing trained. None for images.
@@ -163,6 +179,7 @@ class VAE(TransformerMixin, BaseEstimator):
         patience: object = 0,
         standardise: object = False,
         scale: object = False,
+        missing: object = "refuse",
         threshold: object = 1.0,
         n_draws: object = 128,
         layout: Any = None,
@@ -184,6 +201,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.patience = patience
         self.standardise = standardise
         self.scale = scale
+        self.missing = missing
         self.threshold = threshold
         self.n_draws = n_draws
         self.layout = layout
@@ -195,6 +213,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing != "refuse"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -204,7 +223,8 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: a table or images, as the class describes.
         :param y: not used.
         """
-        X = self._checked(X, reset=True)
+        check_missing(self.missing)
+        X = self._learn_gaps(self._checked(X, reset=True))
         for name in ("standardise", "scale"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(name, "be True or False", got=f"{getattr(self, name)!r}")
@@ -214,17 +234,19 @@ class VAE(TransformerMixin, BaseEstimator):
                 "layout", f"be None or one of {', '.join(get_args(Layout))}", got=f"{self.layout!r}"
             )
         seed = _seed(self.random_state)
+        suitable = self._suitable_likelihood(X)
+        likelihood = self.likelihood if suitable is None else suitable.name
+        concept = concept_of("likelihood", likelihood)
         units = Units.learn(
             X,
             standardise=bool(self.standardise),
             scale=bool(self.scale),
-            unit_interval=not _is_auto(self.likelihood)
-            and concept_of("likelihood", self.likelihood).needs_unit_interval,
-            counts=not _is_auto(self.likelihood) and concept_of("likelihood", self.likelihood).needs_counts,
+            unit_interval=concept.needs_unit_interval,
+            counts=concept.needs_counts,
             layout=self.layout,
         )
         data = units.dataset(X)
-        recipe = self._recipe(data, seed)
+        recipe = self._recipe(data, likelihood, seed)
         size, n_latents = None, self.n_latents
         threads = check_threads(self.threads)
         if isinstance(n_latents, str):
@@ -235,8 +257,52 @@ class VAE(TransformerMixin, BaseEstimator):
         state = training_state(history, threshold=INFORMATION, stopped_at=stopped_at)
         regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
         kept = kept_latents(regime, self.variables)
-        self._settle(model, regime, size, units, kept, history, seed)
+        self._settle(model, regime, size, units, kept, history, seed, suitable)
         return self
+
+    def _learn_gaps(self, X: Shaped[np.ndarray, "sample ..."]) -> Shaped[np.ndarray, "kept ..."]:
+        """Return the table that the model is fitted on, without missing values; medians are remembered."""
+        self.medians_, self.n_missing_ = None, 0
+        if X.ndim != 2 or self.missing == "refuse":
+            return X
+        gaps = find_gaps([(0, X)])
+        gaps.refuse_empty("X", tuple(getattr(self, "feature_names_in_", ())))
+        if self.missing == "median":
+            self.medians_, self.n_missing_ = medians_of(X), gaps.total
+            return fill(X, self.medians_)
+        self.n_missing_ = len(gaps.rows)
+        if len(gaps.complete) < MIN_SAMPLES:
+            raise InputError(
+                "X",
+                f"have at least {MIN_SAMPLES} rows that lack no value",
+                got=len(gaps.complete),
+                remedy=("leave out columns that lack many values, or use ", Argument("missing", "median")),
+            )
+        return X[gaps.complete]
+
+    def _without_gaps(
+        self, X: Shaped[np.ndarray, "sample ..."]
+    ) -> tuple[Shaped[np.ndarray, "part ..."], Int[np.ndarray, " part"] | None]:
+        """Return observations without missing values, and which they are if others were left out."""
+        if self.medians_ is not None:
+            return fill(X, self.medians_), None
+        if X.ndim != 2 or self.missing == "refuse":
+            return X, None
+        kept = find_gaps([(0, X)]).complete
+        return (X, None) if len(kept) == len(X) else (X[kept], kept)
+
+    def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
+        """Return the likelihood that "auto" stands for, with its reason; None if another one was asked for."""
+        if not _is_auto(self.likelihood):
+            return None
+        if X.ndim != 2 or self.scale:
+            return choose_likelihood(ValueFacts(is_table=X.ndim == 2, is_unit_interval=True))
+        facts = measure_rows(X)
+        return (
+            choose_likelihood(ValueFacts(is_table=True), facts)
+            if self.standardise
+            else choose_likelihood(facts)
+        )
 
     @property
     def chosen_(self) -> tuple[str, ...]:
@@ -247,6 +313,10 @@ class VAE(TransformerMixin, BaseEstimator):
         options = {key.removeprefix("likelihood_"): value for key, value in (self.options or {}).items()}
         units = self.units_
         read = [] if self.layout is not None or len(units.shape) < 3 else [units.kind.replace("-", " ")]
+        if self.n_missing_ and self.medians_ is not None:
+            read.append(f"{self.n_missing_:,} missing values filled with the median of the column in fit")
+        elif self.n_missing_:
+            read.append(f"fitted without {self.n_missing_:,} rows that lack a value")
         if units.white is not None:
             read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
         if units.scale is not None:
@@ -257,7 +327,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 if self.standardise
                 else in_words(float(units.scale[0]), units.ratio)
             )
-        words = choices(given, self.model_.blueprint, options, is_unit_interval=units.is_unit_interval)
+        words = choices(given, self.model_.blueprint, options, self.likelihood_)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
         return (*read, *latents, *words)
 
@@ -282,6 +352,7 @@ class VAE(TransformerMixin, BaseEstimator):
         kept: list[int],
         history: list[dict[str, Any]],
         seed: int,
+        likelihood: LikelihoodChoice | None,
     ) -> None:
         """What fitting, or loading, leaves behind."""
         self.model_ = model
@@ -291,6 +362,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.kept_ = kept
         self.history_ = history
         self.seed_ = seed
+        self.likelihood_ = likelihood
         self.n_latents_ = model.n_latents
         self.types_ = regime.types
         self.loss_curve_ = np.array([line["loss"] for line in history])
@@ -301,11 +373,13 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        checked = self._checked(X, reset=False)
+        X, rows = self._without_gaps(checked)
         model = self._model(_precision(X))
         with torch.inference_mode():
             means = [model.encode(x).mean[:, self.kept_].cpu().numpy() for x in self._batches(model, X)]
-        return np.concatenate(means).astype(_precision(X), copy=False)
+        codes = np.concatenate([np.empty((0, len(self.kept_))), *means]).astype(_precision(X), copy=False)
+        return _in_place(codes, rows, len(checked))
 
     def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
         """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
@@ -357,22 +431,27 @@ class VAE(TransformerMixin, BaseEstimator):
         :param X: observations shaped like those of ``fit``.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        checked = self._checked(X, reset=False)
+        X, rows = self._without_gaps(checked)
         model = self._model(np.dtype(np.float64))
         with torch.inference_mode():
             parts = [
                 log_evidence(model, x, self.n_draws, self.seed_).double().cpu().numpy()
                 for x in self._batches(model, X)
             ]
-        return np.concatenate(parts) - self.units_.log_scale
+        scores = np.concatenate([np.empty(0), *parts]) - self.units_.log_scale
+        return _in_place(scores, rows, len(checked))
 
     def score(self, X: object, y: object = None) -> float:
         """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
 
+        With ``missing="drop"``, rows that lack a value do not count.
+
         :param X: observations shaped like those of ``fit``.
         :param y: not used.
         """
-        return float(self.score_samples(X).mean())
+        scores = self.score_samples(X)
+        return float(scores[~np.isnan(scores)].mean() if self.missing == "drop" else scores.mean())
 
     def get_feature_names_out(self, input_features: object = None) -> Shaped[np.ndarray, " kept"]:
         """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
@@ -406,10 +485,23 @@ class VAE(TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
         refuse_masked(X, "X")
-        n_least = 3 if reset else 1  # what training asks of a dataset
+        n_least = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             try:
-                return validate_data(self, X, reset=reset, dtype=FLOATS, ensure_min_samples=n_least)
+                # NaN is allowed here, so the error about missing values names their columns.
+                checked = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=FLOATS,
+                    ensure_min_samples=n_least,
+                    ensure_all_finite="allow-nan",
+                )
+                if self.missing == "refuse" and np.isnan(checked.min(initial=0)):
+                    find_gaps([(0, checked)]).refuse("X", tuple(getattr(self, "feature_names_in_", ())))
+                return checked
+            except InputError:
+                raise
             except ValueError as error:
                 if not (names := _text_columns(X)):
                     raise
@@ -424,7 +516,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 del self.feature_names_in_
         return X
 
-    def _recipe(self, data: AbstractDataset, seed: int) -> dict[str, Any]:
+    def _recipe(self, data: AbstractDataset, likelihood: object, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
         training: dict[str, Any] = {**TRAINING, **self._training()}
         options = {} if self.options is None else self.options
@@ -436,7 +528,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 raise InputError(
                     "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
                 )
-        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, self.likelihood)
+        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, likelihood)
         if (
             concept_of("objective", self.objective).needs
             or concept_of("prior", chosen["prior"]).is_conditional
@@ -558,6 +650,17 @@ def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Fifty lines of log; each has a held-out loss if training may stop early, otherwise nothing is held out."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
     return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
+
+
+def _in_place(
+    values: Float[np.ndarray, "kept ..."], rows: Int[np.ndarray, " kept"] | None, n_samples: int
+) -> Float[np.ndarray, "sample ..."]:
+    """Return results of some observations in the places of all, with NaN for the others."""
+    if rows is None:
+        return values
+    placed = np.full((n_samples, *values.shape[1:]), np.nan, dtype=values.dtype)
+    placed[rows] = values
+    return placed
 
 
 def _is_auto(choice: Any) -> bool:

@@ -163,7 +163,10 @@ def make_record(
     held_out = split.test if len(split.test) else split.validation
     return ReportRecord(
         name=run.name,
-        facts=_facts_of_run(run, step),
+        facts=(
+            *_facts_of_run(run, step),
+            *((("likelihood", regime.fit.in_words),) if regime.fit.in_words else ()),
+        ),
         settings=run.settings,
         step=step,
         history=history,

@@ -11,8 +11,10 @@ from polariscope.data.observations import Observations, Part, Subset
 from polariscope.data.sources import as_dataset
 from polariscope.models.effect import decoder_effect
 from polariscope.models.inference import represent
+from polariscope.models.likelihood_fit import likelihood_fit
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run import Run
+from polariscope.training.likelihood import natural_likelihood
 
 
 def encode(
@@ -74,4 +76,5 @@ def encode(
     indices = subset.choose(len(dataset), None)
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)
-    return dataclasses.replace(representation, **effect.as_fields())
+    fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
+    return dataclasses.replace(representation, **effect.as_fields(), fit=fit)

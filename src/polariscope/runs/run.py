@@ -23,6 +23,7 @@ from polariscope.core import files
 from polariscope.core.errors import Argument, Call, InputError, PolariscopeError
 from polariscope.core.options import from_record, spelled_out
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.observations import (
     LAYER_SAMPLES,
     ObservationOptions,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.convergence import TrainingState
     from polariscope.analysis.course import Course
     from polariscope.analysis.decomposition import Decomposition
+    from polariscope.analysis.likelihood_fit import LikelihoodFit, Source
     from polariscope.analysis.metrics import Scores
     from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.regime import Regime
@@ -95,7 +97,10 @@ class Run:
         if data is not None:
             from polariscope.data.chain import restore
 
-            self._given = restore(self.settings["data"], as_dataset(data))
+            # An array is treated as the one the run was trained on.
+            missing: Missing = self.settings["data"].get("missing", "refuse")
+            given = data if isinstance(data, AbstractDataset) else as_dataset(data, missing)
+            self._given = restore(self.settings["data"], given)
         self._data = self._given
         self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
         self._digests: dict[int | None, tuple[str, int]] = {}
@@ -333,7 +338,27 @@ class Run:
             return decoder_effect(model, self.data(), held_out, seed)
 
         effect = self._record(key, Effect, compute)
-        return dataclasses.replace(rep, **effect.as_fields(), training=self.training(model.step))
+        fit = self._likelihood_fit(model, held_out, seed)
+        return dataclasses.replace(rep, **effect.as_fields(), training=self.training(model.step), fit=fit)
+
+    def _likelihood_fit(
+        self, model: AbstractModel, indices: Int[np.ndarray, " sample"], seed: int
+    ) -> LikelihoodFit:
+        """Return residuals of held-out observations against the likelihood of a model, cached with the run."""
+        from polariscope.analysis.likelihood_fit import MAX_OBSERVATIONS, LikelihoodFit
+
+        is_held_out = not self.has_its_own_data or self.split().is_held_out
+        settings = {"n_samples": min(len(indices), MAX_OBSERVATIONS), "seed": seed}
+        key = Key("likelihood-fit", model.digest, self.fingerprint, "held-out", model.step, settings)
+
+        def compute() -> LikelihoodFit:
+            from polariscope.models.likelihood_fit import likelihood_fit
+            from polariscope.training.likelihood import natural_likelihood
+
+            source: Source = "held-out" if is_held_out else "training"
+            return likelihood_fit(model, self.data(), indices, seed, source, natural_likelihood(self.data()))
+
+        return self._record(key, LikelihoodFit, compute)
 
     # What was measured of it.
 

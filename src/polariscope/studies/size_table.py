@@ -19,6 +19,7 @@ from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.options import show
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.sizing import AbstractCandidates, Found, family
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -208,6 +209,7 @@ def size_table(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     **options: object,
 ) -> SizeTable:
     """Size with several methods, starts and strengths over seeds, and say what each search takes.
@@ -234,6 +236,7 @@ def size_table(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`.
+    :param missing: (default "refuse") what is done about missing values of an array, as in :func:`polariscope.train`.
     :param options: bounds and options of the methods as in :func:`size`, and of the models as in
         :func:`polariscope.train`.
     """
@@ -247,7 +250,7 @@ def size_table(
     several = data if isinstance(data, Mapping) else {"": data}
     jobs = []
     for name, given in several.items():
-        dataset = apply_variants(given, variants, standardise=standardise, scale=scale)
+        dataset = apply_variants(given, variants, standardise=standardise, scale=scale, missing=missing)
         for value in values:
             recipe = {**options, **kept, **({} if not setting else {setting: value})}
             jobs.append(_plan(dataset, str(name), setting, value, chosen, starts, recipe))
@@ -319,7 +322,7 @@ def _plan(
     recipe = {key: value for key, value in options.items() if key not in theirs}
     dataset = trained_units(dataset, recipe, keep_units=recipe.get("keep_units", False))
     check_varies(dataset)
-    check_units(dataset)
+    check_units(dataset, recipe)
     _check_starts(starts)
     questions: list[tuple[Question, int | str | None]] = []
     for method in methods:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from polariscope.core.errors import PYTHON, Spelling, Worded
 from polariscope.core.options import describe_concept, show
-from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
 from polariscope.models.nets import conv
 from polariscope.models.nets import family as nets
 from polariscope.models.posteriors import family as posteriors
 from polariscope.models.priors import family as priors
+from polariscope.training.likelihood import LikelihoodChoice
 
 USUAL = {"posterior": "diagonal", "prior": "isotropic"}
 """Parts that are only worth a word where an objective brings another one."""
@@ -20,17 +21,14 @@ def choices(
     given: Mapping[str, object],
     blueprint: Blueprint,
     likelihood_options: Mapping[str, object],
-    *,
-    is_unit_interval: bool,
-    is_counts: bool = False,
+    likelihood: LikelihoodChoice | None = None,
 ) -> tuple[str, ...]:
     """What nobody asked for by name: the net, the likelihood and its variance.
 
     :param given: net, posterior, prior and likelihood as the user gave them, "auto" where they did not
     :param blueprint: the model that came of it
     :param likelihood_options: options of the likelihood that the user gave
-    :param is_unit_interval: whether every value of the data lies in [0, 1]
-    :param is_counts: (default False) whether every value of the data is a whole number from 0
+    :param likelihood: (default None: the user named one) the likelihood that was chosen, with its reason
     """
     names = {
         "net": nets.name_of(blueprint.net),
@@ -50,10 +48,8 @@ def choices(
     ]
     if not blueprint.decodes:
         return tuple(found)
-    if is_open["likelihood"]:
-        values = "values lie in [0, 1]" if is_unit_interval else "values need not lie in [0, 1]"
-        counts = "; for whole numbers that are counts there is negative-binomial" if is_counts else ""
-        found.append(f"likelihood {likelihoods.name_of(blueprint.likelihood)} ({values}{counts})")
+    if likelihood is not None:
+        found.append(Worded(likelihood.text))
     own = given["likelihood"]
     asked = set(likelihood_options) | (set(own) if isinstance(own, Mapping) else set())
     is_named = isinstance(own, str | Mapping)  # an object brings its options along
@@ -107,10 +103,14 @@ def _widths(blueprint: Blueprint) -> str:
     return f" with hidden layers of {' and '.join(map(str, widths))} units" if widths else ""
 
 
-def announcement(chosen: tuple[str, ...] | list[str]) -> str:
+def announcement(chosen: tuple[str, ...] | list[str], spelling: Spelling = PYTHON) -> str:
     """One line for the terminal; empty when nothing was chosen.
+
+    :param chosen: what was chosen, in a few words each
+    :param spelling: (default: as in Python) how the reader writes arguments
 
     >>> announcement(("net conv", "2 threads"))
     'Chosen for you: net conv; 2 threads.'
     """
-    return f"Chosen for you: {'; '.join(chosen)}." if chosen else ""
+    words = (Worded.worded(each, spelling) for each in chosen)
+    return f"Chosen for you: {'; '.join(words)}." if chosen else ""

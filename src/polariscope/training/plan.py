@@ -21,6 +21,7 @@ from polariscope.core.records import to_plain
 from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.pairs import Transition
 from polariscope.data.splits import Split
 from polariscope.data.variants.support.statistics import mean_variance
@@ -41,6 +42,7 @@ from polariscope.storage import FORMAT
 from polariscope.storage.documents import settings_hash
 from polariscope.training.choices import choices, split_choices, training_choices
 from polariscope.training.feed import class_labels
+from polariscope.training.likelihood import likelihood_of
 from polariscope.training.settings import TrainSettings
 
 FAMILIES = {
@@ -124,13 +126,21 @@ def plan(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
+    recorded_likelihood: str | None = None,
     **options: object,
 ) -> RunPlan:
-    """Check a whole training run without doing any of it; arguments as in :func:`train`."""
+    """Check a whole training run without doing any of it; arguments as in :func:`train`.
+
+    :param recorded_likelihood: (default None) likelihood of the run that is resumed, which wins over "auto".
+    """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
-    data = apply_variants(data, variants, standardise=standardise, scale=scale)
-    chosen = choose(data, objective, net, posterior, prior, likelihood)
-    is_counts = data.is_counts
+    data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
+    suitable = None
+    if _is_auto(likelihood):
+        decodes = concept_of("objective", objective).trains_decoder
+        suitable = likelihood_of(data, decodes=decodes, recorded=recorded_likelihood)
+    chosen = choose(data, objective, net, posterior, prior, likelihood if suitable is None else suitable.name)
     data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
@@ -153,7 +163,9 @@ def plan(
         settings = TrainSettings(
             **check_options("training", TrainSettings, {**brought, **routed["training"]})
         )
-    if concepts["likelihood"].needs_unit_interval and not data.is_unit_interval:
+    if concepts["likelihood"].needs_unit_interval and not (
+        data.is_unit_interval or data.value_facts.is_binary
+    ):
         raise InputError(
             problem=(
                 f"likelihood {label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} "
@@ -183,8 +195,7 @@ def plan(
     check_objective(concepts["objective"], data, blueprint, settings)
     check_patience(concepts["objective"], settings, parts)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    promises = {"is_unit_interval": data.is_unit_interval, "is_counts": is_counts}
-    words = choices(given, blueprint, routed["likelihood"], **promises) + training_choices(brought)
+    words = choices(given, blueprint, routed["likelihood"], suitable) + training_choices(brought)
     words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
@@ -198,30 +209,35 @@ def choose(
     likelihood: object = "auto",
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
-    usual = {
+    concept = concept_of("objective", objective)
+    usual: dict[str, Any] = {
         "net": "conv" if conv.takes(data.shape) else for_table(len(data)),
         "posterior": "diagonal",
         "prior": "isotropic",
-        "likelihood": "bernoulli" if data.is_unit_interval else "gaussian",
-        **concept_of("objective", objective).defaults,
+        **concept.defaults,
     }
+    if _is_auto(likelihood):
+        likelihood = likelihood_of(data, decodes=concept.trains_decoder).name
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    choices = {
-        kind: usual[kind] if isinstance(choice, str) and choice == "auto" else choice
-        for kind, choice in given.items()
-    }
+    choices = {kind: usual[kind] if _is_auto(choice) else choice for kind, choice in given.items()}
     return {"objective": objective, **choices}
 
 
+def _is_auto(choice: object) -> bool:
+    return isinstance(choice, str) and choice == "auto"
+
+
 def units_for(data: AbstractDataset, likelihood: object, *, keep_units: object = False) -> AbstractDataset:
-    """The data in the units in which they are trained; counts stay what they are for a likelihood of counts.
+    """The data in the units in which they are trained.
+
+    Counts stay what they are for a likelihood of counts, and values in [0, 1] for a likelihood of such values.
 
     :param data: the dataset, with the variants that were asked for.
     :param likelihood: the one that was chosen, by name, as a mapping or as an object.
     :param keep_units: (default False) leave the data as they are in any case.
     """
-    is_for_counts = concept_of("likelihood", likelihood).needs_counts
-    return in_usual_units(data, keep_units=keep_units or is_for_counts)
+    concept = concept_of("likelihood", likelihood)
+    return in_usual_units(data, keep_units=keep_units or concept.needs_counts or concept.needs_unit_interval)
 
 
 def likelihood_for(
@@ -313,7 +329,7 @@ def check_patience(objective: AbstractObjective, settings: TrainSettings, parts:
         )
 
 
-OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units")
+OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scale", "keep_units", "missing")
 """Arguments of :func:`plan` that are not options of a part, for suggestions."""
 
 

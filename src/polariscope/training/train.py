@@ -14,6 +14,7 @@ from jaxtyping import Int
 from polariscope.core.errors import Argument, DivergedError, InputError, PolariscopeError, not_installed
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.narrowing import take_latents
@@ -46,6 +47,7 @@ def train(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     out: str | Path | RunFolder | None = None,
     device: object = "auto",
     threads: int | None = None,
@@ -61,10 +63,10 @@ def train(
     ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
     same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
     else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1], else ``gaussian``, whose variance γ is then learned
-    unless ``variance`` fixes it
-    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). Counts are modelled as such only
-    when asked for, with ``poisson`` or ``negative-binomial``: whole numbers need not be counts.
+    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1] and tables of 0 and 1, ``poisson`` or
+    ``negative-binomial`` for tables of counts (:func:`polariscope.training.likelihood.choose_likelihood` has the rule),
+    else ``gaussian``, whose variance γ is then learned unless ``variance`` fixes it
+    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). A run that is resumed keeps its likelihood.
     ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
     (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
     changes the last bits. ``progress`` shows a live line, or is a function called after every step.
@@ -83,7 +85,9 @@ def train(
     :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param keep_units: (default False) train on a table in the units it has. Otherwise one that is not in [0, 1] is
         centred and divided by one number, the root of its features' mean variance, unless units are changed by
-        ``standardise``, ``scale`` or a variant, or a likelihood of counts is asked for.
+        ``standardise``, ``scale`` or a variant, or the likelihood is one of counts or of values in [0, 1].
+    :param missing: (default "refuse") what is done about missing values, if ``data`` is an array: "drop" leaves out
+        rows that lack one, "median" fills in the median of the column over all rows, held-out ones included.
     :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
     :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
@@ -102,6 +106,8 @@ def train(
             standardise=standardise,
             scale=scale,
             keep_units=keep_units,
+            missing=missing,
+            recorded_likelihood=None if out is None else recorded_likelihood(out),
             **options,
         )
     place = choose_device(device)
@@ -139,6 +145,15 @@ def train(
         except Exception:
             run.forget()
             raise
+
+
+def recorded_likelihood(out: str | Path | RunFolder) -> str | None:
+    """Return the name of the likelihood that a run was begun with; None if there is no run yet.
+
+    :param out: folder of the run.
+    """
+    run = out if isinstance(out, RunFolder) else RunFolder(out)
+    return run.settings["model"]["likelihood"]["name"] if run.is_begun else None
 
 
 def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:

@@ -116,9 +116,9 @@ def test_a_table_without_a_line_of_names_is_announced(write):
         (
             "a,b\n1,2\n,NA\n3,\n",
             {},
-            "column 'a' lacks 1 value, first in row 1; column 'b' lacks 2 values, first in row 1",
+            "lacks 3 of 6 values .*: column 'b' lacks 2 values, first in row 1; column 'a' lacks 1 value, first",
         ),
-        ("a,b\n1,2\nnan,x\n", {}, "'a' lacks 1 value.*; column 'b' holds 'x' in row 1, which is no number"),
+        ("a,b\n1,2\nnan,x\n", {}, "csv: column 'b' holds 'x' in row 1, which is no number"),
         ("a,b\n1,2\n3,inf\n", {}, "X must be finite, got 1 .* first in row 1, column 'b'"),
         ("a,b\n1,2\n3\n", {}, "row 1 has 1 values for 2 columns"),
         ("a,b\n1,2,3\n", {}, "row 0 has 3 values for 2 columns"),
@@ -187,7 +187,7 @@ def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
     pyarrow.parquet.write_table(table, path)
     with pytest.raises(
         InputError,
-        match=r"'a' lacks 1 value, first in row 1; column 'b' holds 'x' in row 0, .*; column 'c'",
+        match=r"parquet: column 'b' holds 'x' in row 0, .*; column 'c'",
     ):
         TableDataset(str(path))
     assert TableDataset(str(path), columns=("d",), labels=("b",)).factor_classes == {"b": ("x", "y")}

@@ -160,6 +160,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         n_factors=varying_factors(representation),
         use=uses(representation),
         training=representation.training,
+        fit=representation.fit,
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from polariscope.analysis.likelihood_fit import SOURCES, RivalReason, Source
 from polariscope.core.errors import InputError
 
 Writer = Callable[..., str]
@@ -161,6 +162,50 @@ def _in_use(n_in_use: int) -> str:
     return f"{n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 of the prior's"
 
 
+def _other_values(
+    _: list[int], likelihood: str, source: Source, rival: str, gain: float, values: RivalReason
+) -> str:
+    what = "0 and 1" if values == "binary" else "counts"
+    return (
+        f"The values are {what}, and the likelihood {rival} fits them better than {likelihood}, by {gain:.3g} nats per "
+        f"observation with the same means, on {SOURCES[source]}. With {likelihood}, latents can describe noise."
+    )
+
+
+def _overdispersed(
+    _: list[int],
+    likelihood: str,
+    source: Source,
+    rival: str,
+    dispersion: float,
+    parameter: float,
+    gain: float,
+) -> str:
+    return (
+        f"The values vary {dispersion:.1f} times as much as the {likelihood} likelihood allows, on {SOURCES[source]}: "
+        f"latents can describe noise. The likelihood {rival} fits better, by {gain:.3g} nats per observation with the "
+        f"dispersion {parameter:.2g}."
+    )
+
+
+def _other_variance(
+    _: list[int],
+    likelihood: str,
+    source: Source,
+    rival: str,
+    dispersion: float,
+    parameter: float,
+    gain: float,
+) -> str:
+    more = f"{dispersion:.2g} times" if dispersion > 1 else f"only {dispersion:.1%} of"
+    assert likelihood == rival
+    return (
+        f"The variance of the {likelihood} likelihood is fixed, and the mean squared error is {more} that variance, on "
+        f"{SOURCES[source]}. The variance {parameter:.3g} fits better, by {gain:.3g} nats per observation; it can also "
+        "be learned."
+    )
+
+
 def _over_pruned(_: list[int], n_in_use: int, n_not_passive: int, n_factors: int) -> str:
     counted = ""
     if n_not_passive != n_in_use:
@@ -228,9 +273,16 @@ WRITERS: dict[str, Writer] = {
         "ended. Train longer before you change anything else."
     ),
     "over-pruned": _over_pruned,
+    "likelihood-other-values": _other_values,
+    "likelihood-overdispersed": _overdispersed,
+    "likelihood-other-variance": _other_variance,
 }
 """The text of each kind of note, from its latents and its facts."""
 
+ABOUT_LIKELIHOOD = frozenset(
+    ("likelihood-other-values", "likelihood-overdispersed", "likelihood-other-variance")
+)
+"""Codes of notes about a likelihood that another one would fit better."""
 ABOUT_LATENTS = frozenset(
     (
         *("not-drawn", "point", "unsure", "fragile", "idle", "wide", "intermediate", "displaced"),

@@ -95,6 +95,7 @@ def possible(
         *_about_types(posterior, latents, alpha),
         *_about_dependence(representation, latents, covariances),
         *_about_prior(posterior),
+        *_about_likelihood(representation),
         *_about_pruning(representation, posterior, latents),
     ]
 
@@ -178,6 +179,11 @@ def _about_prior(posterior: RelativePosterior) -> Iterable[Draft]:
         yield Draft("conditional")
     if not kl_is_gaussian(posterior):
         yield Draft("own-kl")
+
+
+def _about_likelihood(representation: Representation) -> Iterable[Draft]:
+    if representation.fit.misfit:
+        yield Draft(f"likelihood-{representation.fit.misfit}", facts=representation.fit.as_facts())
 
 
 def _about_pruning(

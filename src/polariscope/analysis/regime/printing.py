@@ -174,6 +174,7 @@ def remarks(regime: Regime) -> list[str]:
         f"Passive: {regime.passive_in_words}. Known: σ² < {regime.alpha:g} of the prior's; "
         f"unknown: σ² > {1 - regime.alpha:g} of it.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
+        *([f"Likelihood {regime.fit.in_words}."] if regime.fit.in_words else []),
     ]
 
 

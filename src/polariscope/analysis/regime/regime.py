@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from polariscope.analysis.convergence import TrainingState
+from polariscope.analysis.likelihood_fit import LikelihoodFit
 from polariscope.analysis.regime.note import Note, factors_named, name_latents
 from polariscope.analysis.regime.types import (
     CONFIDENT,
@@ -259,6 +260,8 @@ class Regime:
     """Use of each latent, by the decoder or by its information; empty in diagnoses by version 0.2.0."""
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
     """State of the training that the model comes from; unknown without a log."""
+    fit: LikelihoodFit = dataclasses.field(default_factory=LikelihoodFit)
+    """Residuals against the likelihood of the model; empty without a decoder, and in diagnoses by version 0.2.0."""
 
     @property
     def over_pruned(self) -> bool:

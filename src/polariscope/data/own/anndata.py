@@ -11,7 +11,9 @@ from annotated_types import Ge, Gt
 
 from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed, unknown
+from polariscope.core.options import option
 from polariscope.data.dataset import dataset
+from polariscope.data.missing import Missing
 from polariscope.data.own.support.columns import Troubles
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.observed import AbstractRowsDataset
@@ -42,6 +44,9 @@ class AnndataDataset(AbstractRowsDataset):
     """Keep dense values in memory up to this size."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
     """Gigabytes that a sparse matrix may take; none: 4, or 200 times the file where that is more."""
+    missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
+    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    column over all rows."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))

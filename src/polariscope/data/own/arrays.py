@@ -10,7 +10,9 @@ from typing import Annotated
 from annotated_types import Ge, Gt
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.options import option
 from polariscope.data.dataset import dataset
+from polariscope.data.missing import Missing, check_missing
 from polariscope.data.own.support.archive import read_archive
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.layout import Layout
@@ -40,6 +42,9 @@ class ArraysDataset(AbstractRowsDataset):
     """Which byte is white in images of bytes, 1 or 255; none: 1 where the whole array holds only 0 and 1."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
     """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+    missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
+    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    column over all rows."""
     contents: dataclasses.InitVar[Contents | None] = None
 
     def __post_init__(self, contents: Contents | None) -> None:
@@ -65,6 +70,7 @@ def from_arrays(
     layout: Layout | None = None,
     unit_interval: bool = False,
     white: int | None = None,
+    missing: Missing = "refuse",
 ) -> ArraysDataset:
     """Make a dataset of arrays in memory: NumPy, torch, pandas, polars, SciPy's sparse matrices, or nested lists.
 
@@ -76,7 +82,7 @@ def from_arrays(
     afterwards. Bytes are 0 … 255, divided by 255, unless the whole array holds only 0 and 1, as the images of dSprites
     do: then 1 is white. ``white`` says which was recognised, or decides it. Flat values count as lying in [0, 1] only
     when ``unit_interval`` says so, never because they happen to. Columns of a frame name the features, its index the
-    rows; columns of text and missing values are refused by name.
+    rows; columns of text are refused by name, and so are missing values unless ``missing`` says otherwise.
 
     ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
     unless ``factor_kinds`` says otherwise. Text is numbered in alphabetical order, and its classes keep their names
@@ -93,6 +99,8 @@ def from_arrays(
     :param unit_interval: (default False) flat values lie in [0, 1] by their nature, so a Bernoulli likelihood fits
         them.
     :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
+    :param missing: (default "refuse") what is done about missing values of a table: "drop" leaves out rows that lack
+        one, "median" fills in the median of the column over all rows.
 
     >>> import numpy as np
     >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
@@ -106,8 +114,14 @@ def from_arrays(
     if factors is None and (tensors := tensors_of(X)) is not None:
         X, factors = tensors
     contents = Contents(X, factors, factor_names, factor_kinds, tuple(feature_names), ids)
+    check_missing(missing)
     return ArraysDataset(
-        path=None, layout=layout, unit_interval=unit_interval, white=white, contents=contents
+        path=None,
+        layout=layout,
+        unit_interval=unit_interval,
+        white=white,
+        missing=missing,
+        contents=contents,
     )
 
 
@@ -120,6 +134,7 @@ def from_dataset(
     layout: Layout | None = None,
     unit_interval: bool = False,
     white: int | None = None,
+    missing: Missing = "refuse",
     cache_megabytes: Annotated[int, Ge(0)] = 1024,
 ) -> ArraysDataset:
     """Make a dataset of any object that gives observations by number: ``data[i]`` and ``len(data)``.
@@ -144,6 +159,8 @@ def from_dataset(
     :param layout: (default: from the shape) "channels-first" or "channels-last", as in :func:`from_arrays`.
     :param unit_interval: (default False) flat values lie in [0, 1] by their nature.
     :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
+    :param missing: (default "refuse") what is done about missing values of a table: "drop" leaves out rows that lack
+        one, "median" fills in the median of the column over all rows.
     :param cache_megabytes: (default 1024) observations are kept in memory if all of them fit this size.
 
     >>> pairs = [([0.0, 1.0], "left"), ([1.0, 0.0], "right")]
@@ -151,6 +168,12 @@ def from_dataset(
     array([[1]])
     """
     contents, layout = read_object(data, key, tuple(labels), layer, layout, cache_megabytes)
+    check_missing(missing)
     return ArraysDataset(
-        path=None, layout=layout, unit_interval=unit_interval, white=white, contents=contents
+        path=None,
+        layout=layout,
+        unit_interval=unit_interval,
+        white=white,
+        missing=missing,
+        contents=contents,
     )

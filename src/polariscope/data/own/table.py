@@ -10,8 +10,9 @@ from typing import Annotated, Any
 from annotated_types import Gt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import check_options
+from polariscope.core.options import check_options, option
 from polariscope.data.dataset import FactorKind, dataset
+from polariscope.data.missing import Missing
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.observed import AbstractRowsDataset
 from polariscope.data.own.support.parquet import read_parquet
@@ -26,12 +27,12 @@ class TableDataset(AbstractRowsDataset):
     """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
 
     Every column is a feature, unless it is named as a label, as the names of rows or set aside. Nothing is guessed: a
-    feature that contains text or lacks values is refused by name, and so are whole numbers with a leading zero, which
-    are text, and whole numbers beyond 2^53. Names of rows are text exactly as written. Labels, and columns set aside,
-    are numbers if nothing that is written is lost, otherwise text exactly as written: 0001, 01 and 1 are three classes,
-    and NA is one like any other. Labels of whole numbers or text are classes (text is numbered in alphabetical order,
-    and keeps its names), other numbers are continuous factors. Rows are counted from 0. The fingerprint is a hash of
-    what is used.
+    feature that contains text is refused by name, and so are whole numbers with a leading zero, which are text, whole
+    numbers beyond 2^53, and missing values unless ``missing`` says otherwise. Names of rows are text exactly as
+    written. Labels, and columns set aside, are numbers if nothing that is written is lost, otherwise text exactly as
+    written: 0001, 01 and 1 are three classes, and NA is one like any other. Labels of whole numbers or text are classes
+    (text is numbered in alphabetical order, and keeps its names), other numbers are continuous factors. Rows are
+    counted from 0. The fingerprint is a hash of what is used.
     """
 
     path: str
@@ -55,6 +56,9 @@ class TableDataset(AbstractRowsDataset):
     """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
     """Gigabytes to which a gzipped or Parquet file may unpack; none: 4, or 200 times the file where that is more."""
+    missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
+    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    column over all rows."""
 
     recorded: dataclasses.InitVar[bool] = False
 

@@ -19,7 +19,10 @@ from polariscope.data.dataset import AbstractDataset
 
 KINDS = {"images": 3, "rows": 1, "anything": None}
 """What a variant can be made of, and how many axes such an observation has."""
-OWN = ("check_indices", "column", "describe", "fingerprint", "is_counts", "n_features")
+OWN = (
+    *("check_indices", "column", "describe", "fingerprint", "is_counts", "n_features"),
+    *("stored_values", "value_facts"),
+)
 """What a variant answers for itself, from its own length, shape, values and options."""
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from polariscope.core.registry import open_family
@@ -38,6 +40,58 @@ class AbstractLikelihoodDistribution(abc.ABC):
         :param x: observations, one for each latent.
         """
         return self
+
+    def at(self, columns: Int[Tensor, " chosen"]) -> AbstractLikelihoodDistribution | None:
+        """Return the same for some values of flattened observations; None: residuals cannot be checked.
+
+        A distribution that is not None has a ``variance``.
+
+        :param columns: numbers of the values.
+        """
+        return None
+
+    @property
+    def variance(self) -> Float[Tensor, "..."]:
+        """Var[x|z] of each value, or one number for all."""
+        raise NotImplementedError
+
+    def transform(
+        self,
+        x: Float[Tensor, "sample value"],
+        noise: Float[Tensor, "sample value"],
+    ) -> Float[Tensor, "sample value"] | None:
+        """Return the probability integral transform F(x), uniform for draws x; None for probabilities of 0 and 1.
+
+        :param x: observations.
+        :param noise: uniform numbers, by which the steps of a discrete F are filled.
+        """
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Residuals:
+    """Sums over residuals, from which the parameter of a rival likelihood is fitted."""
+
+    n_values: int
+    square: float
+    """Σ (x − μ)²."""
+    mean: float
+    """Σ μ."""
+    mean_square: float
+    """Σ μ²."""
+
+    @staticmethod
+    def of(x: Float[np.ndarray, "sample value"], mean: Float[np.ndarray, "sample value"]) -> Residuals:
+        """Return the sums for observations and their means.
+
+        :param x: observations.
+        :param mean: their means.
+        """
+        return Residuals(x.size, float(((x - mean) ** 2).sum()), float(mean.sum()), float((mean**2).sum()))
+
+
+Fitted: TypeAlias = "tuple[float, AbstractLikelihoodDistribution]"
+"""The parameter of a likelihood that was fitted to residuals, and the distribution for a batch."""
 
 
 class AbstractLikelihood(abc.ABC):
@@ -83,6 +137,20 @@ class AbstractLikelihood(abc.ABC):
     @property
     def fixed_variance(self) -> float | None:
         """The variance of every value, where that is one number and not learned; else None."""
+        return None
+
+    @property
+    def rival(self) -> str:
+        """Name of a likelihood that fits better if residuals are other than this one allows; empty if there is none."""
+        return ""
+
+    @classmethod
+    def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
+        """Return the likelihood with these means, and one parameter fitted to residuals; None if that is not known.
+
+        :param mean: means of values, by another model; outside of what this likelihood allows they are moved into it.
+        :param residuals: sums over all residuals.
+        """
         return None
 
     @property

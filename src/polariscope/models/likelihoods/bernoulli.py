@@ -6,10 +6,16 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
+from polariscope.models.likelihoods import (
+    AbstractLikelihood,
+    AbstractLikelihoodDistribution,
+    Fitted,
+    Residuals,
+    likelihood,
+)
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -28,6 +34,13 @@ class BernoulliDistribution(AbstractLikelihoodDistribution):
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
         losses = nn.functional.binary_cross_entropy_with_logits(self.logits, x, reduction="none")
         return -losses.flatten(1).sum(1)
+
+    def at(self, columns: Int[Tensor, " chosen"]) -> BernoulliDistribution:
+        return BernoulliDistribution(self.logits.flatten(1)[:, columns])
+
+    @property
+    def variance(self) -> Float[Tensor, "sample *shape"]:
+        return self.mean * (1 - self.mean)
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         return torch.bernoulli(self.mean, generator=generator)
@@ -56,6 +69,11 @@ class BernoulliLikelihood(AbstractLikelihood):
     @property
     def n_parameters(self) -> int:
         return 1
+
+    @classmethod
+    def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
+        """Return it with these means, moved to between 0.01 and 0.99; it has no other parameter."""
+        return 0.0, BernoulliDistribution(torch.logit(mean.clamp(0.01, 0.99)))
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> BernoulliHead:
         return BernoulliHead()

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from annotated_types import Gt
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import option
-from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
+from polariscope.models.likelihoods import (
+    AbstractLikelihood,
+    AbstractLikelihoodDistribution,
+    Fitted,
+    Residuals,
+    likelihood,
+)
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -35,6 +41,21 @@ class GaussianDistribution(AbstractLikelihoodDistribution):
         square = ((x - self.mean) ** 2 * torch.exp(-self.log_variance)).flatten(1).sum(1)
         log_variances = self.log_variance.expand_as(x).flatten(1).sum(1)
         return -0.5 * (self.mean[0].numel() * math.log(2 * math.pi) + log_variances + square)
+
+    def at(self, columns: Int[Tensor, " chosen"]) -> GaussianDistribution:
+        log_variance = self.log_variance
+        if log_variance.ndim:
+            log_variance = log_variance.expand_as(self.mean).flatten(1)[:, columns]
+        return GaussianDistribution(self.mean.flatten(1)[:, columns], log_variance)
+
+    @property
+    def variance(self) -> Float[Tensor, "..."]:
+        return torch.exp(self.log_variance)
+
+    def transform(
+        self, x: Float[Tensor, "sample value"], noise: Float[Tensor, "sample value"]
+    ) -> Float[Tensor, "sample value"]:
+        return torch.special.ndtr((x - self.mean) * torch.exp(-0.5 * self.log_variance))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         noise = torch.randn(
@@ -189,6 +210,21 @@ class GaussianLikelihood(AbstractLikelihood):
             "floor": significant(min(FLOOR * usual, start / 10)),
             **given,
         }
+
+    @property
+    def rival(self) -> str:
+        """The same with another variance, if γ is fixed."""
+        return "" if self.fixed_variance is None else "gaussian"
+
+    @classmethod
+    def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
+        """Return it with the variance of the residuals."""
+        variance = residuals.square / residuals.n_values
+        return (
+            (variance, GaussianDistribution(mean, torch.tensor(math.log(variance)).to(mean)))
+            if variance
+            else None
+        )
 
     @property
     def learns_one_variance(self) -> bool:

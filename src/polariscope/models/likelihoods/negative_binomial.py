@@ -6,22 +6,26 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import torch
 from annotated_types import Gt
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.models.likelihoods import likelihood
+from polariscope.models.likelihoods import Fitted, Residuals, likelihood
 from polariscope.models.likelihoods.support.counts import (
     AbstractCountDistribution,
     AbstractCountLikelihood,
     CountHead,
     SizeFactor,
+    log_means,
 )
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
+NEARLY_POISSON = 1e6
+"""Dispersion from which counts are as good as Poisson."""
 LARGE = 16.0
 """Dispersion from which log Γ is taken from Stirling's series, whose rest is then below 10⁻¹¹."""
 
@@ -42,6 +46,25 @@ class NegativeBinomialDistribution(AbstractCountDistribution):
         counted = x * nn.functional.logsigmoid(log_ratio)
         ways = log_rising(torch.exp(log_theta), x) - torch.lgamma(x + 1)
         return (ways + never + counted).flatten(1).sum(1)
+
+    def at(self, columns: Int[Tensor, " chosen"]) -> NegativeBinomialDistribution:
+        chosen = super().at(columns)
+        assert isinstance(chosen, NegativeBinomialDistribution)
+        if not self.log_dispersion.ndim:
+            return chosen
+        per_value = self.log_dispersion.expand_as(self.log_share).flatten(1)[:, columns]
+        return dataclasses.replace(chosen, log_dispersion=per_value)
+
+    @property
+    def variance(self) -> Float[Tensor, "sample *shape"]:
+        return self.mean + self.mean**2 * torch.exp(-self.log_dispersion)
+
+    def cumulative(self, x: Float[np.ndarray, "sample value"]) -> Float[np.ndarray, "sample value"]:
+        from scipy import special
+
+        mean = self.mean.double().cpu().numpy()
+        theta = torch.exp(self.log_dispersion).double().cpu().numpy()
+        return np.where(x < 0, 0.0, special.betainc(theta, np.maximum(x, 0) + 1, theta / (theta + mean)))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         """A Poisson count whose rate is drawn from a gamma distribution of shape θ and mean μ."""
@@ -126,6 +149,17 @@ class NegativeBinomialLikelihood(AbstractCountLikelihood):
             return f"dispersion of the likelihood {self.dispersion:g}, fixed"
         shared = "one for all values" if self.learned == "shared" else "one for each feature"
         return f"dispersion of the likelihood learned, {shared}, from {self.dispersion:g}"
+
+    @classmethod
+    def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
+        """Return it with θ = Σ μ² / Σ ((x − μ)² − μ); residuals that do not exceed the means are Poisson's."""
+        excess = max(residuals.square - residuals.mean, residuals.mean_square / NEARLY_POISSON)
+        theta = residuals.mean_square / excess if excess else NEARLY_POISSON
+        one = torch.ones_like(mean[0, 0])
+        log_dispersion = torch.full_like(one, math.log(theta))
+        return theta, NegativeBinomialDistribution(
+            log_means(mean), one, has_sizes=False, log_dispersion=log_dispersion
+        )
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> NegativeBinomialHead:
         return NegativeBinomialHead(self, shape, data)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.models.likelihoods import likelihood
+from polariscope.models.likelihoods import Fitted, Residuals, likelihood
 from polariscope.models.likelihoods.support.counts import (
     AbstractCountDistribution,
     AbstractCountLikelihood,
     CountHead,
     SizeFactor,
+    log_means,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +30,16 @@ class PoissonDistribution(AbstractCountDistribution):
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
         log_mean = self.of_observations(x)
         return (x * log_mean - torch.exp(log_mean) - torch.lgamma(x + 1)).flatten(1).sum(1)
+
+    @property
+    def variance(self) -> Float[Tensor, "sample *shape"]:
+        return self.mean
+
+    def cumulative(self, x: Float[np.ndarray, "sample value"]) -> Float[np.ndarray, "sample value"]:
+        from scipy import special
+
+        mean = self.mean.double().cpu().numpy()
+        return np.where(x < 0, 0.0, special.pdtr(np.maximum(x, 0), mean))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         return torch.poisson(self.mean.detach(), generator=generator)
@@ -59,6 +71,16 @@ class PoissonLikelihood(AbstractCountLikelihood):
 
     size_factor: SizeFactor = "total"
     """The size ℓ of a sample: its total; or none, where the decoder gives rates, exp f(z) times the usual mean."""
+
+    @property
+    def rival(self) -> str:
+        """Counts that vary more."""
+        return "negative-binomial"
+
+    @classmethod
+    def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
+        """Return it with these means; it has no other parameter."""
+        return 0.0, PoissonDistribution(log_means(mean), torch.ones_like(mean[0, 0]), has_sizes=False)
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> PoissonHead:
         return PoissonHead(self.size_factor, shape, data)

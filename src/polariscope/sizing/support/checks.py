@@ -128,18 +128,25 @@ def check_varies(data: AbstractDataset) -> None:
         raise InputError("data", f"vary, but the {len(rows)} observations looked at are all the same")
 
 
-def check_scale(data: AbstractDataset, method: str) -> None:
-    """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps."""
-    if family.traits(method)["trains"]:
-        check_units(data)
-
-
-def check_units(data: AbstractDataset) -> None:
-    """The same, where it is known that networks are trained.
+def check_scale(data: AbstractDataset, method: str, recipe: Mapping[str, Any]) -> None:
+    """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps.
 
     :param data: what is trained on
+    :param method: the method that is asked
+    :param recipe: of the models
     """
-    if len(data.shape) == 3:
+    if family.traits(method)["trains"]:
+        check_units(data, recipe)
+
+
+def check_units(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
+    """The same, where it is known that networks are trained. Of counts, networks see the logarithm.
+
+    :param data: what is trained on
+    :param recipe: of the models
+    """
+    chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    if len(data.shape) == 3 or concept_of("likelihood", chosen["likelihood"]).needs_counts:
         return
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.data.missing import Missing
 from polariscope.sizing import Size, family
 from polariscope.sizing.support.checks import (
     BOUNDS,
@@ -80,6 +81,7 @@ def compare_sizes(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     **options: object,
 ) -> SizeComparison:
     """The answers of several methods, side by side; arguments as in :func:`size`, each for the methods that use it.
@@ -96,10 +98,11 @@ def compare_sizes(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`.
+    :param missing: (default "refuse") what is done about missing values of an array, as in :func:`polariscope.train`.
     :param options: further arguments of :func:`size`, each for the methods that use it.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
-    dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
+    dataset = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
     chosen = methods or [name for name in COMPARED if dataset.factor_names or not needs_factors(name)]
     keys = {*BOUNDS, *inspect.signature(size).parameters}.union(*map(own_options, chosen))
     recipe = {key: value for key, value in options.items() if key not in keys}
@@ -107,7 +110,7 @@ def compare_sizes(
     recipe |= {"keep_units": True} if keep_units else {}
     for name in chosen:  # refuse what is wrong with the call before anything is trained
         check_recipe(dataset, name, recipe)
-        check_scale(dataset, name)
+        check_scale(dataset, name, recipe)
     check_varies(dataset)
     choose_device(options.get("device", "auto"))
     check_threads(options.get("threads"))

@@ -22,6 +22,7 @@ from polariscope.core.options import options_of
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.observations import Part, Subset
 from polariscope.numerics.intervals import t_interval
 from polariscope.sizing import TRACE, AbstractCandidates, Size, family
@@ -266,6 +267,7 @@ def size_curve(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     **options: object,
 ) -> SizeCurve:
     """Loss, probe accuracy, traces, intrinsic dimensions and types of latents as the number of latents grows.
@@ -299,12 +301,13 @@ def size_curve(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
     :param scale: (default False) bring every feature of a table to [0, 1] first.
     :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`.
+    :param missing: (default "refuse") what is done about missing values of an array, as in :func:`polariscope.train`.
     :param options: ``steps`` or ``epochs`` of the models; bounds and options of the methods as in :func:`size`; and
         ``objective``, ``net`` … as in :func:`polariscope.train`.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     job = plan_curve(
-        apply_variants(data, variants, standardise=standardise, scale=scale),
+        apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing),
         n_latents,
         methods,
         seeds,
@@ -419,7 +422,7 @@ def plan_curve(
             remedy=("ask for fewer, or fix it with ", Argument("variance")),
         )
     check_varies(dataset)
-    check_units(dataset)
+    check_units(dataset, recipe)
     per_epoch = plan(dataset, n_latents=1, **{**recipe, "epochs": 1}).settings.steps
     deal = functools.partial(job.settings.deal, dataset)
     n_samples = len(Subset(part=part).choose(len(dataset), deal))

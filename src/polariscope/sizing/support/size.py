@@ -16,6 +16,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Size, Target, family, median_answer
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
@@ -54,6 +55,7 @@ def size(
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
+    missing: Missing = "refuse",
     **options: object,
 ) -> Size:
     """How many latents the data need, or with ``target="beta"`` how large β may be for ``n_latents``.
@@ -77,6 +79,7 @@ def size(
     :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first
     :param scale: (default False) bring every feature of a table to [0, 1] first
     :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`
+    :param missing: (default "refuse") what is done about missing values of an array, as in :func:`polariscope.train`
     :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus
     :param n_init: (default: chosen by the method) first guess; it changes the time, and the answer hardly
     :param cap: (default 512) most latents that are tried
@@ -89,7 +92,7 @@ def size(
     :param options: of the method, and of what is trained: ``objective``, ``net``, ``likelihood`` … as in
         :func:`polariscope.train`
     """
-    dataset = apply_variants(data, variants, standardise=standardise, scale=scale)
+    dataset = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
     sought = check_call(method, target, n_latents, seeds, options)
     _, _, recipe = split_options(method, options)
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
@@ -97,7 +100,7 @@ def size(
     kept = {"keep_units": True} if keep_units else {}
     question = ask(dataset, method, {**options, **kept}, sought, n_latents)
     check_varies(dataset)
-    check_scale(dataset, method)
+    check_scale(dataset, method, recipe)
     choose_device(device)
     check_threads(threads)
     with candidates_place(out) as folder, spoken(progress) as listen:

@@ -170,7 +170,7 @@ class Endless:
         (Given([None]), "item 0 holds no array of numbers"),
         (Given([np.arange(3), ROWS[0]]), "item 1 holds float32 numbers, and item 0 int64"),
         (Given([(ROWS[0], np.zeros((2, 2)))]), "label 'label' of item 0 is neither a number nor a text"),
-        (Given([ROWS[0], ROWS[0] * np.nan]), "X must be finite, got 3 NaN or infinite of 6"),
+        (Given([ROWS[0], ROWS[0] * np.nan]), "X lacks 3 of 6 values"),
     ],
 )
 def test_what_gives_no_observations_by_number_is_refused(given, words):

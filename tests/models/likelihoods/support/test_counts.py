@@ -98,11 +98,11 @@ def test_other_data_than_counts_are_not_encoded(run: Path) -> None:
         ps.encode(ps.load_model(run), -np.ones((4, N_FEATURES)))
 
 
-def test_whole_numbers_keep_their_gaussian_and_are_told_of_counts() -> None:
+def test_whole_numbers_that_are_too_few_to_tell_keep_their_gaussian_and_are_told_of_counts() -> None:
     counts, _ = cells(50)
-    said = "likelihood gaussian (values need not lie in [0, 1]; for whole numbers that are counts there is "
-    assert any(words.startswith(said) for words in plan(counts).chosen)
-    assert not any("counts" in words for words in plan(counts.astype(float)).chosen)
+    said = "likelihood gaussian (whole numbers of which "
+    for few in (counts, counts.astype(float)):
+        assert any(words.startswith(said) and "for counts give" in words for words in plan(few).chosen)
     assert not any("counts" in words for words in plan(counts - 10_000).chosen)
     asked = plan(counts, likelihood="negative-binomial").chosen
     assert "dispersion of the likelihood learned, one for each feature, from 1" in asked

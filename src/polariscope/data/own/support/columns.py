@@ -138,7 +138,7 @@ def is_number(text: str) -> bool:
 def as_features(
     name: str, texts: Sequence[str], start: int, troubles: Troubles
 ) -> Num[np.ndarray, " sample"]:
-    """Return the texts of a feature as numbers, whole ones if all are; what is not a number is noted.
+    """Return the texts of a feature as numbers, whole ones if all are; missing ones are NaN, others are noted.
 
     :param name: of the column.
     :param texts: its values as they are written.
@@ -149,8 +149,8 @@ def as_features(
     for row, text in enumerate(map(str.strip, texts), start):
         values.append(float(text) if is_number(text) else np.nan)
         if is_missing(text):
-            troubles.missing(name, [row])
-        elif values[-1] != values[-1]:
+            continue
+        if values[-1] != values[-1]:
             troubles.text(name, text, row)
         elif PADDED.fullmatch(text):
             troubles.text(name, text, row, "which is text because of its leading zero")

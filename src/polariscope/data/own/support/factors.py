@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
@@ -28,6 +28,22 @@ class Factors:
     kinds: tuple[FactorKind, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     """The text of each class, of factors that were text."""
+
+    def take(self, kept: Int[np.ndarray, " kept"]) -> Factors:
+        """Return the factors of some observations; classes of text that none of them has are left out.
+
+        :param kept: numbers of the observations.
+        """
+        if self.values is None:
+            return self
+        values, classes, sizes = self.values[kept], {}, []
+        for column, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True)):
+            there, numbers = np.unique(values[:, column], return_inverse=True)
+            if name in self.classes:
+                values[:, column] = numbers.reshape(-1)
+                classes[name] = tuple(self.classes[name][int(number)] for number in there)
+            sizes.append(0 if kind == "continuous" else len(there))
+        return dataclasses.replace(self, values=values, sizes=tuple(sizes), classes=classes)
 
 
 def known_factors(contents: Contents, n_samples: int) -> Factors:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Num, Shaped
+from jaxtyping import Bool, Num, Shaped
 
 from polariscope.core.errors import InputError
 from polariscope.data.own.support.columns import LARGEST_WHOLE, TOO_LARGE, Troubles, check_names, is_absent
@@ -33,12 +33,13 @@ def is_series(given: object) -> bool:
 
 
 def read_frame(frame: object, name: str) -> Contents:
-    """The numbers of a frame with the names of its columns and rows; text and missing values are refused.
+    """The numbers of a frame with the names of its columns and rows; missing values are NaN, and text is refused.
 
     :param frame: a frame of pandas or polars.
     :param name: how messages call it.
     """
-    columns = frame_columns(frame, name)
+    table = as_pandas(frame)
+    columns = frame_columns(frame, name, features=tuple(map(str, table.columns)))
     troubles = Troubles()
     for column, values in columns.items():
         check_feature(column, values, troubles)
@@ -81,13 +82,14 @@ def stacked(columns: Mapping[str, Num[np.ndarray, " sample"]]) -> Num[np.ndarray
 
 
 def frame_columns(
-    frame: object, name: str, troubles: Troubles | None = None
+    frame: object, name: str, troubles: Troubles | None = None, features: Collection[str] = ()
 ) -> dict[str, Shaped[np.ndarray, " sample"]]:
-    """Return the columns of a frame or series by name, as arrays; columns that lack values are refused.
+    """Return the columns of a frame or series by name, as arrays; others than features must not lack values.
 
     :param frame: a frame or series of pandas or polars.
     :param name: how messages call it.
     :param troubles: (default: they are refused here) where to note columns that lack values.
+    :param features: (default none) columns whose missing values become NaN.
     """
     table = as_pandas(frame)
     names = list(map(str, table.columns))
@@ -99,12 +101,28 @@ def frame_columns(
         lacking = series.isna().to_numpy(dtype=bool)
         if values.dtype.kind == "f":  # pandas can tell NaN from missing
             lacking = lacking | np.isnan(values)
-        if lacking.any():
+        if lacking.any() and column in features:
+            values = _with_gaps(series, lacking)
+        elif lacking.any():
             noted.missing(column, np.flatnonzero(lacking).tolist())
         columns[column] = values
     if troubles is None:
         noted.refuse(name, "drop these rows or columns, or fill the values in")
     return columns
+
+
+def _with_gaps(series: pandas.Series, lacking: Bool[np.ndarray, " sample"]) -> Shaped[np.ndarray, " sample"]:
+    """Return a feature that lacks values as floats, if the values it has are numbers; otherwise as it is."""
+    known = series[~lacking]
+    values = known.to_numpy()
+    is_number = values.dtype.kind in "biuf" or all(
+        isinstance(value, int | float | np.number) for value in values.tolist()
+    )
+    if not is_number:
+        return series.to_numpy()[np.argsort(lacking, kind="stable")]  # one that is there is the example
+    filled = np.full(len(series), np.nan)
+    filled[~lacking] = values.astype(np.float64)
+    return filled
 
 
 def as_pandas(frame: Any) -> pandas.DataFrame:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import known_factors
 from polariscope.data.own.support.frames import check_rows_match, is_frame, read_frame
+from polariscope.data.own.support.gaps import without_gaps
 from polariscope.data.own.support.layout import (
     Axes,
     Layout,
@@ -32,6 +35,7 @@ from polariscope.data.own.support.rows import (
     check_precision,
     check_whole_numbers,
     extent,
+    stored,
 )
 
 if TYPE_CHECKING:
@@ -42,12 +46,13 @@ class AbstractRowsDataset(AbstractDataset):
     """Observations that are rows or images in an array, with factors, names of features and names of rows.
 
     A member is a frozen dataclass that reads its file in ``__post_init__`` and calls :meth:`_fill`. Its options
-    ``layout``, ``unit_interval`` and ``white`` are heard where it has them.
+    ``layout``, ``unit_interval``, ``white`` and ``missing`` are heard where it has them.
     """
 
     layout: Layout | None = None
     unit_interval: bool = False
     white: int | None = None
+    missing: Missing = "refuse"
     _rows: AbstractRows
     _axes: Axes
     _factors: Shaped[np.ndarray, "sample factor"] | None
@@ -66,6 +71,14 @@ class AbstractRowsDataset(AbstractDataset):
         rows = as_rows(array, "X")
         names = tuple(map(str, names))
         _check_feature_names(names, rows)
+        n_given, kept, read = len(rows), None, contents.choices
+        if len(rows.shape) == 2:
+            complete = without_gaps(rows, self.missing, self._where, names)
+            rows, kept, read = complete.rows, complete.kept, (*read, *complete.choices)
+        elif self.missing != "refuse":
+            raise InputError(
+                "missing", "be left out for images", got=f"{self.missing!r}", remedy="it is for tables"
+            )
         check_finite(rows, "X", names)
         axes = axes_of(rows, self.layout)
         if axes == "rows":
@@ -73,25 +86,35 @@ class AbstractRowsDataset(AbstractDataset):
             check_precision(rows, names)
             if self.unit_interval:
                 _check_unit_interval(rows)
-        factors = known_factors(contents, len(rows))
+        factors = known_factors(contents, n_given)
+        ids, aside = _checked_ids(ids, n_given), contents.aside
+        if kept is not None:
+            factors, ids = factors.take(kept), kept if ids is None else ids[kept]
+            aside = {name: column[kept] for name, column in aside.items()}
         white = white_of(rows, self.white)
         asked = None if self.white is not None else white
         for name, value in (
             ("white", white),
             ("_rows", rows),
             ("_axes", axes),
-            ("_ids", _checked_ids(ids, len(rows))),
+            ("_ids", ids),
             ("_factors", factors.values),
             ("factor_names", factors.names),
             ("factor_sizes", factors.sizes),
             ("factor_kinds", factors.kinds),
             ("factor_classes", factors.classes),
             ("feature_names", names),
-            ("_aside", contents.aside),
-            ("aside_names", tuple(contents.aside)),
-            ("choices", (*contents.choices, *choices_of(rows, axes, self.layout, asked))),
+            ("_aside", aside),
+            ("aside_names", tuple(aside)),
+            ("choices", (*read, *choices_of(rows, axes, self.layout, asked))),
         ):
             object.__setattr__(self, name, value)
+
+    @property
+    def _where(self) -> str:
+        """How messages call the table: by its file, or X in memory."""
+        path = getattr(self, "path", None)
+        return "X" if path is None else Path(path).name
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,6 +130,12 @@ class AbstractRowsDataset(AbstractDataset):
     @functools.cached_property
     def is_counts(self) -> bool:
         return len(self.shape) == 1 and self._rows.dtype.kind in "iu" and extent(self._rows)[0] >= 0
+
+    def stored_values(self) -> Iterator[Shaped[np.ndarray, "..."]]:
+        if len(self.shape) == 3:
+            yield from super().stored_values()
+        else:
+            yield from (chunk for _, chunk in stored(self._rows))
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if self.white == 255:

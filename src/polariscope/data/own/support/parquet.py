@@ -61,7 +61,7 @@ def read_parquet(
     if not len(frame):
         raise InputError(problem=f"{path.name} has no rows", remedy="add some")
     troubles = Troubles()
-    values = frame_columns(frame, path.name, troubles)
+    values = frame_columns(frame, path.name, troubles, selection.features)
     for name in selection.features:
         if name not in troubles:
             check_feature(name, values[name], troubles)

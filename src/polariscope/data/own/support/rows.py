@@ -233,7 +233,7 @@ def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] =
         return
     count, first = 0, ""
     low, high = np.inf, -np.inf
-    for start, chunk in _stored(rows):
+    for start, chunk in stored(rows):
         # minimum and maximum pass NaN on, without a temporary array as large as the chunk
         least, most = float(chunk.min()), float(chunk.max())
         if np.isfinite(least) and np.isfinite(most):
@@ -264,8 +264,11 @@ def _place(bad: np.ndarray, start: int, feature_names: tuple[str, ...]) -> str:
     return f"{where}, column {repr(feature_names[rest[0]]) if feature_names else rest[0]}"
 
 
-def _stored(rows: AbstractRows) -> Iterator[tuple[int, np.ndarray]]:
-    """The numbers that are written down; what a sparse matrix leaves out is 0."""
+def stored(rows: AbstractRows) -> Iterator[tuple[int, np.ndarray]]:
+    """The numbers that are written down, with the number of their first row; what a sparse matrix leaves out is 0.
+
+    :param rows: the observations.
+    """
     if isinstance(rows, SparseRows):
         if rows.matrix.nnz:
             yield 0, rows.matrix.data
@@ -279,7 +282,7 @@ def extent(rows: AbstractRows) -> tuple[float, float]:
     :param rows: the observations.
     """
     low, high = np.inf, -np.inf
-    for _, chunk in _stored(rows):
+    for _, chunk in stored(rows):
         low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
     if isinstance(rows, SparseRows) and rows.matrix.nnz < math.prod(rows.shape):
         low, high = min(low, 0.0), max(high, 0.0)
@@ -292,7 +295,7 @@ def exceeds(rows: AbstractRows, limit: int) -> bool:
     :param rows: the observations.
     :param limit: the limit.
     """
-    return any(chunk.max() > limit for _, chunk in _stored(rows))
+    return any(chunk.max() > limit for _, chunk in stored(rows))
 
 
 def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> None:
@@ -303,7 +306,7 @@ def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ())
     """
     if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8:
         return
-    for start, chunk in _stored(rows):
+    for start, chunk in stored(rows):
         if int(chunk.max()) <= LARGEST_WHOLE and int(chunk.min()) >= -LARGEST_WHOLE:
             continue
         large = (chunk > LARGEST_WHOLE) | (chunk < -LARGEST_WHOLE)

@@ -9,10 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.seeds import generator
-from polariscope.data.dataset import AbstractDataset
+from polariscope.data.dataset import VALUES, AbstractDataset
 
-VALUES = 2**22
-"""Numbers that are read at once."""
 ROUNDING = 1e-12
 """What rounding leaves of the deviation of a constant, relative to its size."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from polariscope.data.counts import totals_of
@@ -37,6 +37,30 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
         """The same with the sizes of these observations."""
         return dataclasses.replace(self, size=sizes_of(x)) if self.has_sizes else self
 
+    def at(self, columns: Int[Tensor, " chosen"]) -> AbstractCountDistribution:
+        """The same for some values; sizes must be fixed, or there must be none."""
+        return dataclasses.replace(
+            self,
+            log_share=self.log_mean.flatten(1)[:, columns],
+            usual_size=torch.ones_like(self.usual_size),
+            has_sizes=False,
+            size=None,
+        )
+
+    def cumulative(self, x: Float[np.ndarray, "sample value"]) -> Float[np.ndarray, "sample value"]:
+        """Return P(X ≤ x); 0 for negative x.
+
+        :param x: whole numbers.
+        """
+        raise NotImplementedError
+
+    def transform(
+        self, x: Float[Tensor, "sample value"], noise: Float[Tensor, "sample value"]
+    ) -> Float[Tensor, "sample value"]:
+        counts = x.double().cpu().numpy()
+        below, upto = self.cumulative(counts - 1), self.cumulative(counts)
+        return torch.from_numpy(below + noise.double().cpu().numpy() * (upto - below)).to(x)
+
     @property
     def log_mean(self) -> Float[Tensor, "sample *shape"]:
         """log ℓρ."""
@@ -50,6 +74,18 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
     def of_observations(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
         """log ℓρ with the sizes that are fixed, or else those of the observations."""
         return self.log_mean if self.size is not None else self.like(x).log_mean
+
+
+SMALLEST_MEAN = 1e-8
+"""Mean that replaces smaller and negative ones, which have no logarithm."""
+
+
+def log_means(mean: Float[Tensor, "sample value"]) -> Float[Tensor, "sample value"]:
+    """Return the logarithm of means.
+
+    :param mean: the means, by another model.
+    """
+    return torch.log(mean.clamp(min=SMALLEST_MEAN))
 
 
 def sizes_of(x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:

@@ -1,0 +1,100 @@
+"""Rows of a table without their missing values, read as needed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from polariscope.core.errors import InputError
+from polariscope.data.missing import Gaps, Missing, fill, find_gaps, medians_of
+from polariscope.data.own.support.rows import AbstractRows, stored
+
+MEDIAN_VALUES, MEDIAN_ROWS = 2**26, 10_000
+"""Values that medians are taken from at most, and the least number of rows; larger tables are sampled."""
+
+
+class SelectedRows(AbstractRows):
+    """Some rows of others.
+
+    :param base: the others.
+    :param kept: numbers of the rows, ascending.
+    """
+
+    def __init__(self, base: AbstractRows, kept: Int[np.ndarray, " kept"]) -> None:
+        self.base, self.kept = base, kept
+        self.shape, self.dtype = (len(kept), *base.shape[1:]), base.dtype
+        self.held = (*base.held, kept)
+
+    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+        return self.base.take(self.kept[indices])
+
+
+class FilledRows(AbstractRows):
+    """Rows in which missing values are replaced.
+
+    :param base: the rows.
+    :param medians: the value for each column.
+    """
+
+    def __init__(self, base: AbstractRows, medians: Float[np.ndarray, " feature"]) -> None:
+        self.base, self.medians, self.shape, self.dtype = base, medians, base.shape, base.dtype
+        self.held = (*base.held, medians)
+
+    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+        return fill(self.base.take(indices), self.medians)
+
+    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "chosen ..."]:
+        return fill(self.base.slice(start, stop), self.medians)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Complete:
+    """A table without missing values."""
+
+    rows: AbstractRows
+    kept: Int[np.ndarray, " kept"] | None = None
+    """Numbers of the rows that were kept, if others were left out."""
+    choices: tuple[str, ...] = ()
+    """What was done, in a few words."""
+
+
+def without_gaps(rows: AbstractRows, policy: Missing, where: str, names: tuple[str, ...] = ()) -> Complete:
+    """Return the rows of a table without missing values: refused, left out or filled in.
+
+    Medians are those of all rows, held-out ones included; of more than 2^26 values, those of rows at equal distances.
+
+    :param rows: the table.
+    :param policy: what is done about missing values.
+    :param where: how messages call the table.
+    :param names: (default none) names of its columns.
+    """
+    # A minimum passes NaN on, without a temporary array as large as the chunk.
+    if rows.dtype.kind != "f" or not any(np.isnan(chunk.min(initial=0)) for _, chunk in stored(rows)):
+        return Complete(rows)
+    gaps = find_gaps(rows.chunks())
+    if policy == "refuse":
+        gaps.refuse(where, names)
+    gaps.refuse_empty(where, names)
+    return _dropped(rows, gaps, where) if policy == "drop" else _filled(rows, gaps)
+
+
+def _dropped(rows: AbstractRows, gaps: Gaps, where: str) -> Complete:
+    kept = gaps.complete
+    if not len(kept):
+        raise InputError(
+            problem=f"every row of {where} lacks a value", remedy="leave out columns that lack many values"
+        )
+    plural = "s that lack" if len(gaps.rows) > 1 else " that lacks"
+    said = f"{len(gaps.rows):,} of {gaps.n_samples:,} rows left out: row{plural} a value"
+    return Complete(SelectedRows(rows, kept), kept, (said,))
+
+
+def _filled(rows: AbstractRows, gaps: Gaps) -> Complete:
+    most = max(MEDIAN_ROWS, MEDIAN_VALUES // rows.shape[1])
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64)
+    medians = medians_of(rows.take(chosen))
+    which = "all rows" if len(chosen) == len(rows) else f"{len(chosen):,} rows"
+    said = f"{gaps.total:,} missing value{'s' * (gaps.total > 1)} filled with the median of the column over {which}"
+    return Complete(FilledRows(rows, medians), choices=(said,))
