@@ -18,6 +18,7 @@ from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.studies.ledger import Ledger, State
+    from polariscope.studies.runs import StudyRun
 
 File = Annotated[
     str, typer.Argument(metavar="FILE.toml", help="A study, or the name of one of 'polariscope study list'.")
@@ -54,7 +55,7 @@ class PlanOptions:
 
 @command(options=PlanOptions)
 def plan(file: File, options: PlanOptions) -> None:
-    """Check a study whole, and say what it will cost.
+    """Check a study, and print what is chosen for its runs and what it will cost.
 
     Hours are those of training, from the times of earlier runs, or from 20 steps of each distinct data, net and
     objective. Of the analyses they hold what earlier runs took.
@@ -69,6 +70,9 @@ def plan(file: File, options: PlanOptions) -> None:
     for run in ledger.runs:
         runs.add_row(run.name, run.folder.name, f"{run.steps:,}")
     printer().print(runs)
+    for chosen, names in _by_choice(ledger.runs):
+        which = "all runs" if len(names) == len(ledger.runs) else _some(names)
+        say(f"Chosen for {which}: {'; '.join(chosen)}.")
     found = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
     kinds = table(
         "same kind as", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
@@ -90,6 +94,23 @@ def plan(file: File, options: PlanOptions) -> None:
         say(
             f"That is more than the {limit:g} hours of max_hours; the study will stop there, and can be resumed."
         )
+
+
+def _by_choice(runs: Sequence[StudyRun]) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Return what was chosen for the runs of a study, with the names of the runs that it was chosen for."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        names.setdefault(run.chosen, []).append(run.name)
+    return [(chosen, runs) for chosen, runs in names.items() if chosen]
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are.
+
+    >>> _some(["beta=1", "beta=4", "beta=8"])
+    'beta=1 and 2 more'
+    """
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 class RunCommand(RecordCommand):

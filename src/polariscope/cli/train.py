@@ -114,9 +114,10 @@ def train(
         n_latents = latents_of(options.size)
     concepts = model.concepts()
     if model.likelihood == AUTO and options.out is not None:
-        from polariscope.training.train import recorded_likelihood
+        from polariscope.training.plan import recorded_settings
 
-        concepts["likelihood"] = recorded_likelihood(options.out) or AUTO
+        recorded = recorded_settings(options.out)
+        concepts["likelihood"] = AUTO if recorded is None else recorded["model"]["likelihood"]["name"]
     data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
     settings = {**dataclasses.asdict(model), **for_train(flags)}
     settings["n_latents"] = LATENTS if n_latents is None else n_latents
@@ -316,11 +317,10 @@ def train_and_tell(
     from polariscope.cli.console import plural, say
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
-    from polariscope.training.plan import plan
-    from polariscope.training.train import recorded_likelihood
+    from polariscope.training.plan import plan, recorded_settings
     from polariscope.training.train import train as train_model
 
-    job = plan(data, recorded_likelihood=recorded_likelihood(run), **settings)
+    job = plan(data, recorded=recorded_settings(run), **settings)
     steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
     data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:

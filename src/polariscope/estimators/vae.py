@@ -43,16 +43,17 @@ from polariscope.training.choices import choices
 from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.loop import fit
 from polariscope.training.plan import FAMILIES, choose, concept_of, plan
+from polariscope.training.planner import QUICK_IMAGES, Pace, pace_for
 from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
-TRAINING = {"steps": 2000, "learning_rate": 3e-3, "batch_size": 128}
-"""How the final model is trained, unless it is said."""
+PACE = tuple(field.name for field in dataclasses.fields(Pace))
+"""Parameters that the planner decides, unless they are set."""
 LEAST = 400  # steps of a candidate, below which sizing can see no trend
 MIN_SAMPLES = 3
 """Observations that training asks of a dataset."""
-OWN = (*TRAINING, "patience", "seed")
+OWN = (*PACE, "patience", "seed")
 
 
 class VAE(TransformerMixin, BaseEstimator):
@@ -98,7 +99,8 @@ class VAE(TransformerMixin, BaseEstimator):
         Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
     steps, learning_rate, batch_size:
-        Of the training; None: 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
+        Of the training; None: for a table as in :func:`polariscope.train`, 100 passes (2,000 to 20,000 steps) with rate
+        1e-3 and batches of 64; for images 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
         whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at least 400
         steps and a constant rate.
     patience:
@@ -518,7 +520,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _recipe(self, data: AbstractDataset, likelihood: object, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
-        training: dict[str, Any] = {**TRAINING, **self._training()}
+        pace = QUICK_IMAGES if len(data.shape) == 3 else pace_for(data.shape, len(data))
+        training: dict[str, Any] = {**pace.to_dict(), **self._training()}
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
@@ -549,7 +552,7 @@ class VAE(TransformerMixin, BaseEstimator):
             isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1
         ):
             raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
-        given = {name: getattr(self, name) for name in TRAINING}
+        given = {name: getattr(self, name) for name in PACE}
         given |= {} if self.steps is None else {"steps": int(self.steps)}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -20,6 +20,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.core.registry import open_family
+from polariscope.training.planner import SEARCH_RATE, TABLES
 
 if TYPE_CHECKING:
     import pandas
@@ -225,11 +226,11 @@ class Goal:
 
     def rate(self) -> float:
         """The learning rate where only the outcome of a model counts."""
-        return self.learning_rate or self.net_rate or 1e-3
+        return self.learning_rate or self.net_rate or TABLES.learning_rate
 
     def careful_rate(self) -> float:
         """The learning rate where every latent counts, which large steps prune: 2e-4 for images."""
-        return self.learning_rate or self.net_rate or (2e-4 if self.images else 1e-3)
+        return self.learning_rate or self.net_rate or (SEARCH_RATE if self.images else TABLES.learning_rate)
 
     @property
     def fixed_steps(self) -> int:

@@ -37,6 +37,8 @@ class StudyRun:
     """What varies in the study, with this run's values."""
     group: str
     """Equal for runs that differ in their seed only."""
+    chosen: tuple[str, ...] = ()
+    """Settings that the study does not name and that were chosen for it, in a few words each."""
 
 
 ONCE_WITHOUT = (
@@ -118,6 +120,7 @@ def plan_runs(study: Study) -> list[StudyRun]:
             point=point,
             steps=job.settings.steps,
             varies=varies,
+            chosen=job.chosen,
             group=files.digest(rest)[:SHORT],
         )
     return list(runs.values())

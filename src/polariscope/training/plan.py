@@ -8,6 +8,7 @@ import functools
 import inspect
 import platform
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,13 @@ from polariscope.models.priors import family as priors
 from polariscope.numerics.rounding import significant
 from polariscope.objectives import AbstractObjective
 from polariscope.objectives import family as objectives
-from polariscope.storage import FORMAT
+from polariscope.storage import FORMAT, RUN
 from polariscope.storage.documents import settings_hash
+from polariscope.storage.folder import RunFolder
 from polariscope.training.choices import choices, split_choices, training_choices
 from polariscope.training.feed import class_labels
 from polariscope.training.likelihood import likelihood_of
+from polariscope.training.planner import planned_training
 from polariscope.training.settings import TrainSettings
 
 FAMILIES = {
@@ -127,19 +130,21 @@ def plan(
     scale: bool = False,
     keep_units: bool = False,
     missing: Missing = "refuse",
-    recorded_likelihood: str | None = None,
+    recorded: Mapping[str, Any] | None = None,
     **options: object,
 ) -> RunPlan:
-    """Check a whole training run without doing any of it; arguments as in :func:`train`.
+    """Check a whole training run without doing any of it; other arguments as in :func:`train`.
 
-    :param recorded_likelihood: (default None) likelihood of the run that is resumed, which wins over "auto".
+    :param recorded: (default None: a new run) settings of the run that is continued. Its likelihood, learning rate,
+        batch size and length win over what the planner would choose for a new run, but not over what the caller names.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
     suitable = None
     if _is_auto(likelihood):
         decodes = concept_of("objective", objective).trains_decoder
-        suitable = likelihood_of(data, decodes=decodes, recorded=recorded_likelihood)
+        before = None if recorded is None else recorded["model"]["likelihood"]["name"]
+        suitable = likelihood_of(data, decodes=decodes, recorded=before)
     chosen = choose(data, objective, net, posterior, prior, likelihood if suitable is None else suitable.name)
     data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
@@ -160,9 +165,11 @@ def plan(
                 concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
     with _as_given("training", options):
         brought = brought_training(concepts["objective"], routed["training"])
-        settings = TrainSettings(
-            **check_options("training", TrainSettings, {**brought, **routed["training"]})
+        named = {**brought, **routed["training"]}
+        planned = planned_training(
+            data, concepts["net"], named, None if recorded is None else recorded["training"]
         )
+        settings = TrainSettings(**check_options("training", TrainSettings, {**planned.options, **named}))
     if concepts["likelihood"].needs_unit_interval and not (
         data.is_unit_interval or data.value_facts.is_binary
     ):
@@ -195,9 +202,22 @@ def plan(
     check_objective(concepts["objective"], data, blueprint, settings)
     check_patience(concepts["objective"], settings, parts)
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    words = choices(given, blueprint, routed["likelihood"], suitable) + training_choices(brought)
+    words = choices(given, blueprint, routed["likelihood"], suitable)
+    words += training_choices(brought) + planned.in_words
     words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
+
+
+def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] | None:
+    """Return the settings of the run that a training in this folder continues; None for a new run.
+
+    :param out: folder of the run; None: nothing is written.
+    """
+    if out is None:
+        return None
+    folder = out if isinstance(out, RunFolder) else RunFolder(out)
+    has_model = folder.is_begun and (folder.checkpoints.steps or folder.model_file.exists())
+    return folder.settings if has_model and folder.kind == RUN else None
 
 
 def choose(

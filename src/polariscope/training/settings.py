@@ -20,6 +20,7 @@ from polariscope.data.splits import (
     split_groups,
     split_parts,
 )
+from polariscope.training.planner import IMAGES
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -36,11 +37,11 @@ ADAMS = ("adam", "amsgrad")
 class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
-    steps: Annotated[int, Ge(1)] = 20_000
-    """Number of gradient steps. The published models have 300,000."""
+    steps: Annotated[int, Ge(1)] = IMAGES.steps
+    """Number of gradient steps; by default 100 passes over tables, 2,000 to 20,000. Published models have 300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
-    batch_size: Annotated[int, Ge(1)] = 64
+    batch_size: Annotated[int, Ge(1)] = IMAGES.batch_size
     """Samples per step."""
     optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
     """Adam has β₁ = 0.9 unless it is said, β₂ = 0.999, ε = 1e-8."""
@@ -48,8 +49,8 @@ class TrainSettings:
         ADAM_BETA1, since="0.2", absent=0.9
     )
     """β₁ of adam and amsgrad: how much of the earlier gradients stays in each step."""
-    learning_rate: Annotated[float, Gt(0)] = 1e-4
-    """Step size of the optimiser, at its highest."""
+    learning_rate: Annotated[float, Gt(0)] = IMAGES.learning_rate
+    """Step size of the optimiser, at its highest; the default for tables is 0.001, and for linear nets 0.01."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate goes from its highest value to 0 at the last step; constant: it does not."""
     warmup_steps: Annotated[int, Ge(0)] = 0

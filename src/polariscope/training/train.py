@@ -25,7 +25,7 @@ from polariscope.training.feed import ALONE
 from polariscope.training.loop import Listener, first_state, fit
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
-from polariscope.training.plan import RunPlan, plan
+from polariscope.training.plan import RunPlan, plan, recorded_settings
 from polariscope.training.threads import (
     available_cores,
     check_threads,
@@ -107,7 +107,7 @@ def train(
             scale=scale,
             keep_units=keep_units,
             missing=missing,
-            recorded_likelihood=None if out is None else recorded_likelihood(out),
+            recorded=recorded_settings(out),
             **options,
         )
     place = choose_device(device)
@@ -145,15 +145,6 @@ def train(
         except Exception:
             run.forget()
             raise
-
-
-def recorded_likelihood(out: str | Path | RunFolder) -> str | None:
-    """Return the name of the likelihood that a run was begun with; None if there is no run yet.
-
-    :param out: folder of the run.
-    """
-    run = out if isinstance(out, RunFolder) else RunFolder(out)
-    return run.settings["model"]["likelihood"]["name"] if run.is_begun else None
 
 
 def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:
