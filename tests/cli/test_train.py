@@ -53,7 +53,7 @@ def test_what_is_chosen_for_the_user_is_announced_once_and_kept(call, tiny):
     done = call(tiny, "--steps 20 --out run")
     chosen = "likelihood gaussian (values need not lie in [0, 1])"
     assert done.err.count("Chosen for you: ") == 1
-    assert done.err.startswith(f"Chosen for you: {chosen}.")
+    assert done.err.startswith(f"Chosen for you: {chosen}; learning rate 0.01, batch size 64.")
     assert read_settings("run")["chosen"][0] == chosen
     assert "Chosen" not in call(tiny, "--steps 20 --out run").err  # nothing is trained
     assert "Chosen" not in call(tiny, "--steps 20 --out other --quiet").err

@@ -23,9 +23,10 @@ from long_training import unchecked
 from oracles import STANDARD_ERRORS, linear_posterior, random_rotation, set_linear
 from polariscope.core.errors import InputError
 from polariscope.estimators import VAE
-from polariscope.estimators.vae import TRAINING, kept_latents
+from polariscope.estimators.vae import kept_latents
 from polariscope.objectives.beta import BetaObjective
 from polariscope.sizing import Size
+from polariscope.training import planner
 from polariscope.training.loop import fit
 
 QUICK: dict[str, Any] = {"n_latents": 2, "steps": 10, "variables": "all", "n_draws": 4}
@@ -398,7 +399,8 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     assert {name: asked[name] for name in wanted} == wanted
     assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
-    monkeypatch.setitem(TRAINING, "steps", 20)  # of the model that is kept, which nothing here looks at
+    quick = planner.Pace(1e-3, 64, 20)  # of the model that is kept, which nothing here looks at
+    monkeypatch.setattr("polariscope.estimators.vae.pace_for", lambda *_: quick)
     VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
     assert asked.get("objective", "vae") == "vae"
     rest = {"shape", "n", "log_every", "objective"}  # all else is as where size is called without a word
@@ -575,7 +577,7 @@ def test_one_way_to_rescale_is_chosen() -> None:
 @unchecked()
 def test_an_outlier_is_improbable_or_impossible_but_never_nan(parts: dict[str, Any]) -> None:
     X = np.random.default_rng(0).normal(size=(200, 3))
-    vae = VAE(n_latents=2, steps=60, **parts).fit(X)
+    vae = VAE(n_latents=2, steps=60, learning_rate=3e-3, **parts).fit(X)
     usual = vae.score_samples(X)
     before = usual.min()
     for size in (1e2, 1e4, 1e10, 1e30):

@@ -18,6 +18,8 @@ COLOUR = np.random.default_rng(0).integers(256, size=(20, 32, 32, 3)).astype(np.
 LEARNED = "variance of the likelihood learned, one for all values, from 0.1, not below 0.0001"
 ROOT = float(np.sqrt(TABLE.var(axis=0).mean()))
 CENTRED = f"table centred and divided by {ROOT:.3g}, the root of its mean feature variance"
+PACE: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 64, "steps": 2000}
+PLANNED = "learning rate 0.001, batch size 64, 2,000 steps"
 MLP = "net mlp with hidden layers of 16 and 16 units"
 GAUSSIAN = "likelihood gaussian (values need not lie in [0, 1])"
 BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
@@ -41,14 +43,16 @@ BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
     ],
 )
 def test_only_what_was_left_open_is_announced(options: dict[str, Any], expected: tuple[str, ...]) -> None:
-    assert plan(TABLE, **options).chosen == expected
+    assert plan(TABLE, **options, **PACE).chosen == expected
 
 
 def test_how_images_are_read_is_announced_unless_it_was_said() -> None:
-    assert plan(COLOUR).chosen == ("channels last (3)", "bytes divided by 255", "net conv", BERNOULLI)
+    pace = "learning rate 0.0001, batch size 64, 20,000 steps"
+    read = ("channels last (3)", "bytes divided by 255")
+    assert plan(COLOUR).chosen == (*read, "net conv", BERNOULLI, pace)
     assert plan(np.moveaxis(COLOUR, 3, 1)).chosen[0] == "channels first (3)"
     said = ps.from_arrays(COLOUR, layout="channels-last", white=255)
-    assert plan(said, net="conv", likelihood="bernoulli").chosen == ()
+    assert plan(said, net="conv", likelihood="bernoulli", **PACE).chosen == ()
     black_and_white = (COLOUR[..., 0] > 127).astype(np.uint8)
     assert "bytes 0 and 1 are black and white" in plan(black_and_white).chosen
     assert ps.from_arrays(COLOUR[..., 0] / 255).choices == ()
@@ -66,18 +70,17 @@ def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None
 
 def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None:
     record = plan(TABLE).describe("cpu")
-    assert tuple(record["chosen"][:-1]) == (CENTRED, MLP, GAUSSIAN, LEARNED)
+    assert tuple(record["chosen"][:-1]) == (CENTRED, MLP, GAUSSIAN, LEARNED, PLANNED)
     assert record["chosen"][-1].split()[0] == str(record["environment"]["threads"])
-    explicit = plan(TABLE, net=record["model"]["net"], likelihood=record["model"]["likelihood"]).describe(
-        "cpu"
-    )
+    model = record["model"]
+    explicit = plan(TABLE, net=model["net"], likelihood=model["likelihood"], **PACE).describe("cpu")
     assert explicit["chosen"] == [CENTRED, *record["chosen"][-1:]]
     assert explicit["hash"] == record["hash"]
 
 
 def test_the_estimator_says_what_it_chose() -> None:
     chosen = ps.VAE(n_latents=2, steps=5, variables="all").fit(TABLE).chosen_
-    assert chosen == plan(TABLE).chosen == (CENTRED, MLP, GAUSSIAN, LEARNED)
+    assert chosen == plan(TABLE, **PACE).chosen == (CENTRED, MLP, GAUSSIAN, LEARNED)
     given = (
         ps.VAE(n_latents=2, steps=5, variables="all", net="linear", options={"variance": 0.2})
         .fit(TABLE)

@@ -151,7 +151,8 @@ def test_the_estimator_chooses_by_the_same_rule_and_keeps_the_reason(tmp_path: P
     options: dict[str, Any] = {"n_latents": 2, "steps": 5, "variables": "all"}
     vae = ps.VAE(**options).fit(OVERDISPERSED)
     assert vae.likelihood_ == likelihood_of(ps.from_arrays(OVERDISPERSED.astype(np.float64)))
-    assert vae.chosen_ == plan(OVERDISPERSED, likelihood="auto").chosen
+    pace: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 64, "steps": 5}
+    assert vae.chosen_ == plan(OVERDISPERSED, likelihood="auto", **pace).chosen
     np.testing.assert_array_equal(vae.units_.values(OVERDISPERSED.astype(float)), OVERDISPERSED)
     vae.save(tmp_path / "vae")
     assert ps.VAE.load(tmp_path / "vae").chosen_ == vae.chosen_

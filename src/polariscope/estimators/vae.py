@@ -100,9 +100,9 @@ class VAE(TransformerMixin, BaseEstimator):
         with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
     steps, learning_rate, batch_size:
         Of the training; None: for a table as in :func:`polariscope.train`, 100 passes (2,000 to 20,000 steps) with rate
-        1e-3 and batches of 64; for images 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is at most the
-        whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at least 400
-        steps and a constant rate.
+        1e-3 and batches of 64; for images 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is
+        at most the whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at
+        least 400 steps and a constant rate.
     patience:
         Lines of the log (50 in all) without a lower held-out loss after which training stops; ``steps`` is then the
         maximum, and the model is that of the lowest loss. A tenth of ``X`` is held out for that. 0, the default, trains

@@ -1,0 +1,62 @@
+"""One planner: train, size and the estimator use the same rate, batch and length; recorded settings win."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polariscope as ps
+from polariscope.models.nets.linear import LinearNet
+from polariscope.sizing.support.checks import make_goal
+from polariscope.training.plan import plan, recorded_settings
+from polariscope.training.planner import IMAGES, SEARCH_RATE, TABLES, pace_for
+
+ROWS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+PIXELS = np.random.default_rng(0).integers(256, size=(40, 16, 16)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("n_rows", [100, 3000, 20_000, 400_000])
+def test_tables_get_a_hundred_passes_within_bounds(n_rows: int) -> None:
+    pace = pace_for((6,), n_rows)
+    assert TABLES.steps <= pace.steps <= IMAGES.steps
+    passes = pace.steps * pace.batch_size / n_rows
+    assert passes == pytest.approx(100, rel=0.02) or pace.steps in (TABLES.steps, IMAGES.steps)
+
+
+def test_train_and_size_learn_a_table_at_the_same_rate_and_batch() -> None:
+    settings = plan(ROWS).settings
+    goal = make_goal({}, ps.from_arrays(ROWS), {})
+    assert settings.learning_rate == goal.careful_rate() == TABLES.learning_rate
+    assert (settings.batch_size, settings.steps) == (TABLES.batch_size, TABLES.steps)
+    linear = plan(ROWS, net="linear").settings
+    assert linear.learning_rate == make_goal({}, ps.from_arrays(ROWS), {"net": "linear"}).careful_rate()
+    assert linear.learning_rate == LinearNet.sizing_rate
+
+
+def test_images_keep_the_published_pace_and_a_search_has_its_own_rate() -> None:
+    settings = plan(PIXELS).settings
+    assert (settings.learning_rate, settings.batch_size, settings.steps) == (1e-4, 64, 20_000)
+    assert make_goal({}, ps.from_arrays(PIXELS), {}).careful_rate() == SEARCH_RATE
+
+
+def test_named_options_and_those_of_the_objective_win() -> None:
+    assert plan(ROWS, learning_rate=0.02, steps=7).settings.learning_rate == 0.02
+    assert plan(ROWS, epochs=2).settings.steps == 2 * (270 // 64)
+
+
+def test_the_recorded_settings_of_a_run_win_and_the_difference_is_announced(tmp_path: Path) -> None:
+    """As a run of version 0.2.0, whose default rate was 1e-4."""
+    ps.train(ROWS, steps=30, learning_rate=1e-4, checkpoint_every=10, out=tmp_path)
+    job = plan(ROWS, recorded=recorded_settings(tmp_path))
+    assert (job.settings.learning_rate, job.settings.steps) == (1e-4, 30)
+    assert any(
+        "learning rate 0.0001 (as this run was begun; a new one would have 0.001)" in choice
+        for choice in job.chosen
+    )
+    before = ps.load_model(tmp_path).digest
+    assert ps.train(ROWS, out=tmp_path).digest == before  # finished, and not trained with other settings
+    assert ps.train(ROWS, steps=40, out=tmp_path).step == 40
+    assert ps.open_run(tmp_path).settings["training"]["learning_rate"] == 1e-4
+    assert recorded_settings(tmp_path / "new") is None
