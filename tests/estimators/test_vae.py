@@ -422,7 +422,8 @@ def test_the_estimator_the_function_and_the_command_line_find_the_same(
     assert f"γ = {by_function.noise.gamma:.3g}" in str(by_function)
     assert main(["size", str(tmp_path / "table.npy"), "--steps", "400"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert printed.startswith(by_function.answer)
+    assert f"Answer: {by_function.answer} " in printed
+    assert by_function.verdict.training.step == 400
     assert f"γ = {by_function.noise.gamma:.3g} (learned; the mean feature variance is 1)" in printed
 
 
