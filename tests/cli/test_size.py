@@ -68,7 +68,7 @@ def asked(monkeypatch):
 def test_the_answer_comes_first_then_the_path_and_the_notes(call, asked):
     done = call("size sprites --image-size 16")
     assert done.code == 0
-    assert done.out.startswith("11 latents (11–12)\n")
+    assert done.out.startswith("Answer: 11 latents (11–12)\n")
     rows = [line.split() for line in done.out.splitlines()]
     assert ["16", "4.200", "400", "too", "many"] in rows
     assert ["12", "1.100", "4,000", "undecided", "0.90–1.60"] in rows
@@ -279,7 +279,11 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert done.code == 0
     record = json.loads((elsewhere / "sizes" / "size.json").read_text())["content"]
     assert 1 <= record["value"] <= 2
-    assert done.out.startswith(f"{record['value']} latent")
+    state, answer, fit, *_ = done.out.splitlines()
+    assert state == Size.from_dict(record).verdict.state
+    assert answer.startswith(f"Answer: {record['value']} latent")
+    assert fit.startswith(f"In use in the fit: {len(record['verdict']['in_use'])} of {record['value']}")
+    assert f"Intrinsic dimension of the data: {round(record['dimension']['value'])} (" in done.out
     assert {"size.json", "size.html", "size.png"} <= {file.name for file in (elsewhere / "sizes").iterdir()}
     assert "sizes/size.html; open it in a browser" in done.out
     assert (elsewhere / "sizes" / "size.png").read_bytes().startswith(b"\x89PNG")
@@ -371,7 +375,7 @@ def test_a_killed_search_goes_on_with_the_same_command(fork, elsewhere):
     assert "Traceback" not in err
     done = fork(*words)
     assert done.wait() == 0
-    assert re.match(r"[12] latents? \(", done.stdout)
+    assert re.match(r"Answer: [12] latents? \(", done.stdout)
     (run,) = elsewhere.glob("sizes/seed-0/n-*")
     assert [line["step"] for line in read_log(run)] == list(range(25, 1501, 25))
 

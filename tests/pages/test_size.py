@@ -13,7 +13,9 @@ import pytest
 
 from pages.test_browser import browser  # noqa: F401 (a fixture)
 from pages.test_report import Checker
+from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.noise import Noise
+from polariscope.analysis.verdict import Verdict
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.pages.report import report
 from polariscope.pages.sections.size import (
@@ -26,7 +28,7 @@ from polariscope.pages.sections.size import (
     size_view,
 )
 from polariscope.pages.size import disagreements, read_sizes, render_size, verdict, write_size_page
-from polariscope.sizing import Size, Trial, path_table
+from polariscope.sizing import DataDimension, Size, Trial, path_table
 from polariscope.sizing.support.size import keep_size, write_size
 from polariscope.storage.documents import read_settings
 
@@ -171,6 +173,23 @@ def test_the_page_says_the_answer_first_then_path_notes_and_settings(pages: dict
     assert "lowest and highest of 2 seeds" in page
     assert "image_size=32" in page
     assert "learning_rate=0.001" not in page  # it was not given: the method's own
+
+
+def test_the_page_begins_with_the_state_and_shows_three_numbers(tmp_path: Path) -> None:
+    fit = Verdict(11, tuple(range(9)), (9, 10), TrainingState("converged", 2000))
+    size = dataclasses.replace(FONDUE, verdict=fit, dimension=DataDimension(4.2, (4.0, 4.4), 500))
+    write_size(tmp_path, size, SETTINGS)
+    page = write_size_page(tmp_path).read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]+>", "", page)  # words of the glossary are marked up
+    assert "Training has converged. A model puts 11 latents to use" in text
+    cards = re.findall(r'<span class="name">([^<]+)</span><span class="figure">([^<]+)</span>', page)
+    assert ("latents", "11") in cards
+    assert ("in use in the fit", "9") in cards
+    assert ("intrinsic dimension of the data", "4") in cards
+    assert size.about_differences in text
+    equal = dataclasses.replace(size, verdict=None, dimension=None)
+    write_size(tmp_path, equal, SETTINGS)
+    assert "answer different questions" not in write_size_page(tmp_path).read_text(encoding="utf-8")
 
 
 def test_the_code_that_repeats_it_is_python_and_asks_the_same(pages: dict[str, Path], tmp_path: Path) -> None:

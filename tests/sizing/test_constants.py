@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from polariscope.models.likelihoods import gaussian
-from polariscope.sizing.support import candidates, deciding, forecast, judge, search
+from polariscope.sizing.support import candidates, closed_form, deciding, forecast, judge, search
 
 ROOT = Path(__file__).resolve().parents[2]
 FONDUE = ROOT / "src/polariscope/sizing/fondue.py"
@@ -17,6 +17,7 @@ MODULES = {
     "deciding": deciding.__file__,
     "search": search.__file__,
     "candidates": candidates.__file__,
+    "closed_form": closed_form.__file__,
     "gaussian": gaussian.__file__,
 }
 ELSEWHERE = {("search", "CAP"), ("gaussian", "SMALLEST_SCALE")}

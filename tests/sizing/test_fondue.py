@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.analysis.theory import LinearSolution, linear_vae
-from polariscope.sizing import TRACE, Cause, Curves, Goal, OutOfTimeError, Size, Trial
+from polariscope.sizing import TRACE, Basis, Cause, Curves, Goal, OutOfTimeError, Size, Trial
 from polariscope.sizing.fondue import FIRST_NARROW, fondue, notes_of
 from polariscope.sizing.support.beta import PRECISION, largest_beta
 from polariscope.sizing.support.deciding import FIRST
@@ -389,11 +389,93 @@ def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> Non
     assert note.startswith("Even 1 latent has no surplus.")
 
 
+class OverfittedTable(ByHeart):
+    """A table whose decoder variance is learned, and which a wide model overfits."""
+
+    best = 625
+
+    @property
+    def n_learned_from(self) -> int | None:
+        return 40
+
+
+def test_of_a_table_that_a_wide_model_overfits_the_answer_is_that_of_its_lowest_held_out_loss() -> None:
+    candidates = OverfittedTable(EIGENVALUES)
+    found = fondue(candidates, Goal())
+    assert (found.value, found.basis) == (3, Basis("early-stopped", step=625))
+    assert found.interval[0] == 2
+    wide, narrow = found.trials
+    assert wide.steps < 8000  # it is stopped when it overfits
+    assert (narrow.n_latents, narrow.steps) == (3, FIRST)
+    assert "lowest held-out loss, after 625 steps" in found.basis.in_words
+
+
+def test_early_stopping_is_for_tables_with_a_learned_variance_only() -> None:
+    images = fondue(OverfittedTable(EIGENVALUES), Goal(images=True))
+    assert images.basis == Basis()
+    assert {trial.n_latents for trial in images.trials if trial.role == "narrow"} >= {6, 7}
+    assert fondue(ByHeart(EIGENVALUES), Goal()).basis == Basis()
+
+
+class Rows(LearnedVariance):
+    """Has observations of a given rank, and a wide model that uses two latents at a given held-out loss."""
+
+    def __init__(self, rank: int, loss: float) -> None:
+        super().__init__(np.concatenate([np.full(2, 20.0), np.ones(18)]))
+        draw = np.random.default_rng(0)
+        signal = 4 * draw.normal(size=(200, rank)) @ np.linalg.qr(draw.normal(size=(20, rank)))[0].T
+        self.rows, self.loss, self.n_asked = signal + draw.normal(size=(200, 20)), loss, 0
+
+    def observations(self) -> np.ndarray:
+        return self.rows
+
+    def split_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        self.n_asked += 1
+        return self.rows[:180], self.rows[180:]
+
+    def watch(self, n_latents: int, steps: int, **changes: Any) -> Curves:
+        curves = super().watch(n_latents, steps, **changes)
+        return dataclasses.replace(curves, held_out=((steps, self.loss, self.loss),), is_elbo=True)
+
+
+def test_if_linear_models_generalise_better_the_answer_is_their_cross_validated_number() -> None:
+    found = fondue(Rows(rank=6, loss=60.0), Goal())
+    assert found.value == 6
+    assert found.basis == Basis("closed-form", closed_form=6)
+    assert found.interval[0] <= 5
+    assert found.interval[1] >= 7
+    assert [trial.n_latents for trial in found.trials] == [16, 6]  # one model with so many latents is trained
+
+
+def test_a_trained_model_that_generalises_as_well_as_linear_ones_decides_itself() -> None:
+    found = fondue(Rows(rank=6, loss=20.0), Goal())
+    assert found.value == 2
+    assert found.basis == Basis(closed_form=6)
+    assert found.basis.in_words == ""
+
+
+def test_without_a_noise_floor_an_answer_below_that_of_linear_models_is_kept_and_said() -> None:
+    candidates = Rows(rank=6, loss=60.0)
+    draw = np.random.default_rng(1)
+    candidates.rows = draw.normal(size=(2000, 20)) * np.sqrt(100 * 0.7 ** np.arange(20))
+    found = fondue(candidates, Goal())
+    assert found.value == 2
+    assert found.basis.is_below
+    assert found.basis.closed_form is not None
+    assert f"take up to {found.basis.closed_form} latents" in found.basis.in_words
+
+
+def test_images_are_not_compared_with_linear_models() -> None:
+    candidates = Rows(rank=6, loss=60.0)
+    assert fondue(candidates, Goal(images=True)).basis == Basis()
+    assert candidates.n_asked == 0
+
+
 def test_learning_by_heart_is_told_where_all_latents_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     told = fondue_module.forecast
     early = told(np.arange(25, 401, 25), np.tile([0.1, 0.1, 1.0], (16, 1)), 1.0)
     monkeypatch.setattr(fondue_module, "forecast", lambda *args: dataclasses.replace(told(*args), best=early))
-    found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
+    found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal(images=True))  # tables are stopped early
     assert (found.value, found.interval) == (9, (2, 9))
     assert "lowest after about 400 steps, when it pointed at 2 latents" in found.notes[1]
 
@@ -606,5 +688,9 @@ def test_what_is_beyond_the_answer_is_said_only_of_what_was_trained() -> None:
         ).in_words
 
     assert "of 10 about one would be left over" in words(9, 10)
+    for statistic, count in ((1.2, "one"), (1.91, "two"), (2.12, "two"), (8.7, "9")):
+        trials = (Trial(9, 0, 0.8, "fits", 100), Trial(10, 0, statistic, "too many", 100))
+        size = Size(9, (8, 10), "fondue", statistic=TRACE, threshold=1.0, per_seed=(9,), trials=trials)
+        assert f"of 10 about {count} would be left over" in size.in_words
     assert "with 10, more would be left over than the threshold allows" in words(9, 10, threshold=2.0)
     assert "10 were not tried" in words(9, 16)

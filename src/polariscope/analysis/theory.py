@@ -208,15 +208,27 @@ def linear_size(
     active = np.minimum(counts, np.searchsorted(-values, -gammas))  # how many of the n have λ > γ_n
     inverses = np.cumsum(np.append(0.0, 1 / values[values > 0]))
     traces = gammas * inverses[active] + (counts - active)
-    surplus = np.flatnonzero(traces > threshold)
-    answer = int(surplus[0]) if len(surplus) else most
+    answer = first_stretch(traces, threshold)
     return LinearSize(
         n_latents=answer,
         gamma=float(gammas[max(answer, 1) - 1]),
         traces=traces,
         gammas=gammas,
-        is_at_end=len(surplus) == 0,
+        is_at_end=answer == most,
     )
+
+
+def first_stretch(traces: Float[np.ndarray, " n"], threshold: float | int) -> int:
+    """Return the last number of latents before the first whose Σ E[σ²] exceeds the threshold.
+
+    :param traces: Σ E[σ²] for 1, 2, … latents.
+    :param threshold: maximum Σ E[σ²].
+
+    >>> first_stretch(np.array([0.2, 0.9, 1.2, 0.8]), 1.0), first_stretch(np.array([0.2, 0.3]), 1.0)
+    (2, 2)
+    """
+    surplus = np.flatnonzero(traces > threshold)
+    return int(surplus[0]) if len(surplus) else len(traces)
 
 
 def _check(n_latents: int, values: Float[np.ndarray, " feature"], beta: float, gamma: float | None) -> None:

@@ -17,8 +17,13 @@ TALLEST = 3  # thresholds that a bar can show
 
 
 def print_size(size: Size) -> None:
-    """The answer first, then the path that led to it and what to read with care."""
-    printer().print(Text(size.answer, style="bold"))
+    """Print the state of the training, the three numbers, the path that led to the answer and the notes."""
+    if size.verdict is not None:
+        say(size.verdict.state)
+    for label, text in size.numbers:
+        printer().print(Text(f"{label.capitalize()}: {text}", style="bold" if label == "answer" else ""))
+    if size.differs:
+        say(size.about_differences)
     if size.in_words:
         say(size.in_words)
     if size.noise is not None:

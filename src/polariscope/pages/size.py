@@ -148,10 +148,24 @@ def _cards(size: Size) -> list[dict[str, str]]:
     shown = [
         (searched, "–" if size.value is None else f"{size.value:.4g}", f"by {size.method}"),
         ("interval", "–".join(ends) or "–", size.meaning_of_interval),
+        *_other_numbers(size),
         ("gradient steps", f"{size.n_steps:,}", "in all"),
         ("models", f"{models:,}", f"{seeds} seed{'s' if seeds != 1 else ''}"),
     ]
     return [dict(zip(("name", "value", "about"), card, strict=True)) for card in shown]
+
+
+def _other_numbers(size: Size) -> list[tuple[str, str, str]]:
+    """Return the number in use in the fit and the intrinsic dimension of the data, as name, value and remark."""
+    cards = []
+    if size.verdict is not None:
+        cards.append(
+            ("in use in the fit", str(size.verdict.n_in_use), f"of {size.verdict.n_latents} latents")
+        )
+    if size.dimension is not None:
+        number = "–" if size.dimension.rounded is None else str(size.dimension.rounded)
+        cards.append(("intrinsic dimension of the data", number, size.dimension.in_words))
+    return cards
 
 
 def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -17,6 +17,7 @@ from jaxtyping import Float, Shaped
 
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.representation import Representation
+from polariscope.analysis.verdict import Verdict
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
 from polariscope.core.registry import open_family
@@ -39,6 +40,8 @@ a model of the size found then should)."""
 
 TRACE = "Σ E[σ²]"
 """The statistic of FONDUE."""
+DIMENSION = "intrinsic dimension"
+"""The statistic of the method that estimates it."""
 FROM_DATA = ("images", "net_rate")
 """What a goal says of the data and the net, and nobody asks for."""
 
@@ -53,6 +56,8 @@ class Curves:
     """The decoder's variance γ at each look, where it is one number for all values."""
     held_out: tuple[tuple[int, float, float], ...] = ()
     """The loss where it was measured on held-out observations, as (step, held out, in training), nats each."""
+    is_elbo: bool = False
+    """Whether the loss is −ELBO: reconstruction plus rate, each with weight 1."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:
@@ -171,6 +176,15 @@ class AbstractCandidates(abc.ABC):
         """
         return None
 
+    def verdict(self, n_latents: int, steps: int, beta: float | None = None) -> Verdict | None:
+        """Return the state of the training and the latents in use of a model that was watched; None: not known.
+
+        :param n_latents: of the model.
+        :param steps: after which it was looked at.
+        :param beta: (default None: the recipe's) weight of the rate.
+        """
+        return None
+
     @abc.abstractmethod
     def representation(self, n_latents: int, steps: int, **changes: object) -> Representation:
         """Representation of 10,000 samples by a model of so many steps."""
@@ -192,6 +206,12 @@ class AbstractCandidates(abc.ABC):
     @abc.abstractmethod
     def observations(self) -> Float[np.ndarray, "sample feature"]:
         """At most 10,000 observations, as rows."""
+
+    def split_rows(
+        self,
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "other feature"]] | None:
+        """Return the observations that models are trained on and those they are validated with; None: not known."""
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,6 +335,83 @@ def _matches(template: str, text: str) -> bool:
     return text.startswith(before) and text.endswith(after)
 
 
+BasisCode = Literal["search", "early-stopped", "closed-form"]
+BASES: dict[BasisCode, str] = {
+    "search": "",
+    "early-stopped": (
+        "The wide model overfits, so the answer is the number it predicted at its lowest held-out loss, after "
+        "{step:,} steps."
+    ),
+    "closed-form": (
+        "Linear models with {closed_form} latents, in closed form, have a lower held-out loss than the trained models, "
+        "which have not found what generalises. So the answer is that of linear models, cross-validated."
+    ),
+}
+INTERVALS: dict[BasisCode, str] = {
+    "early-stopped": "one latent more or fewer, and the number that the wide model has come to since",
+    "closed-form": "one latent more or fewer than the answers without one tenth of the observations",
+}
+"""Meaning of the interval of one seed, if the answer does not rest on a search."""
+BELOW_CLOSED_FORM = (
+    "Linear models with {closed_form} latents, in closed form, have a lower held-out loss: the trained models have not "
+    "found all that generalises. Allow more steps, or take up to {closed_form} latents."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Basis(AbstractRecord):
+    """Evidence that an answer rests on."""
+
+    code: BasisCode = "search"
+    """Models on both sides of it; the wide model at its lowest held-out loss; or linear models in closed form."""
+    step: int | None = None
+    """Step of the lowest held-out loss, if the wide model overfits."""
+    closed_form: int | None = None
+    """Number of latents of linear models that generalise; None if it was not computed."""
+    is_below: bool = False
+    """Whether the answer is less, although linear models with so many latents have a clearly lower held-out loss."""
+
+    @property
+    def in_words(self) -> str:
+        """The basis in a sentence or two; empty for a plain search.
+
+        >>> Basis("early-stopped", step=3000).in_words.split(", ")[-1]
+        'after 3,000 steps.'
+        """
+        texts = [BASES[self.code], BELOW_CLOSED_FORM if self.is_below else ""]
+        text = " ".join(text for text in texts if text)
+        return text.format(step=self.step or 0, closed_form=self.closed_form)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataDimension(AbstractRecord):
+    """Intrinsic dimension of the data, as method ``id`` estimates it."""
+
+    value: float | None
+    """None if it could not be estimated; ``problem`` contains the reason."""
+    interval: tuple[float, float] | None = None
+    n_points: int = 0
+    """Different observations used."""
+    problem: str = ""
+
+    @property
+    def rounded(self) -> int | None:
+        """The nearest integer."""
+        return None if self.value is None else max(1, round(self.value))
+
+    @property
+    def in_words(self) -> str:
+        """The number with its interval, or why there is none.
+
+        >>> DataDimension(4.2, (4.0, 4.4), 500).in_words, DataDimension(None, problem="too few samples").in_words
+        ('4 (4.2, 95 % interval 4.0–4.4)', 'not estimated: too few samples')
+        """
+        if self.value is None or self.interval is None:
+            return f"not estimated: {self.problem}"
+        low, high = self.interval
+        return f"{self.rounded} ({self.value:.1f}, 95 % interval {low:.1f}–{high:.1f})"
+
+
 @dataclasses.dataclass(frozen=True)
 class Found(AbstractRecord):
     """What a method found with one seed."""
@@ -326,6 +423,19 @@ class Found(AbstractRecord):
     notes: tuple[str, ...] = ()
     noise: Noise | None = None
     """What the model of the answer takes for noise; None: :func:`polariscope.size` asks the candidates."""
+    verdict: Verdict | None = None
+    """State of the training and latents in use of the answer's model; None: :func:`polariscope.size` asks the
+    candidates."""
+    basis: Basis = Basis()
+
+
+COUNTS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+DIFFERENT = (
+    "These numbers answer different questions: how many latents models of this kind need, how many the fitted model "
+    "uses, and how many coordinates the data have"
+)
+FEWER_COORDINATES = "; to unfold curved data a net can need more latents than coordinates"
+MORE_COORDINATES = "; noise has coordinates too, which a model need not encode"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -355,6 +465,52 @@ class Size:
     """What the model of the answer takes for noise: its γ, where that is one number for all values."""
     trains: bool = True
     """Whether models were trained for it; a closed form needs none."""
+    verdict: Verdict | None = None
+    """The fit: state of the training and latents in use of the trained model with as many latents as the answer."""
+    dimension: DataDimension | None = None
+    """Intrinsic dimension of the data; None if it was not asked for."""
+    basis: Basis = Basis()
+    """Evidence that the answer rests on."""
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """The answer, the number in use in the fit and the intrinsic dimension of the data, each with its label.
+
+        >>> for label, text in Size(7, (6, 8), "fondue", dimension=DataDimension(4.2, (4.0, 4.4), 500)).numbers:
+        ...     print(f"{label}: {text}")
+        answer: 7 latents (6–8)
+        in use in the fit: not measured: no model of this size was trained
+        intrinsic dimension of the data: 4 (4.2, 95 % interval 4.0–4.4)
+        """
+        rows = [("answer", self.answer)]
+        if self.verdict is not None:
+            low, high = self.verdict.interval
+            span = "" if low == high else f" ({low}–{high})"
+            rows.append(("in use in the fit", f"{self.verdict.n_in_use} of {self.verdict.n_latents}{span}"))
+        elif self.trains and self.dimension is not None:
+            rows.append(("in use in the fit", "not measured: no model of this size was trained"))
+        if self.dimension is not None:
+            rows.append(("intrinsic dimension of the data", self.dimension.in_words))
+        return tuple(rows)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the answer, the number in use in the fit and the intrinsic dimension are not all equal."""
+        if self.target != "latents" or self.value is None:
+            return False
+        fit = None if self.verdict is None else self.verdict.n_in_use
+        dimension = None if self.dimension is None else self.dimension.rounded
+        return any(number is not None and number != self.value for number in (fit, dimension))
+
+    @property
+    def about_differences(self) -> str:
+        """Why the numbers differ, in a sentence; empty if they are equal."""
+        if not self.differs or self.value is None:
+            return ""
+        dimension = self.value if self.dimension is None else self.dimension.rounded or self.value
+        tail = FEWER_COORDINATES if dimension < self.value else ""
+        tail = MORE_COORDINATES if dimension > self.value else tail
+        return f"{DIFFERENT}{tail}."
 
     @property
     def n_latents(self) -> int:
@@ -395,21 +551,8 @@ class Size:
         if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
             return ""
         n = self.n_latents
-        has_more = not self.trials or any(trial.n_latents == n + 1 for trial in self.trials)
-        is_wider = any(trial.n_latents > n for trial in self.trials)
-        beyond = f"{n + 1 if is_wider else 'more'} were not tried"
-        if has_more:
-            about = f"of {n + 1} about one would be left over"
-            beyond = (
-                about
-                if self.threshold == 1
-                else f"with {n + 1}, more would be left over than the threshold allows"
-            )
         noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
-        puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
-        if self.trials and not any(trial.n_latents == n for trial in self.trials):
-            puts = f"{puts}, by what wider ones show (none of this size was trained)"
-        words = f"A model {puts}; {beyond}. This depends on {noise}"
+        words = f"{self._meaning(n)} This depends on {noise}"
         if not self.trains:
             return f"{words} and the threshold ({self.threshold:g})."
         longest = max((trial.steps for trial in self.trials), default=0)
@@ -419,7 +562,8 @@ class Size:
             f"{f' (up to {longest:,} steps)' if longest else ''} and the seed ({tried} "
             f"{'was' if tried == 1 else 'were'} tried)."
         )
-        n_open = sum(trial.decision == "undecided" for trial in self.trials)
+        # Other answers do not rest on the models that are undecided.
+        n_open = sum(trial.decision == "undecided" for trial in self.trials if self.basis.code == "search")
         if n_open:
             words += (
                 f" {n_open} of {len(self.trials)} models {'is' if n_open == 1 else 'are'} not decided: trust the "
@@ -427,9 +571,30 @@ class Size:
             )
         return words
 
+    def _meaning(self, n: int) -> str:
+        """Return what the answer n means, in a sentence or two."""
+        if self.basis.code != "search":
+            return self.basis.in_words
+        last = [trial.statistic for trial in self.trials if trial.n_latents == n + 1]
+        is_wider = any(trial.n_latents > n for trial in self.trials)
+        beyond = f"{n + 1 if is_wider else 'more'} were not tried"
+        if last or not self.trials:
+            n_left = max(1, round(last[-1])) if last else 1
+            beyond = f"of {n + 1} about {COUNTS.get(n_left, n_left)} would be left over"
+            if self.threshold != 1:
+                beyond = f"with {n + 1}, more would be left over than the threshold allows"
+        puts = f"puts {n} latent{'s' if n > 1 else ''} to use"
+        if self.trials and not any(trial.n_latents == n for trial in self.trials):
+            puts = f"{puts}, by what wider ones show (none of this size was trained)"
+        about = f" {self.basis.in_words}" if self.basis.in_words else ""
+        return f"A model {puts}; {beyond}.{about}"
+
     def __str__(self) -> str:
         spent = f"{self.n_steps:,} gradient steps" if self.trains else "no training"
-        rows = [f"{self.answer} by {self.method}, {spent}."]
+        rows = [] if self.verdict is None else [self.verdict.state]
+        rows += [f"{self.answer} by {self.method}, {spent}."]
+        rows += [f"{label}: {text}" for label, text in self.numbers[1:]]
+        rows += [self.about_differences] if self.differs else []
         rows += [self.in_words] if self.in_words else []
         rows += [] if self.noise is None else [f"{self.noise.in_words}."]
         rows += ["", *_table(self)] if self.trials else []

@@ -10,6 +10,8 @@ from polariscope.analysis.convergence import best_step
 from polariscope.sizing import (
     TRACE,
     AbstractCandidates,
+    Basis,
+    BasisCode,
     Curves,
     Decision,
     Found,
@@ -18,6 +20,7 @@ from polariscope.sizing import (
     Trial,
     method,
 )
+from polariscope.sizing.support.closed_form import ClosedForm, closed_form, is_table
 from polariscope.sizing.support.deciding import (
     FIRST,
     decide,
@@ -87,6 +90,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
     (:func:`~polariscope.analysis.convergence.best_step`). Data of which a model learns nothing need 0 latents, and a
     note says so. When ``minutes`` are over, the answer is the best there is, and the interval as wide as it has to be.
 
+    For tables with a learned variance of the decoder the answer is the number that generalises. Linear models in closed
+    form, cross-validated (:func:`~polariscope.analysis.linear_evidence.cross_validate`), are a check: if they have a
+    clearly lower held-out loss than the wide model, and the rest of the data is noise to them, their number is the
+    answer. Otherwise, if the wide model overfits, the answer is what it predicted at its lowest held-out loss. In both
+    cases one model of this size is trained. :class:`~polariscope.sizing.Basis` names the evidence.
+
     What it cannot take in is another learning rate: large steps prune more. At 1e-3 the conv net gives up latents of
     sprites that it keeps at the published 1e-4; at 2e-4 they live and die as at 1e-4, in half the steps, so images
     are sized with 2e-4.
@@ -105,6 +114,11 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
         for latest in wide_forecasts(candidates, goal, most, trials):
             wide = latest  # the last one, if the time is over before the next
         assert wide is not None
+        linear = None if wide.held_out is None else closed_form(candidates, goal)
+        if linear is not None and linear.evidence.has_noise_floor and linear.beats(wide.held_out):
+            return _by_closed_form(candidates, goal, wide, linear, trials)
+        if wide.best is not None and wide.best.value and is_table(candidates, goal):
+            return _early_stopped(candidates, goal, wide, wide.best, linear, trials)
         begun = candidates.nearest_steps(len(wide.traces), wide.steps, learning_rate=goal.careful_rate())
         answer = _prove(candidates, goal, most, wide, begun, trials)
     except OutOfTimeError as error:
@@ -129,7 +143,64 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> Found:
             f"In this folder the wide model had {begun:,} steps already, and narrow ones began with its latents as "
             f"they are now. For an answer of {wide.steps:,} steps take another folder."
         )
-    return Found(answer, (low, high), _shown(trials), tuple(notes))
+    return Found(answer, (low, high), _shown(trials), tuple(notes), basis=_basis(answer, wide, linear))
+
+
+def _by_closed_form(
+    candidates: AbstractCandidates, goal: Goal, wide: Forecast, linear: ClosedForm, trials: list[Trial]
+) -> Found:
+    """Return the number of latents of linear models that generalise, and train one model with so many.
+
+    The interval contains the answers if one fold is left out, one more and one fewer.
+    """
+    number = linear.evidence.n_latents
+    answer = min(max(1, number), goal.cap)
+    trials.append(_fit(candidates, goal, answer, wide.steps if wide.best is None else wide.best.steps))
+    low, high = linear.evidence.interval
+    low, high = max(1, min(low, answer) - FRESH), max(high, answer) + FRESH
+    basis = Basis("closed-form", closed_form=number)
+    return Found(answer, (low, min(high, goal.cap)), _shown(trials), basis=basis)
+
+
+def _early_stopped(
+    candidates: AbstractCandidates,
+    goal: Goal,
+    wide: Forecast,
+    best: Forecast,
+    linear: ClosedForm | None,
+    trials: list[Trial],
+) -> Found:
+    """Return the number of latents that the wide model predicted when its held-out loss was lowest.
+
+    The interval contains the number it has come to since, one more and one fewer.
+    """
+    answer = min(best.value, goal.cap)
+    trials.append(_fit(candidates, goal, answer, best.steps))
+    low, high = max(1, answer - FRESH), max(answer, wide.value) + FRESH
+    basis = _basis(answer, wide, linear, "early-stopped", best.steps)
+    return Found(answer, (low, min(high, goal.cap)), _shown(trials), basis=basis)
+
+
+def _fit(candidates: AbstractCandidates, goal: Goal, n_latents: int, steps: int) -> Trial:
+    """Return the trial of a model that is trained from scratch for so many steps, within the limits of the search."""
+    steps = min(most_steps(candidates, goal), max(FIRST, steps))
+    return decide(
+        candidates, n_latents, goal.threshold, steps, first=steps, learning_rate=goal.careful_rate()
+    )
+
+
+def _basis(
+    answer: int,
+    wide: Forecast,
+    linear: ClosedForm | None,
+    code: BasisCode = "search",
+    step: int | None = None,
+) -> Basis:
+    """Return the basis of an answer, with the number of latents of linear models next to it."""
+    if linear is None or wide.held_out is None:
+        return Basis(code, step)
+    number = linear.evidence.n_latents
+    return Basis(code, step, number, is_below=answer < number and linear.beats(wide.held_out))
 
 
 def _prove(
@@ -352,13 +423,15 @@ def wide_forecasts(
             seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, role="wide")
             trials[before:] = [seen]  # the time may be over before the next look
             yield found
+            if found.best is not None and is_table(candidates, goal):
+                break  # more steps only overfit more
             # Without surplus it cannot say where the threshold is crossed, however long it is trained.
             if found.has_settled or (found.value > width - SPARE and steps >= FIRST_LOOK * 4):
                 break
         if TOO_WIDE * max(1, found.value) < width and width > least and len(trials) == 1:
             width = least
             continue
-        if found.value <= width - SPARE:
+        if found.value <= width - SPARE or (found.best is not None and found.best.value <= width - SPARE):
             return
         if width >= goal.cap:
             raise CapError(
@@ -377,4 +450,6 @@ def _foretold(curves: Curves, threshold: float | int, n_features: int | None) ->
 
     best = best_step(curves.held_out)
     found = until(int(curves.steps[-1]))
+    if curves.is_elbo and curves.held_out:
+        found = dataclasses.replace(found, held_out=min(loss for _, loss, _ in curves.held_out))
     return found if best is None else dataclasses.replace(found, best=until(max(best, FIRST_LOOK)))

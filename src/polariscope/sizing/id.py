@@ -11,7 +11,7 @@ from polariscope.analysis.dimension import family as estimators
 from polariscope.analysis.dimension.support.stability import intrinsic_dimension
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
-from polariscope.sizing import AbstractCandidates, Found, Goal, method
+from polariscope.sizing import DIMENSION, AbstractCandidates, Found, Goal, method
 
 
 def is_estimator(dimension: str | Mapping[str, object]) -> bool:
@@ -37,7 +37,7 @@ def estimator_of(dimension: str | Mapping[str, object]) -> tuple[str, dict[str, 
 
 @method(
     "id",
-    statistic="intrinsic dimension",
+    statistic=DIMENSION,
     trains=False,
     needs_variances=False,
     threshold=None,

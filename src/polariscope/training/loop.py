@@ -33,6 +33,14 @@ Listener = Callable[[int, dict[str, Any] | None], None]
 """Told after every step how many are done and, when a line was logged, what it says."""
 
 
+def n_validated(settings: TrainSettings) -> int:
+    """Return the number of validation samples that a model is validated with, if there are so many.
+
+    :param settings: of the training.
+    """
+    return max(settings.probe_samples, 1024)
+
+
 def fit(
     model: Model,
     objective: AbstractObjective,
@@ -53,7 +61,7 @@ def fit(
     companion = state.companion
     order = DataOrder(split.train, settings.batch_size, settings.seed)
     feed = Feed(data, objective, model, len(split.train), settings.seed)
-    probe = Probe(feed, split.validation[: max(settings.probe_samples, 1024)], companion)
+    probe = Probe(feed, split.validation[: n_validated(settings)], companion)
     if run is not None:
         for message in run.resume(state.restore):
             logger.warning(message)

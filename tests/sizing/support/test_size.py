@@ -16,14 +16,28 @@ from annotated_types import Ge
 import polariscope as ps
 from forked import Forks
 from long_training import unchecked
+from polariscope.analysis.convergence import TrainingState
+from polariscope.analysis.verdict import Verdict
 from polariscope.cli import main
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Found, Goal, Size, Trial, family
+from polariscope.sizing import (
+    DIFFERENT,
+    FEWER_COORDINATES,
+    MORE_COORDINATES,
+    AbstractCandidates,
+    Basis,
+    DataDimension,
+    Found,
+    Goal,
+    Size,
+    Trial,
+    family,
+)
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import BOUNDS, make_goal, used_by
 from polariscope.sizing.support.search import CapError
-from polariscope.sizing.support.size import read_size
+from polariscope.sizing.support.size import dimension_of, read_size
 from polariscope.storage.search import SearchFolder, SeedFolder
 
 LINEAR: dict[str, Any] = {
@@ -57,7 +71,7 @@ def test_arrays_are_sized_and_the_answer_is_kept(sized: Any) -> None:
     assert told[0][0] == 0
     assert told[-1][3] > 0
     text = str(found)
-    assert text.startswith("2 latents (1–3)")
+    assert text.startswith(f"{found.verdict.state}\n2 latents (1–3) by fondue")
     assert "too many" in text
 
 
@@ -443,6 +457,98 @@ def test_wrong_options_are_refused_also_by_methods_that_train_nothing():
         with pytest.raises(InputError):
             ps.compare_sizes(rows, ["id"], **wrong)
     assert ps.size(rows, "id", objective="beta", beta=4).value is not None  # some others would use them
+
+
+def fitted(n_latents: int, n_in_use: int) -> Verdict:
+    """The verdict on a converged model that uses some of its latents."""
+    training = TrainingState("converged", 2000)
+    return Verdict(n_latents, tuple(range(n_in_use)), (n_in_use, n_in_use), training)
+
+
+@pytest.mark.parametrize(
+    ("answer", "n_in_use", "dimension", "differs"),
+    [(7, 7, 4.2, True), (8, 8, 6.1, True), (7, 6, 7.3, True), (4, 4, 3.8, False), (4, 4, None, False)],
+)
+def test_the_sentence_about_different_numbers_follows_from_the_fields(
+    answer: int, n_in_use: int, dimension: float | None, differs: bool
+) -> None:
+    interval = None if dimension is None else (dimension - 0.2, dimension + 0.2)
+    about_data = DataDimension(dimension, interval, 500, "too few samples" if dimension is None else "")
+    size = Size(answer, (answer, answer), "fondue", verdict=fitted(answer, n_in_use), dimension=about_data)
+    assert size.differs is differs
+    assert bool(size.about_differences) is differs
+    assert (FEWER_COORDINATES in size.about_differences) is (
+        dimension is not None and round(dimension) < answer
+    )
+    assert size.numbers == (
+        ("answer", f"{answer} latents ({answer})"),
+        ("in use in the fit", f"{n_in_use} of {answer}"),
+        ("intrinsic dimension of the data", about_data.in_words),
+    )
+    assert str(size).startswith("Training has converged.\n")
+    assert (DIFFERENT in str(size)) is differs
+    assert Size.from_dict(size.to_dict()) == size
+    assert not dataclasses.replace(size, target="beta").differs
+    noisy = dataclasses.replace(size, dimension=DataDimension(9.0, (8.8, 9.2), 500))
+    assert MORE_COORDINATES in noisy.about_differences
+    unfitted = dataclasses.replace(size, verdict=None)
+    assert unfitted.numbers[1] == ("in use in the fit", "not measured: no model of this size was trained")
+
+
+def test_answers_of_earlier_versions_have_no_fit_and_no_dimension() -> None:
+    stored = Size(3, (2, 4), "fondue").to_dict()
+    for name in ("verdict", "dimension", "basis"):
+        del stored[name]
+    size = Size.from_dict(stored)
+    assert (size.verdict, size.dimension, size.basis) == (None, None, Basis())
+    assert size.numbers == (("answer", "3 latents (2–4)"),)
+
+
+def test_the_fit_and_the_dimension_of_the_data_come_with_the_answer(sized: Any) -> None:
+    folder, found, _ = sized
+    assert found.verdict.n_latents == found.value == 2
+    assert found.verdict.n_in_use == 2
+    assert found.verdict.evidence == "decoder"
+    (run,) = (folder / "seed-0").glob("from-*-n-002-*")
+    assert found.verdict.training == ps.open_run(run).training()
+    assert found.dimension.rounded == 2  # noise of a hundredth cannot be seen with 600 samples
+
+
+def waves(n_samples: int) -> np.ndarray:
+    """Waves with amplitude, frequency, phase and slope, at 30 times, with noise."""
+    draw, times = generator(0, "waves"), np.linspace(0, 1, 30)
+    low, high = np.array([[0.5, 1, 0, -1], [1.5, 2, np.pi, 1]])
+    amplitude, frequency, phase, slope = draw.uniform(low, high, (n_samples, 4)).T[:, :, None]
+    values = amplitude * np.sin(2 * np.pi * frequency * times + phase) + slope * times
+    return (values + 0.05 * draw.standard_normal(values.shape)).astype(np.float32)
+
+
+def bent(n_samples: int) -> np.ndarray:
+    """A curved surface of six dimensions in eight directions of a table."""
+    draw = generator(0, "bent")
+    z = draw.uniform(-1, 1, (n_samples, 6))
+    x = np.hstack([z, z[:, :1] ** 2, np.sin(2 * z[:, 1:2])]) @ draw.standard_normal((8, 20))
+    return (x + 0.01 * draw.standard_normal(x.shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("rows", "n_coordinates"), [(waves(400), 4), (bent(800), 6)])
+@unchecked()
+def test_a_net_needs_more_latents_than_curved_data_have_coordinates(
+    rows: np.ndarray, n_coordinates: int
+) -> None:
+    size = ps.size(rows, steps=900, threads=1)
+    # So few samples lie near the edge in some coordinate: the estimate is up to one too small.
+    assert size.dimension.rounded in (n_coordinates - 1, n_coordinates)
+    assert size.n_latents > n_coordinates
+    assert size.differs
+
+
+def test_a_dimension_that_cannot_be_estimated_has_a_reason() -> None:
+    found = dimension_of(np.repeat(np.eye(3), 20, axis=0), seed=0)
+    assert found.value is None
+    assert found.rounded is None
+    assert found.in_words == f"not estimated: {found.problem}"
+    assert found.problem
 
 
 def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:

@@ -15,7 +15,9 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.noise import Noise
+from polariscope.analysis.regime.use import MAX_OBSERVATIONS
 from polariscope.analysis.representation import Representation
+from polariscope.analysis.verdict import Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
@@ -26,6 +28,7 @@ from polariscope.runs.run import Run
 from polariscope.sizing import AbstractCandidates, Curves, Losses, OutOfTimeError
 from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
+from polariscope.training.loop import n_validated
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.threads import available_cores
 from polariscope.training.together import together
@@ -102,6 +105,8 @@ class TrainedCandidates(AbstractCandidates):
         self._models: dict[tuple[str, int], Model] = {}
         self._changing = threading.Lock()
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
+        self._changes: dict[tuple[int, int, Any], Mapping[str, Any]] = {}
+        """How the models were trained that were looked at, by latents, steps and β."""
 
     def _is_recipe(self, stored: Mapping[str, Any]) -> bool:
         """Whether a stored recipe makes the same models: the command line of 0.2.0 stored numbers as text."""
@@ -276,11 +281,23 @@ class TrainedCandidates(AbstractCandidates):
         """The log of a model up to a step; what it took for noise then is remembered."""
         lines = [line for line in run.log() if line["step"] <= steps]
         last = lines[-1] if lines else {}
-        self._noise[n_latents, steps, changes.get("beta")] = Noise.of_run(run.settings, last)
+        key = (n_latents, steps, changes.get("beta"))
+        self._noise[key], self._changes[key] = Noise.of_run(run.settings, last), dict(changes)
         return lines
 
     def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
         return self._noise.get((n_latents, steps, beta))
+
+    def verdict(self, n_latents: int, steps: int, beta: float | None = None) -> Verdict | None:
+        from polariscope.analysis.regime.diagnose import diagnose
+
+        if (changes := self._changes.get((n_latents, steps, beta))) is None:
+            return None
+        model = self.model(n_latents, self._at_hand(n_latents, steps, changes), **changes)
+        run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
+        subset = Subset(min(MAX_OBSERVATIONS, len(self.data)), self.seed, self.part)
+        representation = run.with_evidence(run.representation_of(model, subset), model, self.seed)
+        return diagnose(representation, seed=self.seed).verdict
 
     def n_watched(self, n_latents: int, **changes: object) -> int:
         return self._spent.get(self._name(n_latents, changes), 0)
@@ -320,6 +337,7 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
             tuple((line["step"], _total(line), line["loss"]) for line in lines if "validation" in line),
+            all(_is_elbo(line) for line in lines),
         )
 
     def watch_together(self, widths: Sequence[int], steps: int, **changes: object) -> None:
@@ -386,6 +404,14 @@ class TrainedCandidates(AbstractCandidates):
         chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
         return _rows(self.data.values(chosen))
 
+    def split_rows(
+        self,
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "other feature"]] | None:
+        split = self._plan.split
+        validation = split.validation[: n_validated(self._plan.settings)]
+        training = generator(self.seed, "observations").permutation(split.train)[: self._n_samples]
+        return _rows(self.data.values(training)), _rows(self.data.values(validation))
+
     @property
     def _n_samples(self) -> int:
         return min(Subset.n_samples or len(self.data), len(self.data))
@@ -399,6 +425,11 @@ def _beginning(n_latents: int, steps: int) -> str:
 def _total(line: Mapping[str, Any]) -> float:
     """The loss on held-out observations in a line of the log: all terms with their weights."""
     return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
+
+
+def _is_elbo(line: Mapping[str, Any]) -> bool:
+    """Return whether the loss of a line is reconstruction plus rate, each with weight 1."""
+    return bool(line["weights"] == {"reconstruction": 1.0, "rate": 1.0})
 
 
 def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:

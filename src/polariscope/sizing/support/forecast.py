@@ -8,6 +8,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from polariscope.analysis.theory import first_stretch
 from polariscope.sizing.support.judge import (
     BEGUN,
     MARGIN,
@@ -18,7 +19,6 @@ from polariscope.sizing.support.judge import (
     last_part,
     lines,
 )
-from polariscope.sizing.support.search import first_stretch
 
 LEAST_STEPS = 1800
 """Steps before a wide model can stand: what looks quiet earlier may only be slow."""
@@ -65,6 +65,8 @@ class Forecast:
     """After which it was made."""
     noise_fell: float = 0.0
     """Part of the decoder's variance γ that was lost in the last doubling: structure that was noise before."""
+    held_out: float | None = None
+    """Lowest loss on held-out observations so far, in nats, if the loss is −ELBO; None: it is not, or not measured."""
     best: Forecast | None = None
     """What was predicted when the loss on held-out observations was lowest, if that rises by now."""
 

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
+from polariscope.analysis.theory import first_stretch
 from polariscope.core.errors import InputError, PolariscopeError, check_word, unknown
 from polariscope.numerics.rounding import truncate
 from polariscope.sizing import TRACE, Size, Trial, median_answer
@@ -157,16 +158,6 @@ def _crossing(predicted: Float[np.ndarray, " width"], threshold: float) -> int:
     """The last n before the prediction exceeds the threshold."""
     n = first_stretch(predicted, threshold)
     return n if n < len(predicted) else n + max(0, math.floor(threshold - predicted[-1]))
-
-
-def first_stretch(traces: Float[np.ndarray, " width"], threshold: float | int) -> int:
-    """The last width before the first that has too many latents.
-
-    >>> first_stretch(np.array([0.2, 0.9, 1.2, 0.8]), 1.0), first_stretch(np.array([0.2, 0.3]), 1.0)
-    (2, 2)
-    """
-    surplus = np.flatnonzero(traces > threshold)
-    return int(surplus[0]) if len(surplus) else len(traces)
 
 
 def trace(representation: Representation) -> float:

@@ -12,12 +12,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from polariscope.core.errors import InputError
 from polariscope.core.options import options_of
+from polariscope.core.seeds import generator
 from polariscope.data.chain import Given, apply_variants, shorthands
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
-from polariscope.sizing import TRACE, AbstractCandidates, Found, Goal, Size, Target, family, median_answer
+from polariscope.sizing import (
+    DIMENSION,
+    INTERVALS,
+    TRACE,
+    AbstractCandidates,
+    Basis,
+    DataDimension,
+    Found,
+    Goal,
+    Size,
+    Target,
+    family,
+    median_answer,
+)
 from polariscope.sizing.support.beta import largest_beta
 from polariscope.sizing.support.candidates import TrainedCandidates
 from polariscope.sizing.support.checks import (
@@ -37,6 +54,9 @@ from polariscope.storage.folder import RunFolder
 from polariscope.storage.search import SearchFolder
 from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
+
+N_FOR_DIMENSION = 2000
+"""Observations from which the intrinsic dimension is estimated beside an answer: its time grows with their square."""
 
 
 def size(
@@ -107,6 +127,10 @@ def size(
         result = search(
             question, dataset, folder, seed=seed, seeds=seeds, device=device, threads=threads, listen=listen
         )
+        if sought == "latents" and family.traits(method)["statistic"] != DIMENSION:
+            chosen = generator(seed, "dimension of the data").permutation(len(dataset))[:N_FOR_DIMENSION]
+            rows = dataset.values(np.sort(chosen)).reshape(len(chosen), -1)
+            result = dataclasses.replace(result, dimension=dimension_of(rows, seed))
         if out is not None:
             settings = {
                 "data": {**dataset.describe(), "fingerprint": dataset.fingerprint},
@@ -213,7 +237,7 @@ def search(
             answer = largest_beta(candidates, goal, question.n_latents)
         else:
             answer = family[question.method](candidates, goal, **question.own)
-        found.append(with_noise(answer, candidates))
+        found.append(with_fit(with_noise(answer, candidates), candidates, question.target))
         spent += candidates.n_steps
     return merge(found, question.method, question.target, goal, spent)
 
@@ -258,6 +282,38 @@ def with_noise(found: Found, candidates: AbstractCandidates) -> Found:
     return dataclasses.replace(found, trials=tuple(trials), noise=noise)
 
 
+def with_fit(found: Found, candidates: AbstractCandidates, target: Target) -> Found:
+    """Return what a method found, with the verdict on the model that has as many latents as the answer.
+
+    :param found: by the method.
+    :param candidates: whose models it trained.
+    :param target: what is sought.
+    """
+    if found.verdict is not None or target == "beta":
+        return found
+    own = [trial for trial in found.trials if trial.n_latents == found.value and trial.steps]
+    if not own:
+        return found
+    return dataclasses.replace(
+        found, verdict=candidates.verdict(own[-1].n_latents, own[-1].steps, own[-1].beta)
+    )
+
+
+def dimension_of(rows: Float[np.ndarray, "sample feature"], seed: int) -> DataDimension:
+    """Return the intrinsic dimension of observations as method ``id`` estimates it, or why there is none.
+
+    :param rows: observations, (sample, feature).
+    :param seed: seed of its resamples.
+    """
+    from polariscope.analysis.dimension.support.stability import intrinsic_dimension
+
+    try:
+        found = intrinsic_dimension(rows, seed=seed)
+    except InputError as refusal:
+        return DataDimension(None, problem=str(refusal))
+    return DataDimension(found.value, found.interval, found.n_points)
+
+
 def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent: int) -> Size:
     """One answer of several seeds: the median, and the range of all that each may be."""
     values = [each.value for each in found if each.value is not None]
@@ -265,6 +321,7 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
     several = f"lowest and highest of {len(found)} seeds, with what each may still become"
     traits = family.traits(method)
     meant = "as far as the nearest β that is sure" if target == "beta" else traits["interval"]
+    meant = INTERVALS.get(found[0].basis.code, meant) if found else meant
     alone = (
         f"{meant}, for this seed only; several seeds show how much it varies between them"
         if traits["trains"]
@@ -293,6 +350,10 @@ def merge(found: Sequence[Found], method: str, target: Target, goal: Goal, spent
         summary=family.summary(method),
         noise=next((each.noise for each in found if each.value == value and each.noise is not None), None),
         trains=traits["trains"],
+        verdict=next(
+            (each.verdict for each in found if each.value == value and each.verdict is not None), None
+        ),
+        basis=next((each.basis for each in found if each.value == value), Basis()),
     )
 
 
