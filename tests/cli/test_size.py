@@ -18,6 +18,7 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.sizing import Size, Trial
 from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
+from polariscope.storage.search import SearchFolder
 from polariscope.training.threads import using_threads
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))
@@ -297,6 +298,26 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     trained = call("train gaussian --eigenvalues 9,0.01,0.01 --size sizes --steps 5 --out run")
     assert trained.code == 0
     assert read_settings("run")["model"]["n_latents"] == record["value"]
+    # Everything that the search used is taken over; what is given wins, and is announced.
+    (searched, *_) = SearchFolder(elsewhere / "sizes").seed(0).models()
+    for part in ("net", "likelihood", "posterior", "prior"):
+        assert read_settings("run")["model"][part] == searched.settings["model"][part]
+    assert "The data or their units are not those of the search." in trained.err
+    same = call("train gaussian --eigenvalues 9,0.01,0.01 --n-samples 600 --size sizes --steps 5 --out same")
+    assert "prior isotropic, likelihood gaussian, units. Learning rate" in same.err
+    assert read_settings("same")["data"]["fingerprint"] == searched.settings["data"]["fingerprint"]
+    taken = searched.settings["training"]
+    assert read_settings("run")["training"]["learning_rate"] == taken["learning_rate"]
+    assert "As in the search in sizes: objective vae, net linear" in trained.err
+    other = call(
+        "train gaussian --eigenvalues 9,0.01,0.01 --size sizes --steps 5 --learning-rate 0.5 --out other"
+    )
+    assert f"Learning rate 0.5 instead of the search's {taken['learning_rate']:g}." in other.err
+    refused = call("train gaussian --eigenvalues 9,1 --size sizes --steps 5 --out third")
+    assert (refused.code, "a search on observations of shape (2,), and sizes has (3,)" in refused.err) == (
+        2,
+        True,
+    )
     assert contents(elsewhere / "run", "size") == [record]
     shown = call("show sizes")
     assert f"sizes: {record['value']} latent" in shown.out

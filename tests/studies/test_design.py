@@ -77,7 +77,7 @@ def test_a_folder_is_named_by_what_determines_the_weights(tmp_path: Path) -> Non
     same = hashes()
     assert hashes(log_every=6, checkpoint_every=12, probe_samples=4) == same
     assert not set(hashes(steps=13)) & set(same)
-    assert not set(hashes(learning_rate=1e-2)) & set(same)
+    assert not set(hashes(learning_rate=2e-2)) & set(same)
     assert [run.folder.name for run in tiny(tmp_path).plan()] == [digest[:16] for digest in same]
 
 

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from polariscope.cli import main
+from polariscope.core.options import affecting
 from polariscope.models.nets.linear import LinearNet
 from polariscope.sizing.support.checks import make_goal
+from polariscope.storage.documents import weights_hash
 from polariscope.training.plan import plan, recorded_settings
 from polariscope.training.planner import IMAGES, SEARCH_RATE, TABLES, pace_for
+from polariscope.training.settings import TrainSettings
+from tiny_studies import tiny
 
 ROWS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
 PIXELS = np.random.default_rng(0).integers(256, size=(40, 16, 16)).astype(np.uint8)
@@ -60,3 +65,31 @@ def test_the_recorded_settings_of_a_run_win_and_the_difference_is_announced(tmp_
     assert ps.train(ROWS, steps=40, out=tmp_path).step == 40
     assert ps.open_run(tmp_path).settings["training"]["learning_rate"] == 1e-4
     assert recorded_settings(tmp_path / "new") is None
+
+
+def test_a_study_finds_runs_that_version_0_2_began_at_the_pace_of_images(tmp_path: Path) -> None:
+    study = tiny(tmp_path, grid={}, each={})
+    (new,) = study.plan()
+    assert any("learning rate 0.01" in choice for choice in new.chosen)  # that of linear nets
+    data = ps.load_dataset("gaussian", n_samples=60)
+    settings = {**new.point.arguments, "learning_rate": IMAGES.learning_rate}
+    ps.train(data, **settings, out=tmp_path / "first")
+    digest = weights_hash(ps.open_run(tmp_path / "first").settings, affecting(TrainSettings, "weights"))
+    ps.train(data, **settings, out=tmp_path / "runs" / digest[: len(new.folder.name)])
+    (found,) = study.plan()
+    assert (found.hash, found.folder.name) == (digest, digest[: len(new.folder.name)])
+    assert found.hash != new.hash
+
+
+def test_the_plan_of_a_study_prints_what_is_chosen(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(
+        'data = "square-linear"\nobjective = "beta"\n[settings]\nn_latents = 2\nsteps = 4\n[grid]\nbeta = [1.0, 4.0]\n'
+    )
+    assert main(["study", "plan", "mine.toml"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Chosen for all runs: table centred and divided by" in printed
+    assert "variance of the likelihood learned" in printed
+    assert "learning rate 0.001, batch size 64." in printed

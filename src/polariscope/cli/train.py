@@ -102,7 +102,7 @@ def train(
     --help shows the most common options with their defaults; --help-all shows all of them. If two parts have an option
     of the same name, put the part in front: --prior-scale, --data-seed.
     """
-    from polariscope.cli.console import quoted, say_next
+    from polariscope.cli.console import quoted, say, say_next
 
     n_latents = options.n_latents
     if options.size is not None:
@@ -118,8 +118,17 @@ def train(
 
         recorded = recorded_settings(options.out)
         concepts["likelihood"] = AUTO if recorded is None else recorded["model"]["likelihood"]["name"]
+    search = None if options.size is None else Searched.of(options.size, concepts)
+    if search is not None:
+        concepts |= search.names
     data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
     settings = {**dataclasses.asdict(model), **for_train(flags)}
+    if search is not None:
+        data = search.units_of(data, wrapping)
+        is_same = data.fingerprint == search.record["data"]["fingerprint"]
+        settings |= {**search.missing_from(settings), **({"keep_units": True} if is_same else {})}
+        if not options.quiet:
+            say(search.in_words(settings, is_same=is_same), errors=True)
     settings["n_latents"] = LATENTS if n_latents is None else n_latents
     settings |= {"keep_units": True} if wrapping.keep_units else {}
     run = options.out or default_run(data, settings)
@@ -133,6 +142,100 @@ def train(
             (f"polariscope diagnose {quoted(run)}", "which latents are in use, and their types"),
             (f"polariscope report {quoted(run)}", "all of it on one page"),
         )
+
+
+TAKEN = (
+    "learning_rate",
+    "batch_size",
+    "optimiser",
+    "adam_beta1",
+    "warmup_steps",
+    "clip_gradient",
+    "train_fraction",
+)
+"""Options of the training that are taken from a search; the length is not, since a search trains only to decide."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Searched:
+    """How the models of a search were trained: a new model of the size that it found is trained alike."""
+
+    folder: Path
+    record: Mapping[str, Any]
+    """Settings of one of its models."""
+    names: Mapping[str, str]
+    """Parts of the model that the caller left open, by the names that the search had."""
+
+    @classmethod
+    def of(cls, folder: Path, concepts: Mapping[str, str]) -> Searched | None:
+        """Return how the models of a search were trained; None if its method trained none.
+
+        :param folder: that of the search.
+        :param concepts: parts of the model, as the caller named them.
+        """
+        from polariscope.sizing.support.size import settings_of_models
+
+        record = settings_of_models(folder)
+        if record is None:
+            return None
+        used = {"objective": record["objective"], **record["model"]}
+        named = ModelParts().concepts()
+        return cls(
+            folder,
+            record,
+            {part: used[part]["name"] for part, name in concepts.items() if name == named[part]},
+        )
+
+    def missing_from(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of the search that the caller did not give.
+
+        :param settings: what the caller gave.
+        """
+        used = {"objective": self.record["objective"], **self.record["model"]}
+        training = {
+            f"training_{name}": self.record["training"][name]
+            for name in TAKEN
+            if name in self.record["training"] and f"training_{name}" not in settings
+        }
+        return {**{part: used[part] for part in self.names}, **training}
+
+    def units_of(self, data: AbstractDataset, wrapping: Wrapping) -> AbstractDataset:
+        """Return the data in the units of the search, unless the caller gave units or the data are others.
+
+        :param data: as the caller named them.
+        :param wrapping: variants and units that the caller gave.
+        """
+        from polariscope.data.chain import apply_variants, variants_of
+
+        recorded, model = self.record["data"], self.record["model"]
+        if tuple(data.shape) != tuple(model["shape"]):
+            raise InputError(
+                "size",
+                f"be a search on observations of shape {tuple(data.shape)}, and {self.folder} has "
+                f"{tuple(model['shape'])}",
+                remedy=("give ", Argument("n_latents"), " instead"),
+            )
+        if any(dataclasses.astuple(wrapping)):
+            return data
+        same = apply_variants(data, variants_of(recorded))
+        return same if same.fingerprint == recorded["fingerprint"] else data
+
+    def in_words(self, settings: Mapping[str, Any], *, is_same: bool) -> str:
+        """Return what is taken from the search, and what the caller gave instead.
+
+        :param settings: of the new model.
+        :param is_same: whether the data are those of the search, in its units.
+        """
+        parts = [f"{part} {name}" for part, name in self.names.items()]
+        rate, batch = settings["training_learning_rate"], settings["training_batch_size"]
+        text = f"As in the search in {self.folder}: {', '.join([*parts, *(['units'] if is_same else [])])}."
+        text += "" if is_same else " The data or their units are not those of the search."
+        for what, value in (("learning_rate", rate), ("batch_size", batch)):
+            used = self.record["training"][what]
+            name = what.replace("_", " ")
+            instead = "" if used == value else f" instead of the search's {used:g}"
+            text += f" {name[0].upper()}{name[1:]} {value:g}{instead}."
+        return text
 
 
 def latents_of(folder: Path) -> int:
@@ -264,10 +367,10 @@ def _names(value: object) -> tuple[str, ...]:
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
     """Where a run goes that was given no folder: the same settings, the same place."""
-    from polariscope.training.plan import plan
+    from polariscope.training.plan import label, plan
 
     digest = plan(data, **settings).describe("cpu")["hash"]
-    return Path("runs", f"{data.name}-{settings['objective']}-{digest[:8]}")
+    return Path("runs", f"{data.name}-{label(settings['objective'])}-{digest[:8]}")
 
 
 class News:

@@ -12,8 +12,10 @@ from polariscope.core.options import affecting
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import parse_source
 from polariscope.storage.documents import weights_hash
+from polariscope.storage.folder import RunFolder
 from polariscope.studies.design import Point, Study, names_of, varying_axes
-from polariscope.training.plan import plan
+from polariscope.training.plan import RunPlan, plan
+from polariscope.training.planner import IMAGES
 from polariscope.training.settings import TrainSettings
 
 SHORT = 16
@@ -85,6 +87,27 @@ def _check_device(device: str) -> None:
         ) from None
 
 
+def _digest(job: RunPlan) -> str:
+    """Return the hash of what determines the weights of a run."""
+    return weights_hash(job.describe("cpu", {"threads": 1}), affecting(TrainSettings, "weights"))
+
+
+def _folder(study: Study, digest: str) -> Path:
+    return Path(str(study.runs)) / digest[:SHORT]
+
+
+def _plan(study: Study, data: AbstractDataset, point: Point) -> RunPlan:
+    """Return the plan of a run: the planner's, or that of version 0.2.0 if the run was begun by it.
+
+    Version 0.2.0 trained every run that named no rate, batch or length at the pace of images.
+    """
+    job = plan(data, **point.arguments)
+    if job.settings.pace == IMAGES or RunFolder(_folder(study, _digest(job))).is_begun:
+        return job
+    earlier = plan(data, pace=IMAGES, **point.arguments)
+    return earlier if RunFolder(_folder(study, _digest(earlier))).is_begun else job
+
+
 def plan_runs(study: Study) -> list[StudyRun]:
     """Every run of a study, checked as :func:`polariscope.train` would check it.
 
@@ -97,15 +120,14 @@ def plan_runs(study: Study) -> list[StudyRun]:
     once: set[str] = set()
     for name, point in zip(names_of(points), points, strict=True):
         try:
-            job = plan(datasets[point.data], **point.arguments)
+            job = _plan(study, datasets[point.data], point)
             if (key := files.digest([point.data, once_settings(point)])) not in once:
                 once.add(key)
                 for analysis in study.analyses("once").values():
                     analysis.check(datasets[point.data], once_settings(point))
         except InputError as error:
             raise InputError(problem=f"run {name}: {error}") from None
-        record = job.describe("cpu", {"threads": 1})
-        digest = weights_hash(record, affecting(TrainSettings, "weights"))
+        digest = _digest(job)
         if digest in runs:
             raise InputError(
                 problem=f"the runs {runs[digest].name} and {name} are the same",
@@ -116,7 +138,7 @@ def plan_runs(study: Study) -> list[StudyRun]:
         runs[digest] = StudyRun(
             name=name,
             hash=digest,
-            folder=Path(str(study.runs)) / digest[:SHORT],
+            folder=_folder(study, digest),
             point=point,
             steps=job.settings.steps,
             varies=varies,

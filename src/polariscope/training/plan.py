@@ -45,7 +45,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.training.choices import choices, split_choices, training_choices
 from polariscope.training.feed import class_labels
 from polariscope.training.likelihood import likelihood_of
-from polariscope.training.planner import planned_training
+from polariscope.training.planner import Pace, planned_training
 from polariscope.training.settings import TrainSettings
 
 FAMILIES = {
@@ -131,12 +131,14 @@ def plan(
     keep_units: bool = False,
     missing: Missing = "refuse",
     recorded: Mapping[str, Any] | None = None,
+    pace: Pace | None = None,
     **options: object,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; other arguments as in :func:`train`.
 
     :param recorded: (default None: a new run) settings of the run that is continued. Its likelihood, learning rate,
         batch size and length win over what the planner would choose for a new run, but not over what the caller names.
+    :param pace: (default None: the planner's) learning rate, batch size and length of a new run unless they are named.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
@@ -166,9 +168,8 @@ def plan(
     with _as_given("training", options):
         brought = brought_training(concepts["objective"], routed["training"])
         named = {**brought, **routed["training"]}
-        planned = planned_training(
-            data, concepts["net"], named, None if recorded is None else recorded["training"]
-        )
+        before = None if recorded is None else recorded["training"]
+        planned = planned_training(data, concepts["net"], named, before, pace)
         settings = TrainSettings(**check_options("training", TrainSettings, {**planned.options, **named}))
     if concepts["likelihood"].needs_unit_interval and not (
         data.is_unit_interval or data.value_facts.is_binary

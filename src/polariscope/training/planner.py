@@ -69,6 +69,7 @@ def planned_training(
     net: AbstractNet | type[AbstractNet],
     given: Mapping[str, Any],
     recorded: Mapping[str, Any] | None = None,
+    pace: Pace | None = None,
 ) -> Planned:
     """Return the options of the training that the planner decides, without those that were given.
 
@@ -76,8 +77,9 @@ def planned_training(
     :param net: the net.
     :param given: options of the training that were given, by the caller or by the objective.
     :param recorded: (default None: a new run) recorded options of the run that is continued; they win.
+    :param pace: (default None: :func:`pace_for`) how a new model is trained.
     """
-    pace = pace_for(data.shape, len(data), net)
+    pace = pace_for(data.shape, len(data), net) if pace is None else pace
     now = {name: value for name, value in pace.to_dict().items() if name not in given}
     if given.get("epochs") not in (None, "none"):
         now.pop("steps", None)

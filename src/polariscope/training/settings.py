@@ -20,7 +20,7 @@ from polariscope.data.splits import (
     split_groups,
     split_parts,
 )
-from polariscope.training.planner import IMAGES
+from polariscope.training.planner import IMAGES, Pace
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -104,6 +104,11 @@ class TrainSettings:
                 problem=(Argument("split_column"), " and ", Argument("split"), " both say how to split"),
                 remedy="give one of them",
             )
+
+    @property
+    def pace(self) -> Pace:
+        """Learning rate, batch size and number of steps."""
+        return Pace(self.learning_rate, self.batch_size, self.steps)
 
     def resolved(self, n_train: int) -> TrainSettings:
         """The same with ``epochs`` turned into steps, given the size of the training split, and nothing left open."""

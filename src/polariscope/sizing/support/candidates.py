@@ -30,6 +30,7 @@ from polariscope.sizing.support.search import Memo
 from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
 from polariscope.training.loop import n_validated
 from polariscope.training.plan import RunPlan, plan
+from polariscope.training.planner import IMAGES
 from polariscope.training.threads import available_cores
 from polariscope.training.together import together
 from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train, work_of
@@ -113,7 +114,7 @@ class TrainedCandidates(AbstractCandidates):
         if stored.get("data") != self.data.fingerprint:
             return False
         try:
-            before = plan(self.data, n_latents=1, **{"steps": 1, **stored["recipe"]})
+            before = plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **stored["recipe"]})
         except (InputError, KeyError):
             return False
         return before.describe("cpu")["hash"] == self._plan.describe("cpu")["hash"]
@@ -136,7 +137,7 @@ class TrainedCandidates(AbstractCandidates):
     @functools.cached_property
     def _plan(self) -> RunPlan:
         """How a model is trained, whatever its width and length."""
-        return plan(self.data, n_latents=1, **{"steps": 1, **self.recipe})
+        return plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **self.recipe})
 
     @functools.cached_property
     def gains_by_company(self) -> bool:
@@ -148,7 +149,7 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def steps_per_epoch(self) -> int:
-        job = plan(self.data, n_latents=1, **{**self.recipe, "epochs": 1})
+        job = plan(self.data, n_latents=1, pace=IMAGES, **{**self.recipe, "epochs": 1})
         return job.settings.steps
 
     @property
@@ -249,9 +250,9 @@ class TrainedCandidates(AbstractCandidates):
                 run.keep_seconds({**seconds, part: seconds.get(part, 0.0) + time.monotonic() - begin})
 
     def _options(self, steps: int, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """What a model is trained with."""
+        """What a model is trained with: methods that name no learning rate are the published ones, with their own."""
         own = {key: value for key, value in changes.items() if key != "pruned_from"}
-        return {**self.recipe, **own, "steps": steps}
+        return {"pace": IMAGES, **self.recipe, **own, "steps": steps}
 
     def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
         """Begin a model with the most informative latents of a wide one, as it was after so many steps.

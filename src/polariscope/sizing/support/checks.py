@@ -14,6 +14,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.sizing import FROM_DATA, Goal, Target, family
 from polariscope.training.plan import FAMILIES, RunPlan, choose, concept_of, label, plan, route, units_for
+from polariscope.training.planner import IMAGES
 from polariscope.training.settings import TrainSettings
 
 BETA = Either(Argument("target", "beta"), "'polariscope size-beta'")
@@ -182,7 +183,8 @@ def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any]) -> 
     if not family.traits(method)["trains"]:
         _check_unused(data, recipe)
         return data.choices
-    job = plan(data, n_latents=1, steps=400, **recipe)
+    # The pace of the models is the method's, so none is announced here.
+    job = plan(data, n_latents=1, **{**IMAGES.to_dict(), **recipe, "steps": 400})
     others = ", ".join(name for name in family if not family.traits(name)["needs_variances"])
     needs_variances = family.traits(method)["needs_variances"]
     if needs_variances and not job.blueprint.posterior.has_density:

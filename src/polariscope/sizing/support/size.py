@@ -367,6 +367,17 @@ def read_size(folder: str | Path) -> Size:
     return Size.from_dict(SearchFolder(folder).read_answer()[0])
 
 
+def settings_of_models(folder: str | Path) -> dict[str, Any] | None:
+    """Return the settings of a model that a search trained, the one with as many latents as the answer if it is there.
+
+    :param folder: that of the search; None is returned if its method trained nothing.
+    """
+    answer = read_size(folder).value
+    models = [model for seed in SearchFolder(folder).seeds() for model in seed.models() if model.is_begun]
+    fitting = [model for model in models if model.settings["model"]["n_latents"] == answer]
+    return (fitting or models)[0].settings if models else None
+
+
 def keep_size(folder: str | Path, run: str | Path) -> None:
     """Keep the answer of a search beside a run, where its report finds it."""
     answer, settings = SearchFolder(folder).read_answer()
