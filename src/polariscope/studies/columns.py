@@ -39,6 +39,7 @@ def column_of(name: str) -> Column:
         return LOGGED[name]
     if (metric := metric_of(name)) is not None:
         rest = name.removeprefix(metric).replace(".sampled", ", sampled").replace(":", ", ")
+        rest = rest.replace(".in_use", ", latents in use")
         label = f"{metric.upper() if len(metric) <= ABBREVIATION else metric}{rest}"
         return Column(label, metrics.traits(metric)["higher_is_better"])
     found = next((column for _, pattern, column in _given() if fnmatch.fnmatchcase(name, pattern)), None)
@@ -51,7 +52,7 @@ def metric_of(name: str) -> str | None:
     >>> metric_of("dci:lasso"), metric_of("mig.sampled"), metric_of("mig.low"), metric_of("tc.sampled")
     ('dci', 'mig', None, None)
     """
-    metric = name.removesuffix(".sampled").partition(":")[0]
+    metric = name.removesuffix(".in_use").removesuffix(".sampled").partition(":")[0]
     return metric if metrics.has(metric) and "factors" in metrics.traits(metric)["needs"] else None
 
 

@@ -745,11 +745,12 @@ def _newest(run: Run, step: int | None) -> Columns:
         analysis = analyses[name]
         if analyses.traits(name)["scope"] != "each" or analysis.record is None:
             continue
-        artefact = run.newest(analysis.kind, step)
-        content = None if artefact is None else run.read(artefact)
-        if artefact is not None and content is not None:
-            measured = analysis.record.from_dict(content)
-            cells |= analysis.of_settings(artefact.key.settings).columns(measured)
+        for settings in analysis.kept_apart:
+            artefact = run.newest(analysis.kind, step, **settings)
+            content = None if artefact is None else run.read(artefact)
+            if artefact is not None and content is not None:
+                measured = analysis.record.from_dict(content)
+                cells |= analysis.of_settings(artefact.key.settings).columns(measured)
     return cells
 
 

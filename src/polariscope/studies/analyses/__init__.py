@@ -53,6 +53,8 @@ class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
     """What is kept of it beside the model; empty where that is no record that a table shows."""
     record: ClassVar[type[Any] | None] = None
     """The class of what is kept, which has ``from_dict``."""
+    kept_apart: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    """Settings whose results have different columns: a table shows the newest result of each."""
 
     @property
     def where(self) -> dict[str, Any]:

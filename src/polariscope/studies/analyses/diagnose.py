@@ -25,6 +25,7 @@ IN_USE = "active+mixed"
     gives={
         **{str(kind): Column(f"{kind} latents") for kind in TYPES},
         "in_use": Column("latents in use"),
+        "n_factors": Column("factors that vary"),
         "training": Column("state of the training"),
         "kl": Column("KL (nats)"),
         "trace": Column("Σ E[σ²]"),
@@ -49,6 +50,7 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
         cells: Columns = {
             **{str(kind): count for kind, count in measured.counts.items()},
             "in_use": measured.verdict.n_in_use,
+            **({"n_factors": measured.n_factors} if measured.n_factors else {}),
             "training": measured.training.code,
             "kl": measured.kl,
             "trace": measured.trace,
