@@ -183,6 +183,18 @@ class Table:
         """Runs that are done; the loss of others is that of a model that is not trained yet."""
         return self if "state" not in self.columns else self.replace(self.frame[self.frame.state == "done"])
 
+    def competing(self, does: bool = True) -> Table:
+        """Return the runs that compete for the best score, or those that do not.
+
+        Runs with fewer latents in use than factors that vary do not: a collapsed model can have a high score. A run of
+        which one of the two numbers is not known competes.
+
+        :param does: (default True) whether those that compete are returned.
+        """
+        if not {"in_use", "n_factors"} <= set(self.columns):
+            return self if does else self.replace(self.frame.iloc[:0])
+        return self.replace(self.frame[(self.numbers["in_use"] < self.numbers["n_factors"]) != does])
+
     def where(self, *conditions: str) -> Table:
         """Return the rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
