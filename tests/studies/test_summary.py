@@ -120,7 +120,7 @@ def test_every_sign_of_latex_is_escaped() -> None:
 def test_the_numbers_behind_a_table_for_a_paper_are_a_frame() -> None:
     made = summary_table(done(), ["mig", "dto"])
     frame = made.to_frame()
-    assert frame.columns.tolist() == ["beta", "column", "mean", "sd", "n", "chosen", "is_best"]
+    assert frame.columns.tolist() == ["beta", "column", "mean", "sd", "n", "chosen", "is_best", "competes"]
     assert frame["mean"].tolist() == pytest.approx([0.2, 0.5, 0.6, 1.0])
     assert frame["is_best"].tolist() == [False, True, True, False]
     assert made.to_dict()["cells"][1][0]["n"] == 3
