@@ -32,7 +32,9 @@ IN_USE = "active+mixed"
         "delta_kl": Column("Δ KL"),
         "over_pruned": Column("over-pruned"),
         "tc.*": Column("total correlation (nats)"),
-        "mi.*": Column("averaged MI (nats)"),
+        "mi.*.raw*": Column("averaged MI, not corrected (nats)"),
+        "mi.*.chance": Column("averaged MI of shuffled latents (nats)"),
+        "mi.*": Column("averaged MI less chance (nats)"),
         "rank.*": Column("effective rank"),
     },
 )
@@ -63,12 +65,14 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
             structure = getattr(measured, source)
             cells |= {
                 f"tc.{source}": structure.total_correlation,
-                f"mi.{source}": structure.averaged_mutual_information,
+                f"mi.{source}": structure.corrected_mutual_information,
+                f"mi.{source}.chance": structure.chance_mutual_information,
+                f"mi.{source}.raw": structure.averaged_mutual_information,
                 f"rank.{source}": structure.effective_rank,
             }
             kept = None if row is None else getattr(row, source)
             cells[f"tc.{source}.in_use"] = None if kept is None else kept.total_correlation
-            cells[f"mi.{source}.in_use"] = None if kept is None else kept.averaged_mutual_information
+            cells[f"mi.{source}.in_use"] = None if kept is None else kept.corrected_mutual_information
             cells[f"rank.{source}.in_use"] = ranks[source]
         return cells
 
@@ -79,7 +83,8 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
                 found = getattr(row, source)
                 if found is not None:
                     cells[f"tc.{source}.by_types.{row.selection}"] = found.total_correlation
-                    cells[f"mi.{source}.by_types.{row.selection}"] = found.averaged_mutual_information
+                    cells[f"mi.{source}.by_types.{row.selection}"] = found.corrected_mutual_information
+                    cells[f"mi.{source}.raw.by_types.{row.selection}"] = found.averaged_mutual_information
         return cells
 
 
