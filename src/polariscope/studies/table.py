@@ -79,7 +79,7 @@ class Aggregate:
     sd: float | None
     """Standard deviation over seeds (n − 1); None for one."""
     t: Interval | None
-    """95 % interval of the mean by Student's t, for values that are about normal."""
+    """95 % interval of the mean by Student's t, for values that are about normal; cut off at the column's bounds."""
     bootstrap: Interval | None
     """95 % interval of the mean by resampling the seeds."""
     lowest: str
@@ -235,6 +235,8 @@ class Table:
 
         :param columns: (default: all that were measured) names.
         """
+        from polariscope.studies.columns import bounds_of
+
         for name in columns or ():
             self._check(name)
         done, found = self.done, []
@@ -245,7 +247,9 @@ class Table:
                 # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
                 order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
                 if len(order):
-                    found.append(_aggregate(settings, name, values[order], runs[rows][order].tolist()))
+                    bounds = bounds_of(name, done.numbers.iloc[rows])
+                    names = runs[rows][order].tolist()
+                    found.append(_aggregate(settings, name, values[order], names, bounds))
         return found
 
     def over_seeds(self) -> Table:
@@ -493,7 +497,11 @@ class Table:
 
 
 def _aggregate(
-    settings: dict[str, object], column: str, values: Float[np.ndarray, " run"], runs: list[str]
+    settings: dict[str, object],
+    column: str,
+    values: Float[np.ndarray, " run"],
+    runs: list[str],
+    bounds: tuple[float, float],
 ) -> Aggregate:
     return Aggregate(
         settings=settings,
@@ -501,7 +509,7 @@ def _aggregate(
         n=len(values),
         mean=float(values.mean()),
         sd=_sd(values),
-        t=t_interval(values),
+        t=t_interval(values, bounds=bounds),
         bootstrap=bootstrap_interval_of_mean(values, generator(0, "table", column)),
         lowest=runs[0],
         median=runs[(len(runs) - 1) // 2],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,25 +18,26 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 IN_USE = "active+mixed"
+POSITIVE = (0.0, math.inf)
 
 
 @analysis(
     "diagnose",
     scope="each",
     gives={
-        **{str(kind): Column(f"{kind} latents") for kind in TYPES},
-        "in_use": Column("latents in use"),
+        **{str(kind): Column(f"{kind} latents", bounds=POSITIVE, counts_latents=True) for kind in TYPES},
+        "in_use": Column("latents in use", bounds=POSITIVE, counts_latents=True),
         "n_factors": Column("factors that vary"),
         "training": Column("state of the training"),
-        "kl": Column("KL (nats)"),
-        "trace": Column("Σ E[σ²]"),
-        "delta_kl": Column("Δ KL"),
+        "kl": Column("KL (nats)", bounds=POSITIVE),
+        "trace": Column("Σ E[σ²]", bounds=POSITIVE),
+        "delta_kl": Column("Δ KL", bounds=POSITIVE),
         "over_pruned": Column("over-pruned"),
-        "tc.*": Column("total correlation (nats)"),
-        "mi.*.raw*": Column("averaged MI, not corrected (nats)"),
-        "mi.*.chance": Column("averaged MI of shuffled latents (nats)"),
-        "mi.*": Column("averaged MI less chance (nats)"),
-        "rank.*": Column("effective rank"),
+        "tc.*": Column("total correlation (nats)", bounds=POSITIVE),
+        "mi.*.raw*": Column("averaged MI, not corrected (nats)", bounds=POSITIVE),
+        "mi.*.chance": Column("averaged MI of shuffled latents (nats)", bounds=POSITIVE),
+        "mi.*": Column("averaged MI less chance (nats)", bounds=POSITIVE),
+        "rank.*": Column("effective rank", bounds=POSITIVE, counts_latents=True),
     },
 )
 @dataclasses.dataclass(frozen=True)

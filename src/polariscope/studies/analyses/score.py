@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 @analysis(
     "score",
     scope="each",
-    gives={"in_use": Column("latents in use"), "n_factors": Column("factors that vary")},
+    gives={
+        "in_use": Column("latents in use", bounds=(0.0, math.inf), counts_latents=True),
+        "n_factors": Column("factors that vary"),
+    },
 )
 # Metrics say themselves what they are.
 @dataclasses.dataclass(frozen=True)

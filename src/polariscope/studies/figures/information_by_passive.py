@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.look import QUIET
-from polariscope.studies.columns import column_of, need
+from polariscope.studies.columns import bounds_of, column_of, need
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
     add_legend,
@@ -56,7 +56,7 @@ class InformationByPassive(AbstractFigure):
                         "quantity": quantity,
                         "source": source,
                         "passive": int(passive),
-                        **summary(values),
+                        **summary(values, bounds_of(column, runs)),
                     }
                     in_use = {int(used) for used in (runs["active"] + runs["mixed"]).dropna()}
                     if quantity == "rank" and len(in_use) == 1:
