@@ -246,7 +246,7 @@ def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
     ]
     call("score run --samples 300 --metrics mi --set mi.n_bins=5 --latents all")  # asked for last
     call("report run --samples 200")
-    assert "averaged, n_bins 5" in (run / "report.html").read_text()
+    assert "corrected, n_bins 5" in (run / "report.html").read_text()
 
 
 CONFIG = """

@@ -324,8 +324,7 @@ print(sum(name.split(".")[0] == "polariscope" for name in sys.modules), file=sys
 
 
 MOST_FILES = 98
-"""The owners of decisions (notes, types, use, state, verdict, correction of information …) and commands are files of their
-own."""
+"""The owners of decisions (notes, types, use, state, verdict, chance …) and commands are files of their own."""
 
 
 def files_of_a_report(path: Path) -> int:
