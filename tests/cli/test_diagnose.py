@@ -52,7 +52,9 @@ def test_kinds_of_mixed_latents_and_the_alphas_of_each_type_are_in_the_table(cal
     assert shown["1"][3:5] == ["mixed", "intermediate"]
     assert shown["2"][3:5] == ["mixed", "switching"]
     details = rows(
-        call("diagnose kinds.npz --details").out.split("Latents by KL")[1].split("How the latents")[0]
+        call("diagnose kinds.npz --details")
+        .out.split("Latents by KL")[1]
+        .split("Dependence between latents")[0]
     )
     assert [details[latent][-10] for latent in "01"] == ["0.098–0.5", "0–0.5"]
 

@@ -12,6 +12,7 @@ import pytest
 import polariscope as ps
 from kept import artefacts, contents
 from polariscope.analysis.metrics import Scores
+from polariscope.analysis.score import NONE_IN_USE
 
 QUICK = "--metrics mig,modularity,tc"
 
@@ -30,15 +31,16 @@ def codes(elsewhere):
 
 
 def rows(printed: str) -> dict[str, list[str]]:
-    """Rows of the table by metric: variant, value, interval …"""
-    lines = [re.split(r" {2,}", line.strip()) for line in printed.splitlines()]
+    """Rows of the first table, that of all latents, by metric: variant, value, interval …"""
+    first = printed.split("in use (")[0]
+    lines = [re.split(r" {2,}", line.strip()) for line in first.splitlines()]
     return {cells[0]: cells[1:] for cells in lines if len(cells) >= 5}
 
 
 def test_arrays_alone_are_scored(call, codes):
     printed = call(f"score codes.npz {QUICK}")
     assert printed.code == 0
-    assert "The mean representation: 3 latents, 400 samples; factors: shape, scale." in printed.out
+    assert "The mean representation: all 3 latents, 400 samples; factors: shape, scale." in printed.out
     shown = rows(printed.out)
     assert shown["metric"] == ["variant", "value", "95 %", "chance", "better", "range"]
     assert shown["mig"][0] == "locatello"
@@ -87,7 +89,7 @@ def test_a_file_may_say_the_kinds_of_its_factors(call, codes):
 def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
     """Of two directions of variance 4 and 0.01 with noise 0.1, one is coded: the dataset's factors are continuous."""
     run = shutil.copytree(trained, elsewhere / "run")
-    printed = call("score run --samples 500 --metrics active-units,mcc,tc")
+    printed = call("score run --samples 500 --metrics active-units,mcc,tc --latents all")
     assert printed.code == 0
     (stored,) = contents(run, "scores")
     assert stored["n_samples"] == 500
@@ -96,7 +98,7 @@ def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
     assert "polariscope report run" in printed.out
     (file,) = [one.path for one in artefacts(run, "scores")]
     again = file.read_bytes()
-    repeated = call("score run --samples 500 --metrics active-units,mcc,tc")
+    repeated = call("score run --samples 500 --metrics active-units,mcc,tc --latents all")
     assert file.read_bytes() == again
     assert repeated.err == ""  # nothing was computed
     assert repeated.out == printed.out
@@ -104,11 +106,11 @@ def test_a_run_is_scored_and_keeps_its_scores(call, trained, elsewhere):
 
 def test_scores_with_the_same_settings_are_added_and_with_others_kept_apart(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
-    call("score run --samples 300 --metrics tc,hoyer")
-    printed = call("score run --samples 300 --metrics mcc,tc")
+    call("score run --samples 300 --metrics tc,hoyer --latents all")
+    printed = call("score run --samples 300 --metrics mcc,tc --latents all")
     assert printed.err == "1/1 mcc\n"
     assert list(rows(printed.out)) == ["metric", "mcc", "tc"]
-    call("score run --samples 200 --metrics tc --seed 1")
+    call("score run --samples 200 --metrics tc --seed 1 --latents all")
     first, second = (Scores.from_dict(stored) for stored in contents(run, "scores"))
     assert list(first.scores) == ["tc", "hoyer", "mcc"]
     assert (first.seed, first.n_samples, len(first.fingerprint)) == (0, 300, 64)
@@ -117,7 +119,7 @@ def test_scores_with_the_same_settings_are_added_and_with_others_kept_apart(call
 
 def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, elsewhere, caplog):
     run = shutil.copytree(trained, elsewhere / "run")
-    call("score run --samples 300 --metrics tc")
+    call("score run --samples 300 --metrics tc --latents all")
     (file,) = [one.path for one in artefacts(run, "scores")]
     value = contents(run, "scores")[0]["scores"]["tc"]["value"]
     file.write_text(file.read_text().replace(str(value), "0.987"))
@@ -138,7 +140,7 @@ def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, else
 def test_scores_of_both_representations_are_kept_and_shown_side_by_side(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
     call("score run --samples 300 --metrics tc,mcc")
-    call("score run --samples 300 --metrics mcc --source sampled")
+    call("score run --samples 300 --metrics mcc --source sampled --latents all")
     (sampled,) = contents(run, "scores", source="sampled")
     value = sampled["scores"]["mcc"]["value"]
     call("report run --samples 200")
@@ -227,11 +229,13 @@ def test_options_of_metrics_are_set_shown_and_stored(call, codes):
 @pytest.mark.usefixtures("undrawn")
 def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
     run = shutil.copytree(trained, elsewhere / "run")
-    call("score run --samples 300 --metrics mi,tc")
-    printed = call("score run --samples 300 --metrics mi --set mi.n_bins=5")
+    call("score run --samples 300 --metrics mi,tc --latents all")
+    printed = call("score run --samples 300 --metrics mi --set mi.n_bins=5 --latents all")
     assert printed.err == "1/1 mi\n"
-    assert call("score run --samples 300 --metrics mi --set mi.n_bins=5").err == ""
-    assert call("score run --samples 300 --metrics mi --set mi.n_bins=20").err == ""  # the default
+    assert call("score run --samples 300 --metrics mi --set mi.n_bins=5 --latents all").err == ""
+    assert (
+        call("score run --samples 300 --metrics mi --set mi.n_bins=20 --latents all").err == ""
+    )  # the default
     plain, other = (Scores.from_dict(stored) for stored in contents(run, "scores"))
     assert plain["mi"].options == {}
     assert other["mi"].options == {"n_bins": 5}
@@ -240,9 +244,9 @@ def test_scores_with_other_options_are_kept_apart(call, trained, elsewhere):
         None,
         {"mi": {"n_bins": 5}},
     ]
-    call("score run --samples 300 --metrics mi --set mi.n_bins=5")  # asked for last
+    call("score run --samples 300 --metrics mi --set mi.n_bins=5 --latents all")  # asked for last
     call("report run --samples 200")
-    assert "averaged, n_bins 5" in (run / "report.html").read_text()
+    assert "corrected, n_bins 5" in (run / "report.html").read_text()
 
 
 CONFIG = """
@@ -310,3 +314,62 @@ def test_a_run_of_too_few_samples_is_told_to_draw_more_and_nothing_a_run_refuses
     scored = call("score run --metrics mig --samples 3")
     assert "draw more" in scored.out + scored.err
     assert "continuous" not in scored.out + scored.err
+
+
+def test_scores_of_all_latents_and_of_those_in_use_are_shown_and_stored(call, codes):
+    """The passive latent holds 0.01 of noise, which equal-width bins and k-NN cannot tell from a code."""
+    both = call(f"score codes.npz {QUICK} --json both.json")
+    assert "The mean representation: all 3 latents" in both.out
+    assert "The mean representation: 2 latents in use (0, 1), 400 samples" in both.out
+    stored = json.loads((codes.parent / "both.json").read_text())
+    used = call(f"score codes.npz {QUICK} --latents in-use --json used.json")
+    assert "all 3 latents" not in used.out
+    assert json.loads((codes.parent / "used.json").read_text()) == stored["scores_in_use"]
+    kept = np.load("codes.npz")
+    alone = ps.score(kept["mean"][:, :2], "modularity", factors=kept["factors"])
+    everything = Scores.from_dict(stored)
+    assert stored["scores_in_use"]["scores"]["modularity"]["value"] == alone["modularity"].value
+    assert everything["modularity"].value < alone["modularity"].value
+    assert (everything.latents, everything.in_use, everything.covered) == ("all", (0, 1), (0, 1, 2))
+
+
+def test_a_collapsed_model_has_scores_of_all_latents_and_none_of_those_in_use(call, elsewhere):
+    rng = np.random.default_rng(0)
+    mean = 0.001 * rng.normal(size=(200, 2))
+    np.savez("codes.npz", mean=mean, variance=np.ones((200, 2)), factors=rng.integers(3, size=(200, 2)))
+    both = call("score codes.npz --metrics mig,tc")
+    assert both.code == 0
+    assert set(rows(both.out)) == {"metric", "mig", "tc"}
+    assert "no latent is in use, so the latents in use have no score" in both.out
+    used = call("score codes.npz --metrics mig,tc --latents in-use --json used.json")
+    assert used.code == 0
+    scores = Scores.from_dict(json.loads((elsewhere / "used.json").read_text()))
+    assert scores.scores == {}
+    assert scores.not_applicable["mig"] == NONE_IN_USE
+
+
+def test_codes_without_variances_do_not_tell_which_latents_are_in_use(call, codes):
+    kept = np.load("codes.npz")
+    np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"])
+    assert "not known without variances" in call("score lean.npz --metrics tc").out
+    refused = call("score lean.npz --metrics tc --latents in-use")
+    assert refused.code == 2
+    assert "--latents must be 'all' for codes without variances" in refused.err
+
+
+def test_scores_of_latents_in_use_are_cached_apart_and_shown_on_the_page(call, trained, elsewhere):
+    run = shutil.copytree(trained, elsewhere / "run")
+    words = "score run --samples 300 --metrics mcc,hoyer"
+    printed = call(words)
+    assert call(words).err == ""  # both were read
+    assert call(words).out == printed.out
+    settings = [one.key.settings.get("latents") for one in artefacts(run, "scores")]
+    assert settings == [None, "in-use"]
+    call("report run --samples 200")
+    page = (run / "report.html").read_text()
+    assert "The mean representation, all 2 latents, of 300 observations" in page
+    (used,) = contents(run, "scores", latents="in-use")
+    assert f"<td>{used['scores']['mcc']['value']:.3f} (" in page
+    assert "1 latent in use" in page
+    table = call("table run --columns mcc,mcc.in_use")
+    assert f"{used['scores']['mcc']['value']:.4g}" in table.out

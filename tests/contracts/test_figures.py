@@ -27,7 +27,9 @@ def cells(beta: float, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([int(beta), seed])
     names = ["loss", "loss.rate", "loss.reconstruction", "mig", "sap", "ds", "dto", "mig.by_factor.shape"]
     names += [f"{quantity}.{source}" for quantity in ("tc", "mi", "rank") for source in SOURCES]
-    names += [f"{q}.{s}.by_types.{sel}" for q in ("tc", "mi") for s in SOURCES for sel in SELECTIONS]
+    names += [f"mi.{source}.raw" for source in SOURCES]
+    names += [f"tc.{s}.by_types.{sel}" for s in SOURCES for sel in SELECTIONS]
+    names += [f"mi.{s}.raw.by_types.{sel}" for s in SOURCES for sel in SELECTIONS]
     names += [f"probes.{source}.{selection}" for source in SOURCES for selection in (*SELECTIONS, "chance")]
     counts = {"active": 5 - seed, "mixed": 1, "passive": seed, "over_pruned": seed == 2}
     return {**{name: float(rng.uniform(0.1, 1)) for name in names}, **counts}

@@ -88,13 +88,55 @@ def test_the_blocks_are_encoder_latent_and_decoder(runs: dict[str, Path]) -> Non
     assert found.scores[0, 4, 0, 5] == pytest.approx(1, abs=1e-6), "encoder/5 is encoder/4, flattened"
 
 
-def test_the_input_is_the_same_for_all_and_each_model_has_noise_of_its_own(runs: dict[str, Path]) -> None:
-    found = compare([runs["a"], runs["a"]], n_samples=300)
-    assert found.models == ("a", "a (2)")
-    same = found.average().matching()
-    for layer in ("input", "encoder/1", "mean", "variance"):
-        assert same[layer][0] == pytest.approx(1, abs=1e-6)
-    assert same["sampled"][0] < 0.99
+def test_a_model_is_like_itself_in_every_layer_and_other_models_have_noise_of_their_own(
+    runs: dict[str, Path],
+) -> None:
+    found = compare([runs["a"], runs["a"], runs["b"]], n_samples=300)
+    assert found.models == ("a", "a (2)", "b")
+    n = len(CONV)
+    np.testing.assert_array_equal(found.matrix[:n, n : 2 * n], found.matrix[:n, :n])
+    same = found.average("a", "a (2)").matching()
+    assert {layer: value for layer, (value, _) in same.items()} == pytest.approx(
+        dict.fromkeys(CONV, 1), abs=1e-6
+    )
+    sampled = CONV.index("sampled")
+    assert found.scores[0, sampled, 2, sampled] < 0.9
+
+
+def test_a_model_that_does_not_change_is_like_itself_at_every_checkpoint(tmp_path: Path) -> None:
+    train(
+        DATA,
+        net="linear",
+        n_latents=2,
+        steps=9,
+        learning_rate=1e-12,
+        checkpoint_every=3,
+        keep_checkpoints="all",
+        out=tmp_path / "r",
+    )
+    found = compare(tmp_path / "r", checkpoints=True, n_samples=150).course()
+    assert found.values == pytest.approx(np.ones_like(found.values), abs=1e-5)
+
+
+def test_the_default_average_of_three_models_is_over_all_pairs_and_its_error_over_models() -> None:
+    models = [arrays(400, seed=s) for s in range(4)]
+    found = compare(models)
+    table = found.average()
+    assert table.n_pairs == 12
+    pairs = [[cka(x["one"], y["two"]) for y in models] for x in models]
+    off = ~np.eye(4, dtype=bool)
+    assert table.values[0, 1] == pytest.approx(np.array(pairs)[off].mean(), abs=1e-6)
+    assert table.resampled == "models"
+    assert compare(models[:2]).average().resampled == "samples"
+    # By hand: 20,000 resamples of four models.
+    draw = np.random.default_rng(5).integers(4, size=(20_000, 4))
+    means = []
+    for chosen in draw:
+        block, other = np.array(pairs)[np.ix_(chosen, chosen)], chosen[:, None] != chosen
+        means += [block[other].mean()] if other.any() else []
+    assert table.errors is not None
+    # The standard deviation of 500 resamples has a relative error of about 1/√1000.
+    assert table.errors[0, 1] == pytest.approx(np.std(means), rel=0.15)
 
 
 def test_models_in_memory_need_data_and_agree_with_their_runs(runs: dict[str, Path]) -> None:
@@ -124,8 +166,8 @@ def test_a_run_is_compared_with_its_younger_self(runs: dict[str, Path]) -> None:
     found = compare(runs["a"], checkpoints=True, n_samples=150)
     assert found.models == ("a at 4", "a at 8", "a at 12")
     assert found.groups == ("step 4", "step 8", "step 12")
-    # The last checkpoint is the finished model, and its noise is drawn as number 2's.
-    layers = activations(load_model(runs["a"]), 2, 150)
+    # The last checkpoint is the finished model, and all of the run draw the noise of the first.
+    layers = activations(load_model(runs["a"]), 0, 150)
     i, j = CONV.index("encoder/6"), CONV.index("decoder/6")
     assert found.scores[2, i, 2, j] == pytest.approx(cka(layers["encoder/6"], layers["decoder/6"]), abs=1e-5)
     mean = CONV.index("mean")

@@ -60,6 +60,7 @@ def test_codes_alone_have_what_arrays_allow(tmp_path: Path) -> None:
     page = file.read_text()
     assert {"latents", "distributions", "dependence", "decomposition"} <= set(ids_of(page))
     assert not {"training", "settings", "decoder", "geometry"} & set(ids_of(page))
+    assert 'The one under <a href="#dependence">Structure</a>' in page  # why there are two total correlations
     assert "1 of 2 latents in use, convergence unknown" in page
     rep = ps.Representation(mean, np.tile([0.01, 1.0], (200, 1)), mean)
     other = ps.report(rep, out=tmp_path / "rep.html").read_text()

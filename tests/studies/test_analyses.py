@@ -25,6 +25,7 @@ from polariscope.studies.analyses.coordinates import CoordinatesAnalysis
 from polariscope.studies.analyses.decoder_use import DecoderUseAnalysis
 from polariscope.studies.analyses.prior_fit import PriorFitAnalysis
 from polariscope.studies.analyses.probes import ProbesAnalysis
+from polariscope.studies.analyses.score import ScoreAnalysis
 from polariscope.studies.analyses.sparsity import SparsityAnalysis
 from polariscope.studies.table import runs_table
 
@@ -187,3 +188,27 @@ def test_the_observations_of_an_analysis_are_those_of_every_other_result() -> No
         assert family[name]().where == dataclasses.asdict(Subset())
         with pytest.raises(InputError, match="n_samples must be at least 2"):
             build(family, name, {"n_samples": 1})
+
+
+def test_scores_of_the_latents_in_use_have_columns_of_their_own(tmp_path: Path) -> None:
+    run = trained(
+        tmp_path / "run", steps=400, learning_rate=0.02, likelihood="gaussian", likelihood_variance=0.01
+    )
+    analysis = ScoreAnalysis(metrics="hoyer,mcc", latents="both", n_samples=50)
+    cells = analysis.columns(analysis.measure(run))
+    expected = run.scores("hoyer", latents="in-use", n_samples=50)
+    assert cells["in_use"] == len(expected.covered) > 0
+    assert cells["n_factors"] == 1
+    assert cells["hoyer.in_use"] == expected["hoyer"].value
+    assert cells["hoyer"] == run.scores("hoyer", n_samples=50)["hoyer"].value
+
+
+def test_a_collapsed_run_has_no_scores_of_latents_in_use_and_a_table_can_be_made(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", objective="beta", beta=1e4, steps=200, learning_rate=0.02)
+    analysis = ScoreAnalysis(metrics="hoyer,mcc", latents="both", n_samples=50)
+    cells = analysis.columns(analysis.measure(run))
+    assert cells["in_use"] == 0
+    assert "hoyer" in cells
+    assert "hoyer.in_use" not in cells
+    # That there are none is stored: a table computes nothing.
+    assert analysis.columns(analysis.measure(Run(run.path, computes=False))) == cells

@@ -73,3 +73,15 @@ def test_selections_are_a_frame_with_a_row_for_each_way_of_choosing() -> None:
     assert (frame["cost"].tolist(), frame["n"].dtype) == ([one.cost for one in found.selections], "int64")
     assert [(frame["low"][0], frame["high"][0])] == [found.selections[0].interval]
     assert found.to_dict()["metric"] == "mig"
+
+
+def test_runs_with_fewer_latents_in_use_than_factors_do_not_compete() -> None:
+    def collapsed(beta: float, seed: int) -> dict[str, float]:
+        return {**cells(beta, seed), "n_factors": 2, "in_use": 0 if (beta, seed) == (4, 2) else 2}
+
+    found = select_runs(by_beta(collapsed), "mig")
+    assert (found.best, found.best_run) == (0.5, "beta=4,seed=1")
+    assert found.not_competing == ("beta=4,seed=2",)
+    assert {one.n for one in found.selections} == {5}
+    with pytest.raises(InputError, match="no run with a number in 'mig' has as many latents in use"):
+        select_runs(by_beta(lambda beta, seed: {**collapsed(beta, seed), "in_use": 1}), "mig")

@@ -125,7 +125,7 @@ def test_a_search_without_an_answer_leaves_its_cell_empty(known: type[Known]) ->
 def search(seed: int, n: int | None, *, method: str = "fondue-published", **changes: Any) -> Search:
     cells = {"data": "", "setting": "", "strength": None, "start": "dimension", "epochs": 2, "models": 8}
     return Search(
-        **{**cells, "steps": 100, "seconds": 60.0 * (seed + 1), **changes},
+        **{**cells, "steps": 8 * 2000, "seconds": 60.0 * (seed + 1), **changes},
         method=method,
         seed=seed,
         n_latents=n,
@@ -249,3 +249,16 @@ def test_impossible_tables_are_refused_before_anything_is_trained(
     with pytest.raises(InputError, match=message):
         ps.size_table(rows(50), out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_rows_with_answers_of_0_or_models_of_few_steps_have_a_note() -> None:
+    short = [search(seed, n, method="short", steps=8 * 75) for seed, n in enumerate((3, 0, 0))]
+    decided = [search(seed, 4, method="decided", steps=8 * 75, epochs=None) for seed in (0, 1)]
+    table = SizeTable((*short, *decided, search(0, 5, method="long")))
+    zero, few = table.notes
+    assert zero == (
+        "short, start dimension: the answer is 0 latents for seeds 1, 2: no number of latents meets the criterion. "
+        "The mean includes these zeros."
+    )
+    assert few.startswith("short, start dimension: models were trained for 75 steps, fewer than the 1,800")
+    assert zero in table.to_markdown()

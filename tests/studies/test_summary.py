@@ -120,7 +120,30 @@ def test_every_sign_of_latex_is_escaped() -> None:
 def test_the_numbers_behind_a_table_for_a_paper_are_a_frame() -> None:
     made = summary_table(done(), ["mig", "dto"])
     frame = made.to_frame()
-    assert frame.columns.tolist() == ["beta", "column", "mean", "sd", "n", "chosen", "is_best"]
+    assert frame.columns.tolist() == ["beta", "column", "mean", "sd", "n", "chosen", "is_best", "competes"]
     assert frame["mean"].tolist() == pytest.approx([0.2, 0.5, 0.6, 1.0])
     assert frame["is_best"].tolist() == [False, True, True, False]
     assert made.to_dict()["cells"][1][0]["n"] == 3
+
+
+def test_a_setting_with_a_collapsed_run_is_marked_and_never_bold() -> None:
+    """β = 4 has the higher MIG, but one of its runs uses 1 latent for 2 factors."""
+
+    def cells(beta: float, seed: int) -> dict[str, float]:
+        return {"mig": MIG[beta][seed], "in_use": 1 if (beta, seed) == (4.0, 1) else 3, "n_factors": 2}
+
+    made = summary_table(by_beta(cells), ["mig", "in_use"])
+    assert [[cell.is_best for cell in row if cell is not None] for row in made.cells] == [
+        [True, False],
+        [False, False],
+    ]
+    lines = made.to_markdown().splitlines()
+    assert lines[2:4] == [
+        "| 1 | **0.200 ± 0.100** | 3.000 ± 0.000 |",
+        "| 4 | 0.600 ± 0.173† | 2.333 ± 1.155 |",
+    ]
+    assert "† Not in bold, since runs have fewer latents in use than factors vary: beta=4,seed=1." in lines
+    assert r"0.600 $\pm$ 0.173$^\dagger$" in made.to_latex()
+    best = summary_table(by_beta(cells), ["mig"], best_over="beta")
+    assert best.cells[0][0] is not None
+    assert best.cells[0][0].chosen == "1"

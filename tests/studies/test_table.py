@@ -22,6 +22,7 @@ from polariscope.studies.analyses.diagnose import ranks_in_use
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table, runs_table, study_table
 from polariscope.studies.workers.drain import Worker
+from study_tables import by_beta
 from tiny_studies import tiny
 
 MIG = {1: (0.1, 0.2, 0.3), 4: (0.5, 0.5, 0.8)}
@@ -51,7 +52,7 @@ def test_aggregates_are_mean_deviation_and_students_interval() -> None:
     assert low.mean == pytest.approx(0.2)
     assert low.sd == pytest.approx(0.1)
     half = student.ppf(0.975, 2) * 0.1 / math.sqrt(3)
-    assert low.t == pytest.approx((0.2 - half, 0.2 + half))
+    assert low.t == pytest.approx((0, 0.2 + half))  # cut off at 0, the least MIG
     assert low.bootstrap is not None
     assert 0.1 <= low.bootstrap[0] < 0.2 < low.bootstrap[1] <= 0.3
     assert high.mean == pytest.approx(0.6)
@@ -451,3 +452,15 @@ def test_the_rank_of_latents_in_use_is_that_of_their_covariance(tmp_path: Path) 
     assert found["mean"] == pytest.approx(effective_rank(exact))
     noisy = np.cov(codes.mean.T, bias=True) + np.diag(codes.variance.mean(axis=0))
     assert found["sampled"] == pytest.approx(effective_rank(noisy[np.ix_(keep, keep)]), rel=1e-5)
+
+
+def test_the_interval_of_a_count_stays_between_0_and_the_number_of_latents() -> None:
+    """Of 1, 4 and 7 of 8 latents Student's interval is −3.5 to 11.5."""
+    table = by_beta(
+        lambda _, seed: {"active": 1 + 3 * seed, "mixed": 0, "passive": 7 - 3 * seed, "mig": 0.4 * seed}
+    )
+    found = {
+        (one.settings["beta"], one.column): one.t for one in table.aggregate(["active", "passive", "mig"])
+    }
+    assert found[1.0, "active"] == found[1.0, "passive"] == (0, 8)
+    assert found[1.0, "mig"] == (0, 1)

@@ -76,24 +76,28 @@ def snapshot(representation: Representation, step: int, alpha: float = TypeRule.
         variance=posterior.absolute_variance.mean(axis=0),
         std=posterior.absolute_mean.std(axis=0),
         polarisation=polarisation(posterior),
-        mean=_dependence(representation.mean, covariances[0]),
-        sampled=_dependence(representation.sampled, covariances[1]),
+        mean=_dependence("mean", representation.mean, covariances[0]),
+        sampled=_dependence("sampled", representation.sampled, covariances[1]),
         correlation=correlation(covariances[0]),
     )
 
 
 def _dependence(
-    codes: Float[np.ndarray, "sample latent"], covariance: Float[np.ndarray, "latent latent"]
+    source: str, codes: Float[np.ndarray, "sample latent"], covariance: Float[np.ndarray, "latent latent"]
 ) -> Dependence:
+    from polariscope.core.seeds import generator
     from polariscope.numerics.dependence import total_correlation_of
     from polariscope.numerics.information import (
         averaged_mutual_information,
+        chance_information_table,
         discretise,
         mutual_information_table,
     )
 
-    information = averaged_mutual_information(mutual_information_table(discretise(codes)))
-    return Dependence(total_correlation_of(covariance), information)
+    bins = discretise(codes)
+    chance = chance_information_table(bins, generator(0, "information", source))
+    tables = (mutual_information_table(bins), chance)
+    return Dependence(total_correlation_of(covariance), *map(averaged_mutual_information, tables))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,8 +239,12 @@ class Course:
                 "delta_kl": one.polarisation.delta,
                 "tc_mean": one.mean.total_correlation,
                 "tc_sampled": one.sampled.total_correlation,
-                "mi_mean": one.mean.averaged_mutual_information,
-                "mi_sampled": one.sampled.averaged_mutual_information,
+                "mi_mean": one.mean.corrected_mutual_information,
+                "mi_sampled": one.sampled.corrected_mutual_information,
+                "mi_mean_chance": one.mean.chance_mutual_information,
+                "mi_sampled_chance": one.sampled.chance_mutual_information,
+                "mi_mean_raw": one.mean.averaged_mutual_information,
+                "mi_sampled_raw": one.sampled.averaged_mutual_information,
             }
             for j in range(self.n_latents):
                 row |= {f"type.{j}": one.types[j], f"kl.{j}": float(one.kl[j])}
@@ -285,7 +293,19 @@ class Course:
         return "\n\n".join([*parts, *(f"Note: {note}" for note in self.notes)])
 
     def _table(self) -> str:
-        head = ["step", *TYPES, "KL", "Σ E[σ²]", "Δ_KL", "TC μ", "TC z", "MI μ", "MI z"]
+        head = [
+            "step",
+            *TYPES,
+            "KL",
+            "Σ E[σ²]",
+            "Δ_KL",
+            "TC μ",
+            "TC z",
+            "MI μ",
+            "MI z",
+            "chance μ",
+            "chance z",
+        ]
         lines = []
         for place in self.shown():
             one = self.snapshots[place]
@@ -293,7 +313,8 @@ class Course:
             numbers = [one.kl.sum(), one.variance.sum()]
             dependences = [
                 *(one.mean.total_correlation, one.sampled.total_correlation),
-                *(one.mean.averaged_mutual_information, one.sampled.averaged_mutual_information),
+                *(one.mean.corrected_mutual_information, one.sampled.corrected_mutual_information),
+                *(one.mean.chance_mutual_information, one.sampled.chance_mutual_information),
             ]
             lines.append(
                 [
@@ -301,10 +322,11 @@ class Course:
                     *(str(one.types.count(kind)) for kind in TYPES),
                     *(f"{number:.3f}" for number in numbers),
                     "–" if delta is None else f"{delta:.1%}",
-                    *(f"{number:.3f}" for number in dependences),
+                    *("–" if number is None else f"{number:.3f}" for number in dependences),
                 ]
             )
-        return _aligned(head, lines)
+        note = "MI is averaged over pairs of latents, less its chance level, that of shuffled latents."
+        return f"{_aligned(head, lines)}\n{note}"
 
     def _latents(self) -> str:
         n = len(self.steps)

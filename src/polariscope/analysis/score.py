@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from polariscope.analysis.metrics import Score, Scores, family
+from polariscope.analysis.metrics import Coverage, Score, Scores, family
 from polariscope.analysis.metrics.support.checks import check_factors, named
 from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import moments, types_of
+from polariscope.analysis.regime.use import latents_in_use
 from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, non_default
 
 Source = Literal["mean", "sampled"]
+NONE_IN_USE = "no latent is in use, so there is nothing to score"
+"""Reason why a metric of the latents in use does not apply to a collapsed model."""
 Progress = Callable[[str, int, int], None]
 """Called before each metric: its name, how many are done, how many there are."""
 
@@ -31,6 +34,7 @@ def score(
     *,
     options: Mapping[str, Mapping[str, object]] | None = None,
     source: str = "mean",
+    latents: str = "all",
     factors: object = None,
     factor_names: Sequence[str] = (),
     factor_kinds: Sequence[FactorKind] | None = None,
@@ -56,6 +60,8 @@ def score(
     :param seed: (default 0) seed of splits, resamples and classifiers.
     :param options: (default: the defaults of each metric) options by the name of the metric.
     :param source: (default "mean") which codes are scored: "mean" or "sampled".
+    :param latents: (default "all") which latents are scored: "all", or "in-use", those that
+        :mod:`polariscope.analysis.regime.use` finds in use. If none is, no metric applies.
     :param factors: (default: the representation's) ground-truth factors, for codes given as an array.
     :param factor_names: (default: the representation's) their names.
     :param factor_kinds: (default: the representation's, else classes) the kind of each factor.
@@ -72,8 +78,32 @@ def score(
     """
     if source not in get_args(Source):
         raise unknown("source", source, get_args(Source))
-    arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
+    if latents not in get_args(Coverage):
+        raise unknown("latents", latents, get_args(Coverage))
     plan = _plan(metrics, options)
+    in_use = latents_in_use(representation) if isinstance(representation, Representation) else None
+    if latents == "in-use":
+        if in_use is None or not isinstance(representation, Representation):
+            raise InputError(
+                "latents",
+                "be 'all' for codes without variances, which do not tell which latents are in use",
+                got="'in-use'",
+                remedy="pass a Representation",
+            )
+        if not in_use:
+            return Scores(
+                {},
+                dict.fromkeys(plan, NONE_IN_USE),
+                source,
+                representation.n_samples,
+                0,
+                (),
+                seed,
+                latents="in-use",
+                in_use=(),
+            )
+        representation = _columns_of(representation, in_use)
+    arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
     made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
     found: dict[str, Score] = {}
     refused: dict[str, str] = {}
@@ -95,7 +125,21 @@ def score(
         notes=made.notes,
         factor_kinds=() if made.with_factors is None else made.with_factors.factor_kinds,
         fingerprint=made.fingerprint,
+        latents=cast("Coverage", latents),
+        in_use=in_use,
     )
+
+
+def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
+    """Return the representation of some latents alone."""
+    keep = list(latents)
+    last = ("mean", "variance", "sampled", "rate", "effect", "effect_error", "prior_mean", "prior_variance")
+    arrays = {name: getattr(rep, name) for name in last}
+    chosen: dict[str, Any] = {
+        name: None if array is None else array[..., keep] for name, array in arrays.items()
+    }
+    covariance = None if rep.covariance is None else rep.covariance[:, keep][:, :, keep]
+    return dataclasses.replace(rep, **chosen, covariance=covariance)
 
 
 def options_of_words(

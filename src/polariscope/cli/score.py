@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score, Scores
+    from polariscope.analysis.score import Progress
     from polariscope.data.observations import Observations
     from polariscope.runs.run import Run
 
@@ -34,6 +35,8 @@ class ScoreOptions:
     """all, or names joined by commas; a variant follows a colon: mig,dci:lasso."""
     source: str = "mean"
     """Codes to score: mean or sampled."""
+    latents: Literal["all", "in-use", "both"] = "both"
+    """Latents to score: all, those in use, or both, one table after the other."""
     continuous: tuple[str, ...] = ()
     """Factors of a file that are continuous, not classes: names joined by commas."""
     json: Annotated[Path, Flag("FILE")] | None = None
@@ -72,10 +75,14 @@ def score(
     empty = []
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
-        scores = measure(run or target, options, settings, observations)
-        print_scores(scores)
-        records[str(target)] = scores.to_dict()
-        if not scores.scores:
+        measured = measure(run or target, options, settings, observations)
+        for scores in measured:
+            print_scores(scores)
+        say_use(measured, options)
+        records[str(target)] = measured[0].to_dict()
+        if len(measured) > 1:
+            records[str(target)]["scores_in_use"] = measured[1].to_dict()
+        if not measured[0].scores and measured[0].covered:
             empty.append(str(target))
         elif run is not None:
             say_kept(run)
@@ -100,8 +107,10 @@ def measure(
     options: ScoreOptions,
     settings: dict[str, dict[str, object]],
     observations: Observations,
-) -> Scores:
-    """The scores of a run, cached with it, or of the codes in a file.
+) -> list[Scores]:
+    """Return the scores of a run, cached with it, or of the codes in a file: of all latents, of those in use, or both.
+
+    Scores of the latents in use are left out if these are all latents, or if nobody knows which they are.
 
     :param target: the run or the file.
     :param options: what is scored.
@@ -110,8 +119,13 @@ def measure(
     """
     from polariscope.cli.console import say
 
-    def progress(name: str, number: int, total: int) -> None:
-        say(f"{number + 1}/{total} {name}", errors=True)
+    def progress_of(latents: str) -> Progress:
+        which = " (latents in use)" if latents == "in-use" else ""
+
+        def progress(name: str, number: int, total: int) -> None:
+            say(f"{number + 1}/{total} {name}{which}", errors=True)
+
+        return progress
 
     measured = [name.strip() for name in options.continuous if name.strip()]
     if not isinstance(target, Path):
@@ -120,16 +134,57 @@ def measure(
                 problem=(Argument("continuous"), " is for files"),
                 remedy="a run's dataset says which factors are measured",
             )
-        return target.scores(
-            options.metrics, options.source, options=settings, progress=progress, **observations.options()
-        )
-    from polariscope.analysis.score import score as score_codes
+        run = target
 
-    seed = observations.seed
-    codes, known = _open_file(target, measured, options.source, seed)
-    return score_codes(
-        codes, options.metrics, seed, options=settings, source=options.source, progress=progress, **known
-    )
+        def scores_of(latents: str) -> Scores:
+            return run.scores(
+                options.metrics,
+                options.source,
+                latents=latents,
+                options=settings,
+                progress=progress_of(latents),
+                **observations.options(),
+            )
+
+    else:
+        from polariscope.analysis.score import score as score_codes
+
+        seed = observations.seed
+        codes, known = _open_file(target, measured, options.source, seed)
+
+        def scores_of(latents: str) -> Scores:
+            return score_codes(
+                codes,
+                options.metrics,
+                seed,
+                options=settings,
+                source=options.source,
+                latents=latents,
+                progress=progress_of(latents),
+                **known,
+            )
+
+    if options.latents != "both":
+        return [scores_of(options.latents)]
+    scores = scores_of("all")
+    is_other = scores.in_use is not None and len(scores.in_use) < scores.n_latents
+    return [scores, scores_of("in-use")] if is_other else [scores]
+
+
+def say_use(measured: list[Scores], options: ScoreOptions) -> None:
+    """Say why there is one table if both were asked for.
+
+    :param measured: the scores of one run or file.
+    :param options: what was asked for.
+    """
+    from polariscope.cli.console import say
+
+    if options.latents != "both" or len(measured) > 1:
+        return
+    if measured[0].in_use is None:
+        say("Which latents are in use is not known without variances, so all latents are scored.")
+    else:
+        say("All latents are in use, so the scores of the latents in use are the same.")
 
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
@@ -175,7 +230,10 @@ def print_scores(scores: Scores) -> None:
     """A row for each metric, then what does not apply and what to read with care."""
     from polariscope.cli.console import plural, printer, say, table
 
-    what = f"{plural(scores.n_latents, 'latent')}, {plural(scores.n_samples, 'sample')}"
+    if not scores.covered:
+        say(f"The {scores.source} representation: no latent is in use, so the latents in use have no score.")
+        return
+    what = f"{scores.coverage}, {plural(scores.n_samples, 'sample')}"
     factors = ", ".join(scores.factor_names) or "none"
     say(f"The {scores.source} representation: {what}; factors: {factors}.")
     headers = ("metric", "variant", "value", "95 %", "chance", "better", "range")

@@ -114,7 +114,7 @@ def select(file: File, options: SelectOptions) -> None:
     """
     from polariscope.cli.console import printer, say, table
     from polariscope.studies.select import select_runs
-    from polariscope.studies.table import study_table
+    from polariscope.studies.table import some_of, study_table
 
     found = select_runs(study_table(open_study(file)), options.metric)
     headers = ("chosen by", "run", found.metric, "cost", "place", "Spearman", "95 %")
@@ -127,5 +127,8 @@ def select(file: File, options: SelectOptions) -> None:
     shown.add_row("at random", "", f"{found.random:.4g}", f"{found.random_cost:.4g}", "on average", "", "")
     shown.add_row("the best", found.best_run, f"{found.best:.4g}", "0", "1", "", "")
     printer().print(shown)
+    if found.not_competing:
+        names = some_of(found.not_competing)
+        say(f"Not compared, since they have fewer latents in use than factors vary: {names}.")
     for selector, remedy in found.missing.items():
         say(f"Not measured: {selector}; {remedy}.")

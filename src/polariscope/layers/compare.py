@@ -115,9 +115,16 @@ def _layers_of(
         raise InputError("n_samples", "be an integer from 2, or None for all of the data", got=n_samples)
     n = len(dataset) if n_samples is None else min(int(n_samples), len(dataset))
     indices = generator(seed, "encode").choice(len(dataset), size=n, replace=False)
+    runs: dict[Path, int] = {}
+    digests: dict[str, int] = {}
     for number, source in enumerate(sources):
+        first = number if source.run is None else runs.setdefault(source.run, number)
+
+        def number_of(digest: str, first: int = first) -> int:
+            return digests.setdefault(digest, first)
+
         with scratch(folder, budget) as place:
-            yield source, *encode_layers(source, number, dataset, indices, seed, place)
+            yield source, *encode_layers(source, number_of, dataset, indices, seed, place)
 
 
 def _is_still(array: np.ndarray, source: Source, name: str) -> bool:

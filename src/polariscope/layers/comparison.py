@@ -13,6 +13,7 @@ from jaxtyping import Float
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.seeds import generator
 from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ NOTHING_SHARED = (
     "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
     "the same name, or look at two models with average(one, other)."
 )
+MIN_RESAMPLED = 3  # models; pairs share models, so their spread is no error of a mean over models
+N_RESAMPLES = 500
 MOST_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
 
 
@@ -58,7 +61,8 @@ class HeatMap(AbstractRecord):
 
     values: Float[np.ndarray, "row column"]
     errors: Float[np.ndarray, "row column"] | None
-    """Standard error from the draw of the samples; None without parts of them, see :class:`Comparison`."""
+    """Standard error from the draw of what ``resampled`` names; None for samples without parts of them, see
+    :class:`Comparison`."""
     spread: Float[np.ndarray, "row column"] | None
     """Standard deviation over the pairs of models; None for a single pair."""
     rows: tuple[str, ...]
@@ -72,6 +76,8 @@ class HeatMap(AbstractRecord):
     """What is compared with what, where rows and columns do not say it."""
     title: str = ""
     """What figures call the measure; empty: its name."""
+    resampled: Literal["samples", "models"] = "samples"
+    """What the errors are over: models if three or more are averaged, otherwise samples."""
 
     def matching(self) -> dict[str, tuple[float, float | None]]:
         """Score and error of each layer with the one of the same name."""
@@ -245,12 +251,15 @@ class Comparison:
 
         .. math:: \frac{1}{|A||B|} \sum_{i, l} \mathrm{sim}(M_j^{A_i}, M_k^{B_l})
 
-        By default the first group with the second, or the only one with itself. A model is not paired with itself,
+        By default the first of two groups with the second, or the only one with itself; of three or more, all pairs of
+        different models. A model is not paired with itself,
         where it would score 1, unless there is no other. With layers that not all models have, those they share.
 
         Reference: bonheme2023 Eq. 7.9.
         """
         names = list(dict.fromkeys(self.groups))
+        if one is None and other is None and len(names) > 2:
+            return self.overall()
         one = names[0] if one is None else one
         other = (names[min(1, len(names) - 1)]) if other is None else other
         pairs = [(a, b) for a in self._members(one) for b in self._members(other)]
@@ -267,7 +276,12 @@ class Comparison:
 
         found = tables(self.matrix)
         parts = np.array([tables(part).mean(axis=0) for part in self.parts])
-        return self._heat_map(found, parts, rows=rows, columns=columns, row_label=one, column_label=other)
+        table = self._heat_map(found, parts, rows=rows, columns=columns, row_label=one, column_label=other)
+        n_models = len({model for pair in pairs for model in pair})
+        if n_models < MIN_RESAMPLED or len(pairs) < 2:
+            return table
+        draw = generator(self.seed, "compare", "models")
+        return dataclasses.replace(table, errors=_error_over_models(pairs, found, draw), resampled="models")
 
     def course(self, reference: int | None = None) -> HeatMap:
         r"""Every layer at every step (rows) with the same layer at a step of reference, by default the last.
@@ -275,8 +289,8 @@ class Comparison:
         .. math:: \frac1R \sum_{r=1}^{R} \mathrm{sim}(M_l^{r, t}, M_l^{r, T})
 
         for layer l at step t of run r, with T the reference: each run is compared with itself only. A layer that
-        reaches 1 early has found its representation early. 1 in the row of the reference. Each step draws noise of
-        its own, so the sampled layer and the decoder stay low while the codes are mostly noise.
+        reaches 1 early has found its representation early. 1 in the row of the reference. All steps of a
+        run draw the same noise, so the sampled layer and the decoder differ only by what the model learned.
 
         Reference: bonheme2023 §7.3, which compares epochs with each other.
         """
@@ -418,7 +432,7 @@ class Comparison:
         """The heat map to show first: the course of checkpoints, of two groups, else of all pairs of models."""
         if self.is_course:
             return self.course()
-        return self.average() if len(set(self.groups)) <= 2 else self.overall()
+        return self.average()
 
     def __str__(self) -> str:
         from polariscope.layers.printing import as_text
@@ -438,3 +452,31 @@ def _step_names(steps: tuple[int, ...]) -> tuple[str, ...]:
 def _error(parts: np.ndarray) -> np.ndarray | None:
     """Standard error of the whole from disjoint parts of equal size: their standard deviation by √(number)."""
     return parts.std(axis=0, ddof=1) / np.sqrt(len(parts)) if len(parts) > 1 else None
+
+
+def _error_over_models(
+    pairs: list[tuple[int, int]], tables: Float[np.ndarray, "pair row column"], draw: np.random.Generator
+) -> Float[np.ndarray, "row column"]:
+    """Return the standard error of a mean over pairs by resampling models: a pair counts as often as both are drawn.
+
+    Rows and columns are drawn apart if they are of different models, and together if the models are the same. Resamples
+    without a pair of different models are left out.
+    """
+    one, other = ([pair[place] for pair in pairs] for place in (0, 1))
+    times = [_multiplicities(one, draw)]
+    times.append(times[0] if set(one) == set(other) else _multiplicities(other, draw))
+    weights = times[0][:, one] * times[1][:, other]
+    weights = weights[weights.sum(axis=1) > 0]
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    means = np.einsum("rp,pij->rij", shares, tables)
+    return means.std(axis=0, ddof=1)
+
+
+def _multiplicities(models: list[int], draw: np.random.Generator) -> Float[np.ndarray, "resample model"]:
+    """Return how often each model is in each resample; 0 for those that are not among these models."""
+    distinct = sorted(set(models))
+    counts = np.zeros((N_RESAMPLES, max(distinct) + 1))
+    counts[:, distinct] = draw.multinomial(
+        len(distinct), np.full(len(distinct), 1 / len(distinct)), size=N_RESAMPLES
+    )
+    return counts

@@ -43,7 +43,7 @@ def matching_as_text(found: HeatMap) -> str:
         f"{layer:<12}{value:7.3f}" + ("" if error is None else f" ± {error:.3f}")
         for layer, (value, error) in found.matching().items()
     ]
-    how = "" if found.errors is None else " (± standard error over samples)"
+    how = "" if found.errors is None else f" (± standard error over {found.resampled})"
     return "\n".join([f"Layers of the same name{how}", *rows])
 
 

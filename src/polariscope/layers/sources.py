@@ -39,7 +39,7 @@ class Source:
 
 def encode_layers(
     source: Source,
-    number: int,
+    number_of: Callable[[str], int],
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     seed: int,
@@ -47,7 +47,15 @@ def encode_layers(
 ) -> tuple[str, dict[str, Float[np.ndarray, "sample feature"]]]:
     """The digest of a model, and every layer of it on these observations, flattened, in float32.
 
-    Each model draws its own noise: noise in common would make the sampled layers of two collapsed models alike.
+    Different runs draw different noise: noise in common would make the sampled layers of two collapsed models alike.
+    Checkpoints of one run, and the same model twice, share it, so a model scores 1 with itself.
+
+    :param source: the model.
+    :param number_of: returns the number of the stream of noise for the digest of the model.
+    :param dataset: what is encoded.
+    :param indices: which observations.
+    :param seed: seed of the noise.
+    :param place: makes the arrays, in memory or in files.
     """
     assert source.model is not None
     model = source.model()
@@ -57,7 +65,7 @@ def encode_layers(
             got=f"data of shape {tuple(dataset.shape)}",
             remedy="compare models of the same data",
         )
-    stream = ("compare", "sampled", number)
+    stream = ("compare", "sampled", number_of(model.digest))
 
     def compute(seen: Seen) -> dict[str, Tensor]:
         noise = normals(seed, *stream, indices=seen.indices, width=seen.posterior.mean.shape[1])

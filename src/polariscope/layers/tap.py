@@ -21,7 +21,7 @@ class LayerTap:
     :param model: the model.
     :param rows: which of the observations, by their place, ascending.
     :param seed: seed of the noise.
-    :param stream: names of the stream of noise, one for each model that is compared: noise in common would make the
+    :param stream: names of the stream of noise, one for each run that is compared: noise in common would make the
         sampled layers of two collapsed models alike.
     :param place: makes the arrays, in memory or in files.
     """

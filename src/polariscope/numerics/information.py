@@ -103,6 +103,40 @@ def averaged_mutual_information(
     return float(chosen[~np.eye(k, dtype=bool)].mean()) if k > 1 else 0.0
 
 
+def chance_information_table(
+    bins: Int[np.ndarray, "sample latent"], generator: np.random.Generator, n_permutations: int | None = None
+) -> Float[np.ndarray, "latent latent"]:
+    r"""Plug-in mutual information of every pair of columns at chance: its mean over permutations of the second column.
+
+    A permutation keeps the counts of both columns and makes them independent, so what is left is the bias of the
+    estimate for these counts and this number of samples. The approximation (K − 1)²/2n holds only if n is much larger
+    than the number of cells K²: for 178 samples of normals in 20 bins it is 1.01 nats, and the bias is 0.65 nats.
+
+    Every permutation is used for all pairs, together with its inverse, so the table does not depend on the order of the
+    columns. Entries on the diagonal have no meaning.
+
+    :param bins: numbers of bins.
+    :param generator: source of the permutations.
+    :param n_permutations: (default: 1 to 5, fewer for many latents) number of permutations, each with its inverse.
+    """
+    count = max(1, min(5, 500 // bins.shape[1] ** 2)) if n_permutations is None else n_permutations
+    tables = [information(bins, generator.permutation(bins))[0] for _ in range(count)]
+    mean = np.mean(tables, axis=0)
+    return (mean + mean.T) / 2
+
+
+def corrected_information(averaged: float, chance: float) -> float:
+    """Return averaged mutual information less its chance level; 0 if it does not exceed it.
+
+    It approaches the plug-in value as the number of samples grows. With few samples it is too low for latents that are
+    strongly dependent, since these fill fewer cells than independent ones; the error is at most the chance level.
+
+    :param averaged: plug-in value (:func:`averaged_mutual_information`).
+    :param chance: the same of :func:`chance_information_table`.
+    """
+    return max(0.0, averaged - chance)
+
+
 def _entropies(
     columns: Int[np.ndarray, "sample column"], weights: UInt[np.ndarray, "replicate sample"] | None = None
 ) -> Float[np.ndarray, "*replicate column"]:

@@ -163,14 +163,21 @@ def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> Interv
     return float(np.clip(value - margin, *bounds)), float(np.clip(value + margin, *bounds))
 
 
-def t_interval(values: Float[np.ndarray, " sample"], level: float = LEVEL) -> Interval | None:
+def t_interval(
+    values: Float[np.ndarray, " sample"],
+    level: float = LEVEL,
+    bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
+) -> Interval | None:
     r"""Interval of the mean of few independent normal values; None for a single one.
 
     .. math:: \bar x \pm t_{n-1} \, s / \sqrt{n}
 
     :param values: independent values
     :param level: (default 0.95) probability that the interval is meant to have
+    :param bounds: (default none) least and largest possible value of the quantity, where the interval is cut off
 
+    >>> t_interval(np.array([1.0, 3.0]), bounds=(0, 8))
+    (0.0, 8.0)
     >>> low, high = t_interval(np.array([1.0, 3.0]))
     >>> round(low, 3), round(high, 3)
     (-10.706, 14.706)
@@ -180,7 +187,9 @@ def t_interval(values: Float[np.ndarray, " sample"], level: float = LEVEL) -> In
     if len(values) < 2:
         return None
     half = float(t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
-    return float(values.mean()) - half, float(values.mean()) + half
+    # A value out of bounds, as an estimated KL below 0 is, stays in the interval.
+    ends = float(min(bounds[0], values.min())), float(max(bounds[1], values.max()))
+    return _clipped(float(values.mean()), half, ends)
 
 
 def bootstrap_interval_of_mean(

@@ -10,6 +10,7 @@ from polariscope.core.look import INK, PALETTE
 from polariscope.storage.search import SearchFolder
 from polariscope.studies.figures import Drawing, Row
 from polariscope.studies.figures.support.drawing import draw_line, panels
+from polariscope.studies.figures.support.grouping import few
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,11 +66,16 @@ def curve_rows(curve: SizeCurve) -> tuple[Row, ...]:
             "quantity": quantity,
             "strength": band.n_latents,
             **{"n": band.n, "mean": band.mean, "sd": band.sd, "low": band.low, "high": band.high},
+            **few([value for value in _values(curve, quantity, band.n_latents) if value is not None]),
         }
         for panel, lines in PANELS.items()
         for quantity, line in lines.items()
         for band in curve.bands(quantity)
     )
+
+
+def _values(curve: SizeCurve, quantity: str, n_latents: int) -> list[float | None]:
+    return [getattr(point, quantity) for point in curve.points if point.n_latents == n_latents]
 
 
 def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:

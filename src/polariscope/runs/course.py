@@ -209,11 +209,19 @@ class _Follower:
     def _layers_of(self, model: Model, place: Scratch, digest: str) -> dict[str, np.ndarray]:
         """The layers at the chosen rows, from a pass over those observations alone."""
         chosen = self.indices[self.rows]
-        tap = LayerTap(model, np.arange(len(chosen)), self.plan.seed, _stream(digest), place)
+        tap = LayerTap(model, np.arange(len(chosen)), self.plan.seed, self._stream(digest), place)
         with looking(model):
             for seen in look(model, self.dataset, chosen):
                 tap(seen)
         return tap.layers
+
+    def _stream(self, digest: str) -> tuple[object, ...]:
+        """Return the noise of a model's sampled layer: the same for all steps of the run, another for another run.
+
+        With noise of its own each, a model that does not change would score less than 1 with itself.
+        """
+        own = digest in self.digests.values()
+        return ("course", "sampled") if own else ("course", "sampled", digest)
 
     # What is measured.
 
@@ -259,7 +267,7 @@ class _Follower:
             return codes, self._layers_of(model, place, digest)
         tap = None
         if wants_layers:
-            tap = LayerTap(model, self.rows, self.plan.seed, _stream(digest), place)
+            tap = LayerTap(model, self.rows, self.plan.seed, self._stream(digest), place)
         codes = represent(model, self.dataset, self.indices, self.plan.seed, watch=tap)
         return codes, {} if tap is None else tap.layers
 
@@ -376,8 +384,3 @@ class _Follower:
             f"{only} looked at, too few for a course. A run keeps its last two checkpoints unless it is trained "
             "to keep all of them (keep_checkpoints='all', --keep-checkpoints all).",
         )
-
-
-def _stream(digest: str) -> tuple[object, ...]:
-    """The noise of a model's sampled layer; see :class:`~polariscope.layers.tap.LayerTap`."""
-    return "course", "sampled", digest

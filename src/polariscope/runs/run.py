@@ -453,6 +453,7 @@ class Run:
         metrics: str | Sequence[str] = "all",
         source: str = "mean",
         *,
+        latents: str = "all",
         options: Mapping[str, Mapping[str, object]] | None = None,
         progress: Progress | None = None,
         **observations: Unpack[ObservationOptions],
@@ -463,6 +464,7 @@ class Run:
 
         :param metrics: (default "all") names joined by commas or in a list; a variant follows a colon.
         :param source: (default "mean") which codes: "mean" or "sampled".
+        :param latents: (default "all") which latents: "all" or "in-use". Without a latent in use no metric applies.
         :param options: (default none) options of metrics by name: ``{"mig": {"n_bins": 10}}``. Scores with other
             options are kept apart.
         :param observations: the observations, as in :meth:`representation`.
@@ -474,7 +476,12 @@ class Run:
         words, options = words_of(metrics), options_of_words(metrics, options)
         # The kinds of the factors are part of the data's fingerprint.
         which = Observations(**observations)
-        key = self._key("scores", which, {"source": source, **({"options": options} if options else {})})
+        # As in 0.2.0, neither default is part of the key.
+        chosen = {
+            **({"options": options} if options else {}),
+            **({"latents": latents} if latents != "all" else {}),
+        }
+        key = self._key("scores", which, {"source": source, **chosen})
         self.used.add(self.folder.artefacts.file(key))
         stored = self.folder.artefacts.read(key)
         earlier = None if stored is None else Scores.from_dict(stored)
@@ -486,14 +493,16 @@ class Run:
         rep = self._representation(which)
         asked = {word.partition(":")[0] for word in missing}
         given = {name: options[name] for name in options if name in asked}
-        found = score(rep, missing, which.seed, options=given, source=source, progress=progress)
+        found = score(
+            rep, missing, which.seed, options=given, source=source, latents=latents, progress=progress
+        )
 
         def join(one: Any, other: Any) -> Any:
             return Scores.from_dict(other).joined(Scores.from_dict(one)).to_dict()
 
         if earlier is not None:
             found = found.joined(earlier)
-        if found.scores:
+        if found.scores or not found.covered:
             with self._keeping("scores"):
                 found = Scores.from_dict(self.folder.artefacts.keep(key, found.to_dict(), join))
                 self._ask(key)

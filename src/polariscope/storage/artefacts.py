@@ -88,11 +88,8 @@ class Artefact:
         return self.path.stat().st_size
 
     def matches(self, **settings: object) -> bool:
-        """Whether it was made with these settings, whatever the others."""
-        return all(
-            name in self.key.settings and self.key.settings[name] == to_plain(value)
-            for name, value in settings.items()
-        )
+        """Whether it was made with these settings, whatever the others; None: without this one."""
+        return all(self.key.settings.get(name) == to_plain(value) for name, value in settings.items())
 
 
 class Artefacts:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from polariscope.analysis.metrics import family as metrics
+from polariscope.analysis.regime.types import TYPES
 from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Column
 from polariscope.studies.analyses import family as analyses
 from polariscope.studies.table import Table
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 LOGGED = {
     "loss": Column("loss (nats)", higher_is_better=False),
     "loss.reconstruction": Column("reconstruction loss (nats)", higher_is_better=False),
-    "loss.rate": Column("KL (nats)"),
+    "loss.rate": Column("KL (nats)", bounds=(0.0, math.inf)),
     "validation.reconstruction": Column("reconstruction loss, validation (nats)", higher_is_better=False),
-    "validation.rate": Column("KL, validation (nats)"),
+    "validation.rate": Column("KL, validation (nats)", bounds=(0.0, math.inf)),
     "elbo": Column("ELBO (nats)", higher_is_better=True),
     "seconds": Column("seconds", higher_is_better=False),
 }
@@ -39,8 +45,11 @@ def column_of(name: str) -> Column:
         return LOGGED[name]
     if (metric := metric_of(name)) is not None:
         rest = name.removeprefix(metric).replace(".sampled", ", sampled").replace(":", ", ")
+        rest = rest.replace(".in_use", ", latents in use")
         label = f"{metric.upper() if len(metric) <= ABBREVIATION else metric}{rest}"
-        return Column(label, metrics.traits(metric)["higher_is_better"])
+        traits = metrics.traits(metric)
+        low, high = traits["bounds"]
+        return Column(label, traits["higher_is_better"], (float(low), float(high)))
     found = next((column for _, pattern, column in _given() if fnmatch.fnmatchcase(name, pattern)), None)
     return Column(name) if found is None else found
 
@@ -51,8 +60,21 @@ def metric_of(name: str) -> str | None:
     >>> metric_of("dci:lasso"), metric_of("mig.sampled"), metric_of("mig.low"), metric_of("tc.sampled")
     ('dci', 'mig', None, None)
     """
-    metric = name.removesuffix(".sampled").partition(":")[0]
+    metric = name.removesuffix(".in_use").removesuffix(".sampled").partition(":")[0]
     return metric if metrics.has(metric) and "factors" in metrics.traits(metric)["needs"] else None
+
+
+def bounds_of(name: str, numbers: DataFrame) -> tuple[float, float]:
+    """Return the least and largest possible value of a column; the number of latents bounds a count of them.
+
+    :param name: of the column.
+    :param numbers: the rows that are averaged, with the counts of types that every run has.
+    """
+    column = column_of(name.partition(".by_factor.")[0])
+    low, high = column.bounds
+    if column.counts_latents and set(TYPES) <= set(numbers.columns):
+        high = float(numbers[list(TYPES)].sum(axis="columns").max())
+    return low, high
 
 
 def metric_columns(table: Table) -> list[str]:

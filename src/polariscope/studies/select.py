@@ -60,6 +60,8 @@ class Selections:
     """The cheapest first."""
     missing: dict[str, str]
     """Selectors that the table has no numbers of, with what to add to the study."""
+    not_competing: tuple[str, ...] = ()
+    """Runs that were not chosen from, since they have fewer latents in use than factors vary."""
 
     @property
     def random_cost(self) -> float:
@@ -93,7 +95,8 @@ def select_runs(table: Table, metric: str = "") -> Selections:
     """What each selector that needs no labels would choose of a study's runs, and what that costs.
 
     The selectors are unsupervised disentanglement ranking (highest), distance to orthogonality (lowest), ELBO (highest)
-    and agreement over seeds (highest). Only finished models of done runs take part. This is the question of mushom2020
+    and agreement over seeds (highest). Only finished models of done runs take part, and of these only runs with as many
+    latents in use as factors vary: the score of a collapsed model means nothing. This is the question of mushom2020
     §5.5 and zietlow2022 §1.3: labels are used here to judge the selectors, never to choose.
 
     :param table: of a study.
@@ -107,6 +110,13 @@ def select_runs(table: Table, metric: str = "") -> Selections:
     if up is None:
         raise InputError("metric", "be a column of which more or less is better", got=f"{metric!r}")
     sign = 1 if up else -1
+    weak = table.competing(False).frame["run"].astype("str").tolist()
+    table = table.competing()
+    if not table.numbers[metric].notna().any():
+        raise InputError(
+            problem=f"no run with a number in {metric!r} has as many latents in use as factors vary",
+            remedy="train longer, or with a lower weight of the KL",
+        )
     numbers = table.numbers.set_axis(table.frame["run"].astype("str"))
     scored = numbers[metric].dropna()
     best_run = str((sign * scored).idxmax())
@@ -119,7 +129,7 @@ def select_runs(table: Table, metric: str = "") -> Selections:
             missing[selector] = remedy_for(selector)
     found.sort(key=lambda one: one.cost)
     best, random = float(scored[best_run]), float(scored.to_numpy().mean())
-    return Selections(metric, best_run, best, random, tuple(found), missing)
+    return Selections(metric, best_run, best, random, tuple(found), missing, tuple(weak))
 
 
 def _selection(selector: str, numbers: DataFrame, sign: int) -> Selection:

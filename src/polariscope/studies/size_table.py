@@ -32,6 +32,7 @@ from polariscope.sizing.support.checks import (
     trained_units,
     used_by,
 )
+from polariscope.sizing.support.forecast import LEAST_STEPS
 from polariscope.sizing.support.published import MOST_EPOCHS, first_guess, has_settled
 from polariscope.sizing.support.search import CapError
 from polariscope.sizing.support.size import Listen, Question, ask, candidates_place, spoken
@@ -93,11 +94,13 @@ class SizeTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which searches have no answer, or one that may still change."""
-        return tuple(
-            f"{', '.join(filter(None, (one.data, one.method, _words(one))))}, seed {one.seed}: {one.note}"
-            for one in self.searches
-            if one.note
+        """Notes of each row (answers of 0, models of few steps), and of searches without an answer that stays."""
+        rows: dict[str, list[Search]] = {}
+        for one in self.searches:
+            rows.setdefault(_row_name(one), []).append(one)
+        return (
+            *(f"{name}: {note}" for name, own in rows.items() for note in _row_notes(own)),
+            *(f"{_row_name(one)}, seed {one.seed}: {one.note}" for one in self.searches if one.note),
         )
 
     def to_table(self) -> Table:
@@ -180,6 +183,32 @@ class SizeTable:
 
     def __str__(self) -> str:
         return self.to_markdown()
+
+
+def _row_name(one: Search) -> str:
+    return ", ".join(filter(None, (one.data, one.method, _words(one))))
+
+
+def _row_notes(searches: Sequence[Search]) -> list[str]:
+    """Return what to know about the mean over the seeds of one row."""
+    found = []
+    zeros = [one.seed for one in searches if one.n_latents == 0]
+    if zeros:
+        seeds = f"seed{'s' if len(zeros) > 1 else ''} {', '.join(map(str, zeros))}"
+        found.append(
+            f"the answer is 0 latents for {seeds}: no number of latents meets the criterion. The mean includes "
+            f"{'these zeros' if len(zeros) > 1 else 'this zero'}."
+        )
+    # Methods without epochs decide themselves how long a model is trained.
+    lengths = [one.steps // one.models for one in searches if one.epochs is not None and one.models]
+    if lengths and min(lengths) < LEAST_STEPS:
+        low, high = min(lengths), max(lengths)
+        steps = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        found.append(
+            f"models were trained for {steps} steps, fewer than the {LEAST_STEPS:,} from which a model can have "
+            "converged: the answer depends on the length of training."
+        )
+    return found
 
 
 def _words(one: Search) -> str:

@@ -12,8 +12,8 @@ from polariscope.core.frames import frame_of
 from polariscope.core.options import show
 from polariscope.core.records import to_plain
 from polariscope.studies.analyses import Cell
-from polariscope.studies.columns import column_of, metric_columns
-from polariscope.studies.table import Table
+from polariscope.studies.columns import column_of, metric_columns, metric_of
+from polariscope.studies.table import Table, some_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +53,8 @@ class SummaryCell:
     chosen: str = ""
     """The value of the setting that was chosen for this cell, where the best one is shown."""
     is_best: bool = False
+    competes: bool = True
+    """Whether every run behind it has as many latents in use as factors vary; otherwise it cannot be the best."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +141,8 @@ class SummaryTable:
         mean = f"{cell.mean:.{self.digits}f}".replace("-", minus)
         text = mean if cell.sd is None else f"{mean} {between} {cell.sd:.{self.digits}f}"
         text = f"{start}{text}{end}" if cell.is_best else text
+        if not cell.competes:
+            text += r"$^\dagger$" if start.startswith("\\") else "†"
         chosen = latex(cell.chosen) if start.startswith("\\") else cell.chosen
         return f"{text} ({chosen})" if cell.chosen else text
 
@@ -176,7 +180,8 @@ def summary_table(
     cell has the best strength for its metric, in brackets. With the data as ``across`` and one metric it is that of
     zietlow2022 Tabs 4.2 to 4.5; with objectives as ``across`` and ``metrics_in_rows`` that of Tab. 3.3. The best mean
     of each column is bold, or of each row where metrics are in rows; a column of which neither more nor less is better
-    has no best. Runs that are not done are left out, and named in the notes.
+    has no best. Runs that are not done are left out, and named in the notes. A mean over runs of which one has fewer
+    latents in use than factors vary is marked † and is never the best.
 
     :param table: of a study.
     :param columns: (default: all metrics) what is shown.
@@ -193,15 +198,16 @@ def summary_table(
     if not shown_columns:
         raise InputError(problem="the table has no metric", remedy="name the columns to show")
     down = [name for name in (*varying, "step") if name not in across and name != best_over]
+    weak = table.done.competing(False)
+    without = [(one.settings, one.column) for one in weak.aggregate(shown_columns)] if len(weak) else []
     cells: dict[tuple[tuple[str, ...], tuple[str, ...], str], SummaryCell] = {}
     for one in table.aggregate(shown_columns):
         beside = tuple(_head(name, one.settings.get(name)) for name in across)
         key = (_words(one.settings, down), beside, one.column)
         chosen = show(one.settings.get(best_over)) if best_over else ""
-        cell = SummaryCell(one.mean, one.sd, one.n, chosen)
-        if key not in cells or (
-            best_over and _goodness(one.column, cell) > _goodness(one.column, cells[key])
-        ):
+        competes = metric_of(one.column) is None or (one.settings, one.column) not in without
+        cell = SummaryCell(one.mean, one.sd, one.n, chosen, competes=competes)
+        if key not in cells or (best_over and _rank(one.column, cell) > _rank(one.column, cells[key])):
             cells[key] = cell
         elif not best_over:
             raise InputError(problem=f"two groups of runs have the settings {one.settings}")
@@ -211,6 +217,9 @@ def summary_table(
             remedy="run the study first",
         )
     notes = (*table.notes, *table.left_out)
+    if any(not cell.competes for cell in cells.values()):
+        names = some_of(list(dict.fromkeys(weak.frame["run"].astype("str"))))
+        notes += (f"† Not in bold, since runs have fewer latents in use than factors vary: {names}.",)
     rows, sides = list(dict.fromkeys(key[0] for key in cells)), list(dict.fromkeys(key[1] for key in cells))
     used = [place for place, _ in enumerate(down) if any(row[place] for row in rows)]
     head = tuple(down[place] for place in used)
@@ -258,13 +267,20 @@ def _goodness(column: str, cell: SummaryCell) -> float:
     return cell.mean if up else -cell.mean
 
 
+def _rank(column: str, cell: SummaryCell) -> tuple[bool, float]:
+    """Return the order of values of a setting of which the best is shown: first those that compete."""
+    return cell.competes, _goodness(column, cell)
+
+
 def _marked(cells: Sequence[SummaryCell | None], column: str) -> list[SummaryCell | None]:
     """The same with the best marked, all of them where several are equally good; a single one is none."""
     present = [cell for cell in cells if cell is not None]
     if column_of(column).higher_is_better is None or len(present) < 2:
         return list(cells)
-    best = max(_goodness(column, cell) for cell in present)
+    best = max((_goodness(column, cell) for cell in present if cell.competes), default=None)
     return [
-        cell if cell is None else dataclasses.replace(cell, is_best=_goodness(column, cell) == best)
+        cell
+        if cell is None
+        else dataclasses.replace(cell, is_best=cell.competes and _goodness(column, cell) == best)
         for cell in cells
     ]

@@ -80,7 +80,7 @@ class Aggregate:
     sd: float | None
     """Standard deviation over seeds (n − 1); None for one."""
     t: Interval | None
-    """95 % interval of the mean by Student's t, for values that are about normal."""
+    """95 % interval of the mean by Student's t, for values that are about normal; cut off at the column's bounds."""
     bootstrap: Interval | None
     """95 % interval of the mean by resampling the seeds."""
     lowest: str
@@ -184,6 +184,18 @@ class Table:
         """Runs that are done; the loss of others is that of a model that is not trained yet."""
         return self if "state" not in self.columns else self.replace(self.frame[self.frame.state == "done"])
 
+    def competing(self, does: bool = True) -> Table:
+        """Return the runs that compete for the best score, or those that do not.
+
+        Runs with fewer latents in use than factors that vary do not: a collapsed model can have a high score. A run of
+        which one of the two numbers is not known competes.
+
+        :param does: (default True) whether those that compete are returned.
+        """
+        if not {"in_use", "n_factors"} <= set(self.columns):
+            return self if does else self.replace(self.frame.iloc[:0])
+        return self.replace(self.frame[(self.numbers["in_use"] < self.numbers["n_factors"]) != does])
+
     def where(self, *conditions: str) -> Table:
         """Return the rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
@@ -224,6 +236,8 @@ class Table:
 
         :param columns: (default: all that were measured) names.
         """
+        from polariscope.studies.columns import bounds_of
+
         for name in columns or ():
             self._check(name)
         done, found = self.done, []
@@ -234,7 +248,9 @@ class Table:
                 # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
                 order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
                 if len(order):
-                    found.append(_aggregate(settings, name, values[order], runs[rows][order].tolist()))
+                    bounds = bounds_of(name, done.numbers.iloc[rows])
+                    names = runs[rows][order].tolist()
+                    found.append(_aggregate(settings, name, values[order], names, bounds))
         return found
 
     def over_seeds(self) -> Table:
@@ -482,7 +498,11 @@ class Table:
 
 
 def _aggregate(
-    settings: dict[str, object], column: str, values: Float[np.ndarray, " run"], runs: list[str]
+    settings: dict[str, object],
+    column: str,
+    values: Float[np.ndarray, " run"],
+    runs: list[str],
+    bounds: tuple[float, float],
 ) -> Aggregate:
     return Aggregate(
         settings=settings,
@@ -490,7 +510,7 @@ def _aggregate(
         n=len(values),
         mean=float(values.mean()),
         sd=_sd(values),
-        t=t_interval(values),
+        t=t_interval(values, bounds=bounds),
         bootstrap=bootstrap_interval_of_mean(values, generator(0, "table", column)),
         lowest=runs[0],
         median=runs[(len(runs) - 1) // 2],
@@ -748,11 +768,12 @@ def _newest(run: Run, step: int | None) -> Columns:
         analysis = analyses[name]
         if analyses.traits(name)["scope"] != "each" or analysis.record is None:
             continue
-        artefact = run.newest(analysis.kind, step)
-        content = None if artefact is None else run.read(artefact)
-        if artefact is not None and content is not None:
-            measured = analysis.record.from_dict(content)
-            cells |= analysis.of_settings(artefact.key.settings).columns(measured)
+        for settings in analysis.kept_apart:
+            artefact = run.newest(analysis.kind, step, **settings)
+            content = None if artefact is None else run.read(artefact)
+            if artefact is not None and content is not None:
+                measured = analysis.record.from_dict(content)
+                cells |= analysis.of_settings(artefact.key.settings).columns(measured)
     return cells
 
 

@@ -11,7 +11,7 @@ from polariscope.numerics.dependence import (
     total_correlation,
     total_correlation_of,
 )
-from polariscope.numerics.information import discretise, mutual_information_table
+from polariscope.numerics.information import chance_information_table, discretise, mutual_information_table
 
 TYPES = ["passive", "active", "mixed", "active", "passive"]
 
@@ -23,7 +23,8 @@ def table(types, n=500, seed=0):
     sampled = mean + np.sqrt(variance) * rng.normal(size=(n, k))
     covariances = (covariance(mean), covariance(sampled), noise_free_covariance(mean, variance))
     informations = tuple(mutual_information_table(discretise(x)) for x in (mean, sampled))
-    return mean, variance, sampled, truncation(types, covariances, informations)
+    chances = tuple(chance_information_table(discretise(x), rng) for x in (mean, sampled))
+    return mean, variance, sampled, truncation(types, covariances, informations, chances)
 
 
 def test_every_combination_of_types_is_there_with_its_latents():

@@ -9,7 +9,8 @@ from study_tables import by_beta
 def test_runs_with_as_many_passive_latents_are_one_point_whatever_their_strength() -> None:
     def cells(beta: float, seed: int) -> dict[str, float]:
         passive = seed
-        numbers = {f"{q}.{s}": beta + seed for q in ("tc", "mi") for s in ("mean", "sampled")}
+        names = ("tc.mean", "tc.sampled", "mi.mean.raw", "mi.sampled.raw")
+        numbers = dict.fromkeys(names, beta + seed)
         return {
             **{
                 "passive": passive,

@@ -13,7 +13,7 @@ def cells(beta: float, seed: int) -> dict[str, float]:
     columns = {
         f"{quantity}.{source}.by_types.{selection}": beta * scale + seed
         for quantity, scale in (("tc", 1), ("mi", 10))
-        for source in ("mean", "sampled")
+        for source in (("mean", "sampled") if quantity == "tc" else ("mean.raw", "sampled.raw"))
         for selection in ("full", "active", "active+mixed")
     }
     # Only one seed has two latents that are active or passive.

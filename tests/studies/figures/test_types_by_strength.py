@@ -25,7 +25,10 @@ def test_means_and_intervals_are_those_of_the_seeds() -> None:
     assert len(rows) == 6
     found = rows[1.0, "passive"]
     assert (found["setting"], found["n"], found["mean"], found["sd"]) == ("beta", 3, 1, 1)
-    assert (found["low"], found["high"]) == pytest.approx(t_interval(np.array([0.0, 1.0, 2.0])))
+    assert (found["low"], found["high"]) == pytest.approx(
+        t_interval(np.array([0.0, 1.0, 2.0]), bounds=(0, 10))
+    )
+    assert found["low"] == 0
     assert (rows[4.0, "passive"]["mean"], rows[4.0, "passive"]["low"], rows[4.0, "passive"]["high"]) == (
         5,
         5,

@@ -39,6 +39,9 @@ the latents; a shift, a positive factor, a flipped sign or an increasing map of 
 Evidence = Literal["information", "importance", "accuracy"]
 """What a page can draw of a metric."""
 
+Coverage = Literal["all", "in-use"]
+"""Latents that scores cover: all of them, or those in use."""
+
 SCORE_AGAIN = "score the model again"
 """What to do about a stored score that cannot be read."""
 
@@ -189,6 +192,25 @@ class Scores:
     fingerprint: str = ""
     """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
     version: str = __version__
+    latents: Coverage = "all"
+    """Which latents the scores cover. Rows of matrices and ``per_latent`` follow :attr:`covered`."""
+    in_use: tuple[int, ...] | None = None
+    """Latents in use, in the model's numbering; None if not known: codes without variances, scores of 0.2.0."""
+
+    @property
+    def covered(self) -> tuple[int, ...]:
+        """Latents that the scores cover, in the model's numbering."""
+        return tuple(range(self.n_latents)) if self.latents == "all" else self.in_use or ()
+
+    @property
+    def coverage(self) -> str:
+        """Latents that the scores cover, in words."""
+        if self.latents == "all":
+            return f"all {self.n_latents} latents" if self.n_latents > 1 else "its only latent"
+        if not self.covered:
+            return "latents in use: none"
+        numbers = ", ".join(map(str, self.covered))
+        return f"{len(self.covered)} latent{'s' if len(self.covered) > 1 else ''} in use ({numbers})"
 
     def __getitem__(self, name: str) -> Score:
         if name in self.not_applicable:
@@ -243,7 +265,10 @@ class Scores:
 
     def differences(self, other: Scores) -> list[str]:
         """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
-        settings = ("version", "source", "seed", "n_samples", "n_latents", "factor_names", "factor_kinds")
+        settings = (
+            *("version", "source", "latents", "seed", "n_samples", "n_latents"),
+            *("factor_names", "factor_kinds"),
+        )
         pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
         found = [
             f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
@@ -266,7 +291,8 @@ class Scores:
         )
 
     def __str__(self) -> str:
-        lines = [str(score) for score in self.scores.values()]
+        lines = [f"Scores of {self.coverage}, {self.source} representation:"] if self.scores else []
+        lines += [str(score) for score in self.scores.values()]
         lines += [f"{name}: does not apply. {reason}" for name, reason in self.not_applicable.items()]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 

@@ -14,6 +14,8 @@ from polariscope.core.seeds import generator
 from polariscope.numerics.information import (
     N_BINS,
     averaged_mutual_information,
+    chance_information_table,
+    corrected_information,
     information,
     mutual_information_table,
 )
@@ -30,23 +32,25 @@ from polariscope.numerics.intervals import recentred_interval
 def mi(
     table: Table,
     *,
-    variant: Literal["averaged"] = "averaged",
+    variant: Literal["corrected", "averaged"] = "corrected",
     n_bins: Annotated[int, Ge(2)] = N_BINS,
 ) -> Score:
     r"""How much two latents know of each other, in nats, on average.
 
     .. math:: \overline{I} = \frac{1}{d^2 - d} \sum_{i \ne j} I(z_i, z_j)
 
-    over the ordered pairs of d latents, each in ``n_bins`` equal-width bins over its own range. 0 when every pair is
-    independent, but the plug-in estimate of n samples is then about (n_bins − 1)²/2n: see ``chance``, the mean for
-    columns shuffled one by one. Latents that are independent of all others lower it, though nothing about the old
-    ones has changed. ``matrix`` holds the informations, (latent, latent), entropies on the diagonal; ``per_latent`` is
-    each one's mean with the others.
+    over the ordered pairs of d latents, each in ``n_bins`` equal-width bins over its own range. The plug-in estimate of
+    n samples is biased upwards, for independent latents by about (n_bins − 1)²/2n. ``corrected`` subtracts its mean
+    over random permutations of one of the two latents, and is at least 0; ``details`` holds both terms. With few
+    samples it is too low for latents that are strongly dependent, by the subtracted mean at most. ``averaged`` is the
+    plug-in estimate, as published, with that mean as ``chance``. Latents that are independent of all others lower it,
+    though nothing about the old ones has changed. ``matrix`` holds the informations, (latent, latent), entropies on the
+    diagonal; ``per_latent`` is each one's mean with the others. Both are corrected if the value is.
 
     Reference: bonheme2023 Eqs 6.9–6.10, Thm 6.4.2; see
     :func:`polariscope.numerics.information.averaged_mutual_information`.
 
-    :param variant: (default "averaged") the only one: the mean over pairs of latents.
+    :param variant: (default "corrected") the mean over pairs of latents less its chance level, or "averaged", the mean.
     :param n_bins: (default 20) equal-width bins of each code.
 
     >>> mi(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value
@@ -56,24 +60,31 @@ def mi(
         raise InputError(problem="information between latents needs at least 2 of them", got="1")
     binned = table.discretised(n_bins)
     informations = mutual_information_table(binned)
-    value = averaged_mutual_information(informations)
+    plug_in = averaged_mutual_information(informations)
     pairs = [
         information(binned[:, [j]], binned[:, :j], table.resamples)[0].reshape(-1, j)
         for j in range(1, table.n_latents)
     ]
     draw = generator(table.seed, "metrics", "columns")
-    chances = [
-        averaged_mutual_information(mutual_information_table(draw.permuted(binned, axis=0)))
-        for _ in range(N_PERMUTATIONS)
-    ]
+    shuffled = chance_information_table(binned, draw, N_PERMUTATIONS)
+    level = averaged_mutual_information(shuffled)
+    details: dict[str, float] = {"bins": n_bins}
+    value, chance = plug_in, level
+    notes: tuple[str, ...] = ()
+    if variant == "corrected":
+        value, chance = corrected_information(plug_in, level), 0.0
+        informations = informations - np.where(np.eye(table.n_latents, dtype=bool), 0.0, shuffled)
+        details |= {"averaged": plug_in, "chance_of_averaged": level}
+        notes = (f"{plug_in:.3g} nats as measured, less {level:.3g} for shuffled latents.",)
     others = informations.sum(axis=1) - np.diag(informations)
     return Score.of(
         "mi",
         value,
         interval=recentred_interval(value, np.concatenate(pairs, axis=1).mean(axis=1), (0, np.inf)),
-        chance=float(np.mean(chances)),
+        chance=chance,
         variant=variant,
         per_latent=others / (table.n_latents - 1),
         matrix=informations,
-        details={"bins": n_bins},
+        details=details,
+        notes=notes,
     )

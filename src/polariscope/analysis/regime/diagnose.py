@@ -44,6 +44,7 @@ from polariscope.numerics.dependence import (
 )
 from polariscope.numerics.information import (
     averaged_mutual_information,
+    chance_information_table,
     discretise,
     mutual_information_table,
 )
@@ -127,8 +128,16 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         )
         for latent, share in zip(latents, explained, strict=True)
     )
-    informations = {name: mutual_information_table(discretise(array)) for name, array in sources.items()}
-    structures = {name: _structure(covariances[name], informations[name], expected[name]) for name in sources}
+    binned = {name: discretise(array) for name, array in sources.items()}
+    informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
+    chances = {
+        name: chance_information_table(bins, generator(seed, "information", name))
+        for name, bins in binned.items()
+    }
+    structures = {
+        name: _structure(covariances[name], informations[name], chances[name], expected[name])
+        for name in sources
+    }
     noise_free = noise_free_covariance(
         representation.mean, representation.variance, representation.covariance
     )
@@ -145,6 +154,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
             types,
             (covariances["mean"], covariances["sampled"], noise_free),
             (informations["mean"], informations["sampled"]),
+            (chances["mean"], chances["sampled"]),
         ),
         criteria=compare_criteria(posterior, not_passive),
         sensitivity=sensitivity(moments(posterior), rule.alpha),
@@ -209,6 +219,7 @@ def _latents(
 def _structure(
     covariance: Float[np.ndarray, "latent latent"],
     information: Float[np.ndarray, "latent latent"],
+    chance: Float[np.ndarray, "latent latent"],
     predicted_rank: int,
 ) -> Structure:
     correlations = correlation(covariance)
@@ -220,6 +231,7 @@ def _structure(
         correlation=tuple(map(tuple, correlations.tolist())),
         mutual_information=tuple(map(tuple, information.tolist())),
         partners=partners(correlations),
+        chance_mutual_information=averaged_mutual_information(chance),
     )
 
 

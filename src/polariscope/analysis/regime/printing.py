@@ -67,14 +67,21 @@ def structures(regime: Regime) -> Table:
     """How dependent the latents of each representation are."""
 
     def row(name: str, structure: Structure) -> list[str]:
-        dependence = (structure.total_correlation, structure.averaged_mutual_information)
+        dependence = (
+            structure.total_correlation,
+            structure.corrected_mutual_information,
+            structure.chance_mutual_information,
+        )
         rank = (f"{structure.effective_rank:.2f}", str(structure.predicted_rank))
         return [name, *map(number, dependence), *rank]
 
-    noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), "–", "–", "–"]
+    noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), *"––––"]
     return Table(
-        "How the latents hang together (nats)",
-        ["representation", "total correlation", "averaged MI", "effective rank", "expected"],
+        "Dependence between latents (nats); averaged MI is less its chance level, that of shuffled latents",
+        [
+            *("representation", "total correlation", "averaged MI", "chance level"),
+            *("effective rank", "expected"),
+        ],
         [row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
     )
 
@@ -89,12 +96,14 @@ def truncation(regime: Regime) -> Table:
                 number(row.mean.total_correlation),
                 number(row.sampled.total_correlation),
                 number(row.noise_free_total_correlation),
-                number(row.mean.averaged_mutual_information),
-                number(row.sampled.averaged_mutual_information),
+                number(row.mean.corrected_mutual_information),
+                number(row.sampled.corrected_mutual_information),
             ]
         rows.append([row.selection, str(len(row.latents)), *cells])
     header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
-    return Table("Truncation: the same for each combination of types", header, rows)
+    return Table(
+        "Truncation: the same within each combination of types; MI is less its chance level", header, rows
+    )
 
 
 def partners(regime: Regime) -> Table:

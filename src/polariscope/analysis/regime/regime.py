@@ -24,6 +24,7 @@ from polariscope.analysis.regime.use import INFORMATION, Use, count_limits, use_
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.numerics.information import corrected_information
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +107,7 @@ class Structure(AbstractRecord):
     total_correlation: float
     """Gaussian, nats; infinite when a latent is a linear function of others."""
     averaged_mutual_information: float
-    """Nats, 20 bins."""
+    """Nats, 20 bins; the plug-in estimate, which is biased upwards, as published."""
     effective_rank: float
     predicted_rank: int
     """What a polarised model has: latents that are not passive for the mean, all for the sampled."""
@@ -115,6 +116,13 @@ class Structure(AbstractRecord):
     """Nats; entropies on the diagonal."""
     partners: tuple[Partner, ...]
     """The strongest partner of each latent."""
+    chance_mutual_information: float | None = None
+    """``averaged_mutual_information`` of shuffled latents; None in results of 0.2.0."""
+
+    @property
+    def corrected_mutual_information(self) -> float | None:
+        """Averaged mutual information less its chance level; None if this is not known."""
+        return _corrected(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +131,19 @@ class Dependence(AbstractRecord):
 
     total_correlation: float
     averaged_mutual_information: float
+    """Plug-in estimate, which is biased upwards, as published."""
+    chance_mutual_information: float | None = None
+    """``averaged_mutual_information`` of shuffled latents; None in results of 0.2.0."""
+
+    @property
+    def corrected_mutual_information(self) -> float | None:
+        """Averaged mutual information less its chance level; None if this is not known."""
+        return _corrected(self)
+
+
+def _corrected(one: Structure | Dependence) -> float | None:
+    chance = one.chance_mutual_information
+    return None if chance is None else corrected_information(one.averaged_mutual_information, chance)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,11 +79,13 @@ def truncation(
         Float[np.ndarray, "latent latent"],
     ],
     informations: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]],
+    chances: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]],
 ) -> tuple[Truncation, ...]:
     """Total correlation and averaged mutual information of every combination of types.
 
     ``covariances`` of the mean, the sampled and the noise-free sampled representation; ``informations`` are
-    the tables of mutual information of the first two, discretised once on all latents. What to look for: the
+    the tables of mutual information of the first two, discretised once on all latents, and ``chances`` are the same of
+    shuffled columns. What to look for: the
     mean's numbers fall to the sampled ones' once the passive latents are left out (active+mixed).
 
     Reference: bonheme2023 §6.4.4, Figs 6.7–6.8.
@@ -95,13 +97,9 @@ def truncation(
             rows.append(Truncation(selection, tuple(latents), None, None, None))
             continue
         mean, sampled, noise_free = (total_correlation_of(c[np.ix_(latents, latents)]) for c in covariances)
-        rows.append(
-            Truncation(
-                selection,
-                tuple(latents),
-                Dependence(mean, averaged_mutual_information(informations[0], latents)),
-                Dependence(sampled, averaged_mutual_information(informations[1], latents)),
-                noise_free,
-            )
+        of_mean, of_sampled = (
+            Dependence(correlation, *(averaged_mutual_information(table, latents) for table in tables))
+            for correlation, *tables in zip((mean, sampled), informations, chances, strict=True)
         )
+        rows.append(Truncation(selection, tuple(latents), of_mean, of_sampled, noise_free))
     return tuple(rows)

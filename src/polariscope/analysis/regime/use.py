@@ -126,6 +126,14 @@ def uses_of_codes(
     return _uses(*information(mean, variance), "information")
 
 
+def latents_in_use(representation: Representation) -> tuple[int, ...]:
+    """Return the columns of the latents in use, in order.
+
+    :param representation: codes.
+    """
+    return tuple(index for index, use in enumerate(uses(representation)) if use.in_use)
+
+
 def information(
     mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
@@ -134,10 +142,10 @@ def information(
     :param mean: posterior means.
     :param variance: posterior variances.
     """
-    square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
-    noise = variance.astype(np.float64)
-    signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
+        noise = variance.astype(np.float64)
+        signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
         ratio = np.where(signal > 0, signal / level, 0.0)
         relative = (square / signal - noise / level).std(axis=0) / np.sqrt(n)
         error = np.where(np.isfinite(ratio) & (ratio > 0), 0.5 * ratio / (1 + ratio) * relative, 0.0)

@@ -125,13 +125,21 @@ def draw_codes(course: Course) -> list[Markup]:
             "Total correlation": [
                 (one.mean.total_correlation, one.sampled.total_correlation) for one in course.snapshots
             ],
-            "Averaged mutual information": [
-                (one.mean.averaged_mutual_information, one.sampled.averaged_mutual_information)
-                for one in course.snapshots
-            ],
+            **_informations(course),
         }
         drawn += [draw_dependence(course, title, np.array(values)) for title, values in tables.items()]
     return drawn
+
+
+def _informations(course: Course) -> dict[str, list[tuple[float, float]]]:
+    """Return the averaged mutual information less its chance level; as it is in courses of 0.2.0."""
+    pairs = [(one.mean, one.sampled) for one in course.snapshots]
+    corrected = [(mean.corrected_mutual_information, z.corrected_mutual_information) for mean, z in pairs]
+    known = [(mean, z) for mean, z in corrected if mean is not None and z is not None]
+    if len(known) == len(pairs):
+        return {"Averaged mutual information, less chance": known}
+    raw = [(mean.averaged_mutual_information, z.averaged_mutual_information) for mean, z in pairs]
+    return {"Averaged mutual information, not corrected": raw}
 
 
 def draw_types(course: Course) -> Markup:

@@ -39,6 +39,8 @@ class Scored:
     """Of the mean representation, if both are there."""
     sampled: Scores | None = None
     """Those of the sampled representation, beside them."""
+    in_use: Scores | None = None
+    """Those of the latents in use alone, of the same representation as ``scores``."""
 
 
 @section("scores", title="Scores", place=70)
@@ -46,14 +48,16 @@ class ScoresSection(AbstractSection):
     """Metrics and probes."""
 
     def measure(self, subject: Subject) -> Scored | None:
-        """The newest scores of each representation."""
-        stored = [subject.newest("scores", source=source) for source in ("mean", "sampled")]
-        if stored == [None, None]:
-            return None
-        from polariscope.analysis.metrics import Scores
-
-        found = [Scores.from_dict(one) for one in stored if one is not None]
-        return Scored(*found)
+        """The newest scores of each representation, and those of the latents in use."""
+        # Scores of all latents have no such setting, as in 0.2.0.
+        found = [_newest(subject, source=source, latents=None) for source in ("mean", "sampled")]
+        shown = [scores for scores in found if scores is not None]
+        if not shown:
+            only = (_newest(subject, source=source, latents="in-use") for source in ("mean", "sampled"))
+            return next((Scored(scores) for scores in only if scores is not None), None)
+        same = {name: getattr(shown[0], name) for name in ("source", "n_samples", "seed")}
+        in_use = _newest(subject, latents="in-use", **same)
+        return Scored(shown[0], shown[1] if len(shown) > 1 else None, in_use)
 
     def applies(self, record: ReportRecord) -> bool:
         """A run that was not scored says how to do it."""
@@ -62,21 +66,48 @@ class ScoresSection(AbstractSection):
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """A table and up to three kinds of charts."""
         part: Scored | None = self.part(record)
-        return {"scores": None} if part is None else scores_view(part.scores, record.regime, part.sampled)
+        if part is None:
+            return {"scores": None}
+        return scores_view(part.scores, record.regime, part.sampled, part.in_use)
 
 
-def scores_view(scores: Scores, regime: Regime, sampled: Scores | None = None) -> dict[str, Any]:
-    """What the template shows of the scores, with those of the sampled representation beside them."""
+def _newest(subject: Subject, **settings: Any) -> Scores | None:
+    """Return the newest scores with these settings; None without any."""
+    stored = subject.newest("scores", **settings)
+    if stored is None:
+        return None
+    from polariscope.analysis.metrics import Scores
+
+    return Scores.from_dict(stored)
+
+
+def scores_view(
+    scores: Scores, regime: Regime, sampled: Scores | None = None, in_use: Scores | None = None
+) -> dict[str, Any]:
+    """Return the view of the scores, with those of the sampled representation and of the latents in use.
+
+    :param scores: of the mean representation, if it was scored.
+    :param regime: the diagnosis, whose order of latents the figures follow.
+    :param sampled: (default None) scores of the sampled representation.
+    :param in_use: (default None) scores of the latents in use alone.
+    """
     by_evidence = {score.evidence: score for score in reversed(scores.scores.values())}
     information, importance, accuracy = (
         by_evidence.get(kind) for kind in ("information", "importance", "accuracy")
     )
+    if scores.latents != "all":  # figures have a row for every latent
+        information = importance = None
     names = scores.factor_names
     return {
+        "in_use": in_use,
         "scores": scores,
         "sampled": sampled,
         "rows": [
-            _row(word, score, None if sampled is None else sampled.scores.get(word))
+            _row(
+                word,
+                score,
+                *(None if other is None else other.scores.get(word) for other in (sampled, in_use)),
+            )
             for word, score in scores.scores.items()
         ],
         "information": None if information is None else draw_information(information, names, regime),
@@ -102,7 +133,9 @@ def is_no_better_than_chance(score: Score) -> bool:
     return low <= score.chance if score.higher_is_better else high >= score.chance
 
 
-def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
+def _row(word: str, score: Score, sampled: Score | None, in_use: Score | None) -> dict[str, Any]:
+    if in_use is not None and in_use.way != score.way:
+        in_use = None
     low, high = score.bounds
     place = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
 
@@ -117,6 +150,7 @@ def _row(word: str, score: Score, sampled: Score | None) -> dict[str, Any]:
         "value": _number(score.value),
         "interval": _interval(score),
         "sampled": "–" if sampled is None else f"{_number(sampled.value)} ({_interval(sampled)})",
+        "in_use": "–" if in_use is None else f"{_number(in_use.value)} ({_interval(in_use)})",
         "bar": percent_of(score.value),
         "tick": percent_of(score.chance),
         "range": f"{_number(low)} to {_number(high)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
@@ -175,7 +176,10 @@ class SizeCurve:
             values = np.array([value for value in all_values if value is not None], dtype=np.float64)
             if not len(values):
                 continue
-            low, high = t_interval(values) or (None, None)
+            # A loss has no lowest value, and latents of one type are at most all of them.
+            least = -math.inf if quantity in ("loss", "reconstruction") else 0.0
+            bounds = (least, float(n) if quantity in TYPES else math.inf)
+            low, high = t_interval(values, bounds=bounds) or (None, None)
             deviation = float(values.std(ddof=1)) if len(values) > 1 else None
             found.append(Band(quantity, n, len(values), float(values.mean()), deviation, low, high))
         return found

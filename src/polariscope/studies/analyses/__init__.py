@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -37,6 +38,10 @@ class Column:
     """In words, as an axis has it."""
     higher_is_better: bool | None = None
     """None where neither is."""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    """Least and largest possible value."""
+    counts_latents: bool = False
+    """Whether the largest possible value is the number of latents."""
 
 
 Measured = TypeVar("Measured")
@@ -53,6 +58,8 @@ class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
     """What is kept of it beside the model; empty where that is no record that a table shows."""
     record: ClassVar[type[Any] | None] = None
     """The class of what is kept, which has ``from_dict``."""
+    kept_apart: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    """Settings whose results have different columns: a table shows the newest result of each."""
 
     @property
     def where(self) -> dict[str, Any]:

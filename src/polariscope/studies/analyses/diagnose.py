@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,22 +18,26 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 IN_USE = "active+mixed"
+POSITIVE = (0.0, math.inf)
 
 
 @analysis(
     "diagnose",
     scope="each",
     gives={
-        **{str(kind): Column(f"{kind} latents") for kind in TYPES},
-        "in_use": Column("latents in use"),
+        **{str(kind): Column(f"{kind} latents", bounds=POSITIVE, counts_latents=True) for kind in TYPES},
+        "in_use": Column("latents in use", bounds=POSITIVE, counts_latents=True),
+        "n_factors": Column("factors that vary"),
         "training": Column("state of the training"),
-        "kl": Column("KL (nats)"),
-        "trace": Column("Σ E[σ²]"),
-        "delta_kl": Column("Δ KL"),
+        "kl": Column("KL (nats)", bounds=POSITIVE),
+        "trace": Column("Σ E[σ²]", bounds=POSITIVE),
+        "delta_kl": Column("Δ KL", bounds=POSITIVE),
         "over_pruned": Column("over-pruned"),
-        "tc.*": Column("total correlation (nats)"),
-        "mi.*": Column("averaged MI (nats)"),
-        "rank.*": Column("effective rank"),
+        "tc.*": Column("total correlation (nats)", bounds=POSITIVE),
+        "mi.*.raw*": Column("averaged MI, not corrected (nats)", bounds=POSITIVE),
+        "mi.*.chance": Column("averaged MI of shuffled latents (nats)", bounds=POSITIVE),
+        "mi.*": Column("averaged MI less chance (nats)", bounds=POSITIVE),
+        "rank.*": Column("effective rank", bounds=POSITIVE, counts_latents=True),
     },
 )
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +54,7 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
         cells: Columns = {
             **{str(kind): count for kind, count in measured.counts.items()},
             "in_use": measured.verdict.n_in_use,
+            **({"n_factors": measured.n_factors} if measured.n_factors else {}),
             "training": measured.training.code,
             "kl": measured.kl,
             "trace": measured.trace,
@@ -61,12 +67,14 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
             structure = getattr(measured, source)
             cells |= {
                 f"tc.{source}": structure.total_correlation,
-                f"mi.{source}": structure.averaged_mutual_information,
+                f"mi.{source}": structure.corrected_mutual_information,
+                f"mi.{source}.chance": structure.chance_mutual_information,
+                f"mi.{source}.raw": structure.averaged_mutual_information,
                 f"rank.{source}": structure.effective_rank,
             }
             kept = None if row is None else getattr(row, source)
             cells[f"tc.{source}.in_use"] = None if kept is None else kept.total_correlation
-            cells[f"mi.{source}.in_use"] = None if kept is None else kept.averaged_mutual_information
+            cells[f"mi.{source}.in_use"] = None if kept is None else kept.corrected_mutual_information
             cells[f"rank.{source}.in_use"] = ranks[source]
         return cells
 
@@ -77,7 +85,8 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
                 found = getattr(row, source)
                 if found is not None:
                     cells[f"tc.{source}.by_types.{row.selection}"] = found.total_correlation
-                    cells[f"mi.{source}.by_types.{row.selection}"] = found.averaged_mutual_information
+                    cells[f"mi.{source}.by_types.{row.selection}"] = found.corrected_mutual_information
+                    cells[f"mi.{source}.raw.by_types.{row.selection}"] = found.averaged_mutual_information
         return cells
 
 

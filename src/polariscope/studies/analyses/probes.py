@@ -42,7 +42,7 @@ class Probes:
 @analysis(
     "probes",
     scope="each",
-    gives={"probes.*": Column("accuracy averaged over factors", higher_is_better=True)},
+    gives={"probes.*": Column("accuracy averaged over factors", higher_is_better=True, bounds=(0.0, 1.0))},
 )
 @dataclasses.dataclass(frozen=True)
 class ProbesAnalysis(AbstractAnalysis[Probes]):

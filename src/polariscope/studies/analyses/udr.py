@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @analysis(
     "udr",
     scope="over",
-    gives={"udr": Column("unsupervised disentanglement ranking", higher_is_better=True)},
+    gives={"udr": Column("unsupervised disentanglement ranking", higher_is_better=True, bounds=(0.0, 1.0))},
 )
 @dataclasses.dataclass(frozen=True)
 class UdrAnalysis(AbstractOver):

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.look import QUIET
-from polariscope.studies.columns import column_of, need
+from polariscope.studies.columns import bounds_of, column_of, need
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
     add_legend,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("tc", "mi", "rank")
 SOURCES = ("mean", "sampled")
+RAW = {"mi": ".raw"}
+"""Endings of columns that are not corrected for chance, as published."""
 
 
 @figure("information-by-passive", answers=("bonheme2023 Fig. 6.6",))
@@ -35,16 +37,18 @@ class InformationByPassive(AbstractFigure):
 
     Mean and sampled codes beside each other: means over all runs with as many passive latents, with 95 % intervals by
     Student's t. Of the effective rank the figure shows what a polarised model has: as many as there are latents for the
-    sampled codes, as many as are not passive for the mean. Answers bonheme2023 Fig. 6.6.
+    sampled codes, as many as are not passive for the mean. The mutual information is not corrected for chance, as
+    published. Answers bonheme2023 Fig. 6.6.
     """
 
     def numbers(self, table: Table) -> Rows:
-        need(table, "passive", *(f"{quantity}.{source}" for quantity in QUANTITIES for source in SOURCES))
+        columns = {(q, source): f"{q}.{source}{RAW.get(q, '')}" for q in QUANTITIES for source in SOURCES}
+        need(table, "passive", *columns.values())
         groups = dict(list(table.finished.numbers.groupby("passive")))
         found: list[Row] = []
         for quantity in QUANTITIES:
             for source in SOURCES:
-                column = f"{quantity}.{source}"
+                column = columns[quantity, source]
                 for passive, runs in groups.items():
                     if not len(values := runs[column].dropna()):
                         continue
@@ -52,7 +56,7 @@ class InformationByPassive(AbstractFigure):
                         "quantity": quantity,
                         "source": source,
                         "passive": int(passive),
-                        **summary(values),
+                        **summary(values, bounds_of(column, runs)),
                     }
                     in_use = {int(used) for used in (runs["active"] + runs["mixed"]).dropna()}
                     if quantity == "rank" and len(in_use) == 1:
@@ -89,7 +93,7 @@ class InformationByPassive(AbstractFigure):
                     label="polarised" if predicted else "_",
                 )
             axes.set_xlabel("passive latents")
-            axes.set_ylabel(column_of(f"{quantity}.mean").label)
+            axes.set_ylabel(column_of(f"{quantity}.mean{RAW.get(quantity, '')}").label)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         add_legend(figure, places)
         return figure

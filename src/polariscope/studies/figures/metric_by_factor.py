@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError
-from polariscope.studies.columns import column_of, remedy_for
+from polariscope.studies.columns import bounds_of, column_of, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
     PAGE,
@@ -64,7 +64,13 @@ class MetricByFactor(AbstractFigure):
             for column in columns:
                 if len(values := members[column].dropna()):
                     marks: Row = {"metric": metric, "panel": panel, "series": name}
-                    found.append({**marks, "factor": column.partition(MARK)[2], **summary(values)})
+                    found.append(
+                        {
+                            **marks,
+                            "factor": column.partition(MARK)[2],
+                            **summary(values, bounds_of(metric, models.numbers)),
+                        }
+                    )
         return tuple(found)
 
     def draw(self, rows: Rows) -> Figure:

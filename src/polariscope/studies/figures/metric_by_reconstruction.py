@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
-from polariscope.studies.columns import column_of, need, need_metric
+from polariscope.studies.columns import bounds_of, column_of, need, need_metric
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
     add_labels,
@@ -16,7 +16,14 @@ from polariscope.studies.figures.support.drawing import (
     number,
     panels,
 )
-from polariscope.studies.figures.support.grouping import ALL, check_some, points_of, strength_of, summary
+from polariscope.studies.figures.support.grouping import (
+    ALL,
+    MAX_POINTS,
+    check_some,
+    points_of,
+    strength_of,
+    summary,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +63,8 @@ class MetricByReconstruction(AbstractByStrength):
                 found.append({**marks, "run": models.rows[row]["run"], "n": 1, **values})
             both: Row = {**marks, "run": None, "n": len(rows)}
             for key in AXES:
-                over = summary(numbers.loc[rows, key])
+                bounds = bounds_of(metric if key == "metric" else loss, models.numbers.loc[rows])
+                over = summary(numbers.loc[rows, key], bounds)
                 both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
             found.append(both)
         check_some(found)
@@ -77,7 +85,7 @@ class MetricByReconstruction(AbstractByStrength):
             axes.plot(x, y, color=colours[name], marker=markers[name], label=name, lw=1)
             for row, at, height in zip(means, x, y, strict=True):
                 for key, place in (("reconstruction", height), ("metric", at)):
-                    if row[f"{key}.low"] is not None:
+                    if row[f"{key}.low"] is not None and number(row, "n") > MAX_POINTS:
                         ends = [number(row, f"{key}.low"), number(row, f"{key}.high")]
                         pair = (ends, [place, place]) if key == "reconstruction" else ([place, place], ends)
                         axes.plot(*pair, color=colours[name], lw=0.8, alpha=0.7)

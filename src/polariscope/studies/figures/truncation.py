@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Table
 
 SOURCES = ("mean", "sampled")
+RAW = {"mi": ".raw"}
+"""Endings of columns that are not corrected for chance."""
 
 
 @figure("truncation", answers=("bonheme2023 Fig. 6.7", "bonheme2023 Fig. 6.8"))
@@ -31,7 +33,7 @@ class TruncationFigure(AbstractByStrength):
     """
 
     quantity: Literal["tc", "mi"] = "tc"
-    """Total correlation or averaged mutual information."""
+    """Total correlation or averaged mutual information, which is not corrected for chance, as published."""
     selections: tuple[str, ...] = ("full", "active", "active+mixed", "active+passive")
     """Which latents: full, or types joined by a plus sign."""
 
@@ -42,7 +44,7 @@ class TruncationFigure(AbstractByStrength):
 
     def numbers(self, table: Table) -> Rows:
         columns = {
-            f"{self.quantity}.{source}.by_types.{selection}": {
+            f"{self.quantity}.{source}{RAW.get(self.quantity, '')}.by_types.{selection}": {
                 "quantity": self.quantity,
                 "source": source,
                 "selection": selection,
@@ -54,5 +56,6 @@ class TruncationFigure(AbstractByStrength):
         return with_panels(by_strength(table, self.strength, columns), "source")
 
     def draw(self, rows: Rows) -> Figure:
-        label = column_of(f"{rows[0]['quantity']}.mean").label
+        quantity = str(rows[0]["quantity"])
+        label = column_of(f"{quantity}.mean{RAW.get(quantity, '')}").label
         return draw_by_strength(rows, "panel", "selection", dict.fromkeys(names_in(rows, "panel"), label))

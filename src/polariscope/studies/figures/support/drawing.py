@@ -152,7 +152,7 @@ def _greek(name: str) -> str:
 
 
 def draw_line(axes: Axes, rows: Rows, *, colour: str, marker: str, label: str, dashed: bool = False) -> None:
-    """Means along a setting with bands of their intervals.
+    """Means along a setting with bands of their intervals, or with the values of up to three runs.
 
     :param axes: where.
     :param rows: with mean, low and high for each strength.
@@ -165,7 +165,9 @@ def draw_line(axes: Axes, rows: Rows, *, colour: str, marker: str, label: str, d
     x = [places[row["strength"]] for row in rows]
     y = [number(row, "mean") for row in rows]
     axes.plot(x, y, color=colour, marker=marker, label=label, ls="--" if dashed else "-", zorder=3)
-    banded = [row for row in rows if row["low"] is not None]
+    for at, row in zip(x, rows, strict=True):
+        draw_points(axes, row, at, colour)
+    banded = [row for row in rows if row["low"] is not None and not points_in(row)]
     if banded:
         axes.fill_between(
             [places[row["strength"]] for row in banded],
@@ -281,15 +283,38 @@ def values_alone(labels: Sequence[str]) -> tuple[str, list[str]] | None:
 
 
 def draw_interval(axes: Axes, row: Row, x: float, colour: str) -> None:
-    """A vertical line from the lower to the upper end of an interval, where there is one.
+    """Draw an interval as a vertical line, if there is one, or the points of two or three runs.
 
     :param axes: where.
     :param row: with low and high.
     :param x: where on the axis.
     :param colour: of the line.
     """
-    if row["low"] is not None:
+    if points_in(row):
+        draw_points(axes, row, x, colour)
+    elif row["low"] is not None:
         axes.plot([x, x], [number(row, "low"), number(row, "high")], color=colour, lw=1, zorder=2)
+
+
+def points_in(row: Row) -> list[float]:
+    """Return the values of the runs behind a mean, if these are two or three.
+
+    :param row: of :func:`grouping.summary`.
+    """
+    return [number(row, name) for name in row if name.startswith("point.") and row[name] is not None]
+
+
+def draw_points(axes: Axes, row: Row, x: float, colour: str) -> None:
+    """Draw the values of two or three runs.
+
+    :param axes: where.
+    :param row: of :func:`grouping.summary`.
+    :param x: where on the axis.
+    :param colour: of the points.
+    """
+    values = points_in(row)
+    if values:
+        axes.plot([x] * len(values), values, ".", color=colour, ms=4, mew=0, alpha=0.6, zorder=2)
 
 
 def note(axes: Axes, text: str) -> None:

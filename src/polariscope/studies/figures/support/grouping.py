@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from polariscope.core.frames import cells_of
 from polariscope.core.options import show
 from polariscope.numerics.intervals import t_interval
 from polariscope.studies.analyses import Cell
+from polariscope.studies.columns import bounds_of
 from polariscope.studies.figures import Row
 from polariscope.studies.table import Table
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
 
 ALL = "all runs"
+MAX_POINTS = 3
+"""Runs that are drawn as points; the interval of so few is too wide to read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,18 +125,35 @@ def panels_of(table: Table, across: str) -> Series[str]:
     return Series([_words(across, row[across]) if across else ALL for row in table.rows], dtype="str")
 
 
-def summary(values: Iterable[float]) -> Row:
+def summary(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf)) -> Row:
     """Number, mean, standard deviation (n − 1) and 95 % interval of the mean by Student's t.
+
+    Two or three values are there too, as they are drawn instead of the interval.
 
     >>> summary([1.0, 3.0])["mean"], summary([2.0])
     (2.0, {'n': 1, 'mean': 2.0, 'sd': None, 'low': None, 'high': None})
 
     :param values: one or more.
+    :param bounds: (default none) least and largest possible value, where the interval is cut off.
     """
     array = np.array([*values], dtype=np.float64)
-    low, high = t_interval(array) or (None, None)
+    low, high = t_interval(array, bounds=bounds) or (None, None)
     deviation = float(array.std(ddof=1)) if len(array) > 1 else None
-    return {"n": len(array), "mean": float(array.mean()), "sd": deviation, "low": low, "high": high}
+    row: Row = {"n": len(array), "mean": float(array.mean()), "sd": deviation, "low": low, "high": high}
+    return {**row, **few(array.tolist())}
+
+
+def few(values: Sequence[float]) -> Row:
+    """Return two or three values as cells that :func:`drawing.points_in` reads; more are shown by their interval.
+
+    >>> few([1.0, 2.0]), few([1.0])
+    ({'point.1': 1.0, 'point.2': 2.0}, {})
+
+    :param values: of the runs behind one mean.
+    """
+    if not 2 <= len(values) <= MAX_POINTS:
+        return {}
+    return {f"point.{place}": value for place, value in enumerate(sorted(values), 1)}
 
 
 def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
@@ -163,7 +184,8 @@ def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[st
     for point, rows in points_of(models, axis):
         for column, marks in quantities.items():
             if column in models.columns and len(values := models.numbers.loc[rows, column].dropna()):
-                found.append({**point, **marks, **summary(values)})
+                bounds = bounds_of(column, models.numbers.loc[rows])
+                found.append({**point, **marks, **summary(values, bounds)})
     check_some(found)
     return found
 
