@@ -62,7 +62,7 @@ def test_an_analysis_declares_every_column_that_it_gives(tmp_path: Path) -> None
 def test_columns_say_what_they_are_and_which_way_is_better() -> None:
     assert column_of("probes.mean.full").higher_is_better is True
     assert column_of("loss.reconstruction").higher_is_better is False
-    assert column_of("passive") == type(column_of("passive"))("passive latents")
+    assert (column_of("passive").label, column_of("passive").higher_is_better) == ("passive latents", None)
     assert column_of("mig").higher_is_better is True
     assert column_of("anything").label == "anything"
 

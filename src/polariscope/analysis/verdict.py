@@ -56,7 +56,7 @@ class Verdict(AbstractRecord):
         verb = "is" if self.n_in_use == 1 or self.n_latents == 1 else "are"
         noun = "latent" if self.n_latents == 1 else "latents"
         so_far = "So far, " if self.training.code == "still-learning" else ""
-        clauses = [self._about_unused()] if self.unused else []
+        clauses = [self._about_unused()] if self.unused and "ignored-codes" not in self.findings else []
         if self.undecided:
             n = len(self.undecided)
             which = name_latents(self.undecided) if n <= MAX_NAMED else f"{n} latents"

@@ -118,7 +118,7 @@ def train(
 
         recorded = recorded_settings(options.out)
         concepts["likelihood"] = AUTO if recorded is None else recorded["model"]["likelihood"]["name"]
-    search = None if options.size is None else Searched.of(options.size, concepts)
+    search = None if options.size is None else _Searched.of(options.size, concepts)
     if search is not None:
         concepts |= search.names
     data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
@@ -157,7 +157,7 @@ TAKEN = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Searched:
+class _Searched:
     """How the models of a search were trained: a new model of the size that it found is trained alike."""
 
     folder: Path
@@ -167,7 +167,7 @@ class Searched:
     """Parts of the model that the caller left open, by the names that the search had."""
 
     @classmethod
-    def of(cls, folder: Path, concepts: Mapping[str, str]) -> Searched | None:
+    def of(cls, folder: Path, concepts: Mapping[str, str]) -> _Searched | None:
         """Return how the models of a search were trained; None if its method trained none.
 
         :param folder: that of the search.
@@ -186,7 +186,7 @@ class Searched:
             {part: used[part]["name"] for part, name in concepts.items() if name == named[part]},
         )
 
-    def missing_from(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def missing_from(self, settings: Mapping[str, object]) -> dict[str, Any]:
         """Return the settings of the search that the caller did not give.
 
         :param settings: what the caller gave.

@@ -75,7 +75,8 @@ def curve_rows(curve: SizeCurve) -> tuple[Row, ...]:
 
 
 def _values(curve: SizeCurve, quantity: str, n_latents: int) -> list[float | None]:
-    return [getattr(point, quantity) for point in curve.points if point.n_latents == n_latents]
+    values = [getattr(point, quantity) for point in curve.points if point.n_latents == n_latents]
+    return [None if value is None else float(value) for value in values]
 
 
 def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:

@@ -239,7 +239,7 @@ def explain_divergence(
     return divergence_text(what, len(culprits), state.step + 1, settings, run, has_moved=state.step > 0)
 
 
-def not_finite(line: Mapping[str, Any]) -> list[str]:
+def not_finite(line: Mapping[str, object]) -> list[str]:
     """Return the names of the entries of a log line that hold a number that is not finite.
 
     The loss of a batch can be finite when the codes of other observations are not.

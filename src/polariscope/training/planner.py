@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polariscope.core.records import AbstractRecord
 
@@ -67,8 +67,8 @@ def pace_for(
 def planned_training(
     data: AbstractDataset,
     net: AbstractNet | type[AbstractNet],
-    given: Mapping[str, Any],
-    recorded: Mapping[str, Any] | None = None,
+    given: Mapping[str, object],
+    recorded: Mapping[str, float | int] | None = None,
     pace: Pace | None = None,
 ) -> Planned:
     """Return the options of the training that the planner decides, without those that were given.
@@ -91,9 +91,9 @@ def planned_training(
 class Planned:
     """Options of a training that nobody named."""
 
-    options: Mapping[str, Any]
+    options: Mapping[str, float | int]
     """By name: those of a new run, or the recorded ones of a run that is continued."""
-    otherwise: Mapping[str, Any]
+    otherwise: Mapping[str, float | int]
     """Values that a new run would have, if they differ."""
 
     @property
@@ -107,7 +107,7 @@ class Planned:
         return (", ".join(words),) if words else ()
 
 
-def _in_words(name: str, value: float | int, otherwise: Mapping[str, Any]) -> str:
+def _in_words(name: str, value: float | int, otherwise: Mapping[str, float | int]) -> str:
     text = f"{value:,} steps" if name == "steps" else f"{name.replace('_', ' ')} {value:g}"
     if name not in otherwise:
         return text

@@ -93,7 +93,8 @@ def test_bands_are_means_over_seeds_with_intervals_by_student() -> None:
     found = curve(*(point(n, seed, rate=value) for (n, seed), value in values.items()), point(4, 1))
     two, four = found.bands("rate")
     assert (two.n_latents, two.n, two.mean, two.sd) == (2, 3, 6.0, pytest.approx(np.sqrt(13)))
-    assert (two.low, two.high) == t_interval(np.array([3.0, 5.0, 10.0]))
+    assert (two.low, two.high) == t_interval(np.array([3.0, 5.0, 10.0]), bounds=(0, np.inf))
+    assert two.low == 0  # a rate is not negative
     assert (four.n, four.mean, four.sd, four.low, four.high) == (1, 1.0, None, None, None)
     assert found.bands("probe") == []
     assert found.quantities == ("loss", "reconstruction", "rate", "trace_mean")
