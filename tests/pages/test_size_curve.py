@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from polariscope.pages.size_curve import curve_rows, draw_curve, write_curve_picture
 from polariscope.sizing import Size
@@ -50,18 +52,24 @@ def curve(*, has_density: bool = True) -> SizeCurve:
     return SizeCurve(tuple(points), answers, "vae" if has_density else "ae", 400, 5.0, 100)
 
 
+def lines_of(axes: Axes) -> list[Line2D]:
+    """Lines of a panel, without the points of single seeds."""
+    return [line for line in axes.lines if line.get_linestyle() != "None"]
+
+
 def test_every_panel_has_its_lines_at_the_means() -> None:
     drawn = draw_curve(curve())
     axes = {ax.get_ylabel(): ax for ax in drawn.figure.axes}
     assert list(axes) == [
         *("loss (nats)", "KL (nats)", "probe accuracy", "total variance", "intrinsic dimension", "latents"),
     ]
-    (total, reconstruction), answers = axes["loss (nats)"].lines[:2], axes["loss (nats)"].lines[2:]
+    losses = lines_of(axes["loss (nats)"])
+    (total, reconstruction), answers = losses[:2], losses[2:]
     assert list(total.get_xdata()) == [2, 4, 8]
     assert list(total.get_ydata()) == [18.5, 16.5, 12.5]
     assert list(reconstruction.get_ydata()) == [17, 15, 11]
     assert [line.get_xdata()[0] for line in answers] == [4, 6]  # a method without an answer has no line
-    active, mixed, passive = axes["latents"].lines[:3]
+    active, mixed, passive = lines_of(axes["latents"])[:3]
     assert list(active.get_ydata()) == [1, 2, 4]
     assert list(mixed.get_ydata()) == [0.5, 0.5, 0.5]
     assert list(passive.get_ydata()) == [0.5, 1.5, 3.5]
@@ -81,7 +89,10 @@ def test_bands_are_the_intervals_over_seeds() -> None:
         (mean, pytest.approx(mean - 6.353, abs=1e-3)) for mean in (18.5, 16.5, 12.5)
     ]
     axes = draw_curve(curve()).figure.axes[0]
-    assert len(axes.collections) == 2  # a band behind each line
+    assert not axes.collections  # two seeds have no band: they are drawn as points
+    points = [line for line in axes.lines if line.get_linestyle() == "None"]
+    shown = {value for line in points for value in line.get_ydata()}
+    assert {18.0, 19.0} <= shown
 
 
 def test_of_autoencoders_only_what_they_have_is_drawn() -> None:
