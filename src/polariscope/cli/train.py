@@ -121,6 +121,8 @@ def train(
     search = None if options.size is None else _Searched.of(options.size, concepts)
     if search is not None:
         concepts |= search.names
+        if "missing" in search.record["data"]:
+            context.meta[KEY].setdefault("--missing", search.record["data"]["missing"])
     data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
     settings = {**dataclasses.asdict(model), **for_train(flags)}
     if search is not None:
@@ -230,6 +232,11 @@ class _Searched:
         rate, batch = settings["training_learning_rate"], settings["training_batch_size"]
         text = f"As in the search in {self.folder}: {', '.join([*parts, *(['units'] if is_same else [])])}."
         text += "" if is_same else " The data or their units are not those of the search."
+        used = {"objective": self.record["objective"], **self.record["model"]}
+        for part in ModelParts().concepts():
+            name, before = settings[part], used[part]["name"]
+            if part not in self.names and name != before:
+                text += f" {part[0].upper()}{part[1:]} {name} instead of the search's {before}."
         for what, value in (("learning_rate", rate), ("batch_size", batch)):
             used = self.record["training"][what]
             name = what.replace("_", " ")

@@ -17,6 +17,7 @@ import jinja2
 from markupsafe import escape
 
 from polariscope.analysis.regime.regime import Regime, name_latents
+from polariscope.training.planner import Pace
 from polariscope.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -230,7 +231,9 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     if len(settings["model"]["shape"]) == 1 and not _has_other_units(settings["data"]):
         arguments["keep_units"] = True
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
-    always = {"steps", "seed", *settings.get("defaults_of_objective", ())}
+    # The planner's defaults depend on the data, so rate, batch and length are always written.
+    always = {"seed", *(field.name for field in dataclasses.fields(Pace))}
+    always |= {*settings.get("defaults_of_objective", ())}
     training = {**{key: defaults[key] for key in defaults if key in always}, **settings["training"]}
     arguments |= {
         key: value for key, value in training.items() if value != defaults.get(key) or key in always

@@ -579,7 +579,7 @@ class Size:
         is_wider = any(trial.n_latents > n for trial in self.trials)
         beyond = f"{n + 1 if is_wider else 'more'} were not tried"
         if last or not self.trials:
-            n_left = max(1, round(last[-1])) if last else 1
+            n_left = min(n + 1, max(1, round(last[-1]))) if last else 1
             beyond = f"of {n + 1} about {COUNTS.get(n_left, n_left)} would be left over"
             if self.threshold != 1:
                 beyond = f"with {n + 1}, more would be left over than the threshold allows"

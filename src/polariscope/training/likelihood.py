@@ -94,10 +94,10 @@ def _by_values(facts: ValueFacts) -> LikelihoodChoice:
         return LikelihoodChoice("gaussian", "real", facts)
     if facts.is_binary:
         return LikelihoodChoice("bernoulli", "binary", facts)
-    if facts.share_at_largest >= MAX_SHARE_AT_LARGEST:
-        return LikelihoodChoice("gaussian", "end-of-scale", facts)
     if facts.is_distinct:
         return LikelihoodChoice("gaussian", "identifiers", facts)
+    if facts.share_at_largest >= MAX_SHARE_AT_LARGEST:
+        return LikelihoodChoice("gaussian", "end-of-scale", facts)
     if facts.dispersion < MIN_DISPERSION:
         return LikelihoodChoice("gaussian", "underdispersed", facts)
     if facts.dispersion > POISSON_UNTIL:

@@ -424,7 +424,8 @@ class Regime:
         apart from a collapse.
         """
         if not self.in_use:
-            if self.training.code in ("still-learning", "diverged"):
+            is_open = any(use.can_be_in_use for use in self.uses)
+            if is_open or self.training.code in ("still-learning", "diverged"):
                 return ()
             is_ignored = self.uses[0].evidence == "decoder" and any(
                 latent.kl > INFORMATION for latent in self.latents
