@@ -178,3 +178,21 @@ def test_a_run_that_was_begun_keeps_its_likelihood(tmp_path: Path) -> None:
         "recorded with the run; for a new run it would be negative-binomial" in words
         for words in after["chosen"]
     )
+
+
+def test_small_tables_of_zeros_and_ones_do_not_collapse(tmp_path: Path) -> None:
+    """Two factors behind 20 binary columns; networks of 31 units stay at the plateau (docs/likelihoods.md)."""
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(500, 2)) @ rng.normal(size=(2, 20))
+    X = (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+    assert plan(X).blueprint.net.encoder_widths == (128, 128)
+    assert plan(X + 0.5).blueprint.net.encoder_widths == (31, 31)  # neither counts nor 0 and 1
+    ps.train(X, n_latents=10, steps=1000, out=tmp_path / "run", threads=1)
+    assert ps.open_run(tmp_path / "run", ps.from_arrays(X)).verdict().n_in_use >= 2
+
+
+def test_a_run_with_the_net_of_an_earlier_version_is_resumed_with_it(tmp_path: Path) -> None:
+    X = (np.random.default_rng(0).random((100, 6)) < 0.5).astype(float)
+    narrow = {"name": "mlp", "encoder_widths": (16, 16), "decoder_widths": (16, 16), "activation": "relu"}
+    ps.train(X, net=narrow, n_latents=2, steps=5, out=tmp_path, threads=1)
+    assert ps.train(X, n_latents=2, steps=8, out=tmp_path, threads=1).step == 8

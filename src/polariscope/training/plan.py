@@ -136,8 +136,8 @@ def plan(
 ) -> RunPlan:
     """Check a whole training run without doing any of it; other arguments as in :func:`train`.
 
-    :param recorded: (default None: a new run) settings of the run that is continued. Its likelihood, learning rate,
-        batch size and length win over what the planner would choose for a new run, but not over what the caller names.
+    :param recorded: (default None: a new run) settings of the run that is continued. Its net, likelihood, rate, batch
+        and length win over what the planner would choose for a new run, but not over what the caller names.
     :param pace: (default None: the planner's) learning rate, batch size and length of a new run unless they are named.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
@@ -147,7 +147,15 @@ def plan(
         decodes = concept_of("objective", objective).trains_decoder
         before = None if recorded is None else recorded["model"]["likelihood"]["name"]
         suitable = likelihood_of(data, decodes=decodes, recorded=before)
-    chosen = choose(data, objective, net, posterior, prior, likelihood if suitable is None else suitable.name)
+    recorded_net = _recorded_net(recorded, data) if _is_auto(net) else None
+    chosen = choose(
+        data,
+        objective,
+        net if recorded_net is None else recorded_net,
+        posterior,
+        prior,
+        likelihood if suitable is None else suitable.name,
+    )
     data = units_for(data, chosen["likelihood"], keep_units=keep_units)
     routed = route(chosen, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
@@ -209,6 +217,13 @@ def plan(
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
 
 
+def _recorded_net(recorded: Mapping[str, Any] | None, data: AbstractDataset) -> Mapping[str, Any] | None:
+    """Return the net of the run that is continued; None for a new run, or if the observations have another shape."""
+    if recorded is None or tuple(recorded["model"]["shape"]) != tuple(data.shape):
+        return None
+    return recorded["model"]["net"]
+
+
 def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] | None:
     """Return the settings of the run that a training in this folder continues; None for a new run.
 
@@ -231,17 +246,27 @@ def choose(
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
     concept = concept_of("objective", objective)
+    if _is_auto(likelihood):
+        likelihood = likelihood_of(data, decodes=concept.trains_decoder).name
     usual: dict[str, Any] = {
-        "net": "conv" if conv.takes(data.shape) else for_table(len(data)),
+        "net": "conv"
+        if conv.takes(data.shape)
+        else for_table(len(data), is_discrete=_is_discrete(data, likelihood)),
         "posterior": "diagonal",
         "prior": "isotropic",
         **concept.defaults,
     }
-    if _is_auto(likelihood):
-        likelihood = likelihood_of(data, decodes=concept.trains_decoder).name
     given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     choices = {kind: usual[kind] if _is_auto(choice) else choice for kind, choice in given.items()}
     return {"objective": objective, **choices}
+
+
+def _is_discrete(data: AbstractDataset, likelihood: object) -> bool:
+    """Return whether a table is modelled as counts, or as 0 and 1."""
+    concept = concept_of("likelihood", likelihood)
+    if len(data.shape) != 1:
+        return False
+    return concept.needs_counts or (concept.needs_unit_interval and data.value_facts.is_binary)
 
 
 def _is_auto(choice: object) -> bool:
