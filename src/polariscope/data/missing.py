@@ -96,7 +96,7 @@ def _name(column: int, names: Sequence[str]) -> str:
     return repr(str(names[column])) if len(names) else str(column)
 
 
-def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "sample feature"]]]) -> Gaps:
+def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "_ feature"]]]) -> Gaps:
     """Return where values are missing, that is NaN.
 
     :param chunks: rows of a table, some at a time, with the number of the first; at least one.
