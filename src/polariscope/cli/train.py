@@ -160,7 +160,7 @@ TAKEN = (
 
 @dataclasses.dataclass(frozen=True)
 class _Searched:
-    """How the models of a search were trained: a new model of the size that it found is trained alike."""
+    """Settings of the models of a search, which a new model of the size that it found takes over."""
 
     folder: Path
     record: Mapping[str, Any]
