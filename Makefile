@@ -29,10 +29,12 @@ format: $(VENV)/dev
 bench: $(VENV)/dev ## ratios measured side by side in one run; not part of the tests
 	for script in benchmarks/*.py; do $(RUN)/python $$script || exit 1; done
 
-docs: $(VENV)/core ## the pages that are written from the package: concepts, references, glossary
+docs: $(VENV)/core ## the pages that are written from the package: concepts, references, glossary, constants, signatures
 	$(RUN)/python docs/concepts.py
 	$(RUN)/python docs/references.py
 	$(RUN)/python docs/glossary.py
+	$(RUN)/python docs/sizing_constants.py
+	$(RUN)/python docs/signatures.py
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)

@@ -31,8 +31,8 @@ from scipy.stats import binomtest
 import polariscope as ps
 from polariscope.analysis.dimension.mle import mle
 from polariscope.data.dataset import AbstractDataset
-from polariscope.sizing.support.candidates import most_latents
-from polariscope.sizing.support.search import grow_and_bisect
+from polariscope.sizing.bisection import grow_and_bisect
+from polariscope.sizing.trained import max_latents
 from polariscope.training.plan import plan
 
 RESULTS = Path(__file__).with_suffix(".csv")
@@ -101,7 +101,7 @@ def compare(entry: Entry, folder: Path, seed: int, values: list[Value], minutes:
         known: tuple[int, bool] | None = (ps.size(data, "linear").n_latents, True)
     else:
         job = plan(data, n_latents=1, steps=1, net=entry.net)
-        known = answer_of(values, entry.name, seed, most_latents(job))
+        known = answer_of(values, entry.name, seed, max_latents(job))
     if known is None:
         return None
     reference, settled = known

@@ -29,8 +29,9 @@ import numpy as np
 import torch
 from panel import PANEL, add_options, asked_for
 
-from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.search import CapError, search_guided, trace
+from polariscope.sizing.bisection import CapError, search_guided
+from polariscope.sizing.statistics import trace
+from polariscope.sizing.trained import TrainedCandidates
 
 TABLE = Path(__file__).with_name("fondue_reference.csv")
 THRESHOLD, CAP = 1.0, 64
@@ -141,7 +142,7 @@ def reference(job: tuple[str, Path, int, int, Path, int]) -> None:
         return last.trace <= THRESHOLD, last.trace
 
     try:
-        cap = min(CAP, candidates.most_latents or CAP)
+        cap = min(CAP, candidates.max_latents or CAP)
         expected = THRESHOLD + RISE * (np.arange(1, cap + 1) - entry.around - 0.5)
         answer = search_guided(measured, expected, THRESHOLD, cap)
         print(f"{entry.name}, seed {seed}: {answer} latents", flush=True)

@@ -33,8 +33,8 @@ from rich.console import Console
 from rich.table import Table as PrintedTable
 
 import polariscope as ps
+from polariscope.analysis.code_table import Table, information
 from polariscope.analysis.metrics.support.importance import Job, Predictor, importances
-from polariscope.analysis.metrics.support.table import Table, information
 from polariscope.numerics.information import discretise, mutual_information_table
 
 FACTOR_SIZES = (3, 6, 40, 32, 32)

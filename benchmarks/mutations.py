@@ -45,7 +45,7 @@ Survivors that no test can tell apart, or that have no consequence, and that are
 - what cannot come to pass: fewer points than were let in (``at_most`` of ``neighbours``), a last pass over no pairs
   (``overlap``), a system that does not tell its processors (``parallel``);
 - what is left out anyway: the diagonal of a matrix of distances (``median_square`` in
-  ``objectives/support/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``), the default
+  ``models/kernels.py``), the degrees of freedom of a latent that never varies (``modularity``), the default
   variant where no default is one of posteriors (``arguments``).
 """
 

@@ -37,7 +37,7 @@ import polariscope as ps
 from polariscope.analysis.similarity import similarity
 from polariscope.layers.scratch import Scratch
 from polariscope.layers.sources import encode_layers
-from polariscope.runs.compare import find_sources
+from polariscope.runs.comparison_sources import find_sources
 from polariscope.training.plan import plan
 
 PUBLISHED = {"cka": 54e-3, "procrustes": 0.23}

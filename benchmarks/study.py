@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from polariscope.runs.run import Run
-from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
+from polariscope.studies.study import Study
 from polariscope.studies.workers.local import run_locally
 
 

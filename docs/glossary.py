@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.pages.words import glossary
+from polariscope.pages.glossary import glossary
 
 TARGET = Path(__file__).with_name("glossary.md")
 

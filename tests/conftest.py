@@ -43,7 +43,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
         assert format == "svg"
         file.write('<svg viewBox="0 0 1 1"><g id="empty"></g></svg>')
 
-    monkeypatch.setattr("polariscope.pages.figures._arrange", lambda figure: None)
+    monkeypatch.setattr("polariscope.core.figures._arrange", lambda figure: None)
     monkeypatch.setattr(Figure, "savefig", save)
 
 
@@ -79,10 +79,10 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def short_checks() -> Iterator[None]:
     """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
-    from polariscope.training.loop import fit
+    from polariscope.training.loop import train_task
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polariscope.training.train.fit", checked_at_first(fit))
+        patch.setattr("polariscope.training.session.train_task", checked_at_first(train_task))
         yield
 
 

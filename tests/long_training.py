@@ -26,18 +26,18 @@ def unchecked() -> Iterator[None]:
 CHECKED_STEPS = 10
 
 
-def checked_at_first(fit: Callable[..., Any]) -> Callable[..., Any]:
+def checked_at_first(train_task: Callable[..., Any]) -> Callable[..., Any]:
     """The loop of training, in which shapes are checked in the first steps, and later where there is more than a step.
 
     All steps are alike in their shapes. Those that end with a line of the log, a validation or a checkpoint are checked
     however late they are.
     """
 
-    @functools.wraps(fit)
+    @functools.wraps(train_task)
     def shortened(*args: Any, **options: Any) -> Any:
-        call = inspect.signature(fit).bind(*args, **options)
+        call = inspect.signature(train_task).bind(*args, **options)
         call.apply_defaults()
-        settings, before, done = call.arguments["settings"], config.jaxtyping_disable, itertools.count(1)
+        settings, before, done = call.arguments["task"].settings, config.jaxtyping_disable, itertools.count(1)
 
         def hear(step: int, line: dict[str, Any] | None) -> None:
             following = step + 1
@@ -47,7 +47,7 @@ def checked_at_first(fit: Callable[..., Any]) -> Callable[..., Any]:
 
         call.arguments["listeners"] = (*call.arguments["listeners"], hear)
         try:
-            return fit(*call.args, **call.kwargs)
+            return train_task(*call.args, **call.kwargs)
         finally:
             config.update("jaxtyping_disable", before)
 

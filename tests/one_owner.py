@@ -18,7 +18,7 @@ from polariscope.cli import main
 from polariscope.manipulation.selection import choose_runs
 from polariscope.pages.record import record_of_codes
 from polariscope.runs.run import Run
-from polariscope.sizing.support import curve
+from polariscope.sizing import curve
 from polariscope.training import monitor
 
 

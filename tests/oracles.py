@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
-import json
 import math
-import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 
-from polariscope.core.options import build, describe_concept, options_of
-from polariscope.core.registry import Family
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
@@ -29,11 +24,31 @@ from polariscope.models.nets.linear import LinearNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Step, total
+from polariscope.testing.manifolds import random_rotation as random_rotation  # tests import these from here
+from polariscope.testing.members import (
+    STANDARD_ERRORS as STANDARD_ERRORS,
+)
+from polariscope.testing.members import (
+    assert_is_a_good_member as assert_is_a_good_member,
+)
+from polariscope.testing.members import (
+    assert_mean_is as assert_mean_is,
+)
+from polariscope.testing.members import (
+    directional_derivatives as directional_derivatives,
+)
+from polariscope.testing.members import (
+    label as label,
+)
+from polariscope.testing.members import (
+    real_line as real_line,
+)
+from polariscope.testing.members import (
+    variants as variants,
+)
+
 
 # Statistical tests allow this many standard errors: a wrong alarm once in a million draws, and seeds are fixed.
-STANDARD_ERRORS = 5.0
-
-
 @dataclasses.dataclass(frozen=True)
 class TinyDataset(AbstractDataset):
     """Observations of any shape, in [0, 1]; not registered, for tests only."""
@@ -60,19 +75,6 @@ def normal_kl_by_quadrature(mean: float, variance: float, prior_mean: float, pri
     log_q = -0.5 * (np.log(2 * np.pi * variance) + (z - mean) ** 2 / variance)
     log_p = -0.5 * (np.log(2 * np.pi * prior_variance) + (z - prior_mean) ** 2 / prior_variance)
     return float(np.trapezoid(np.exp(log_q) * (log_q - log_p), z))
-
-
-def real_line(n_points: int = 40_001) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights for ∫ f(z) dz over the real line, z = sinh u: fine near 0, reaching ±3·10⁷."""
-    u = np.linspace(-18.0, 18.0, n_points)
-    return np.sinh(u), np.cosh(u) * (u[1] - u[0])
-
-
-def assert_mean_is(draws: np.ndarray, expected: np.ndarray | float) -> None:
-    """The mean of the rows is ``expected`` within so many standard errors, estimated from the rows."""
-    error = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
-    gap = np.abs(draws.mean(axis=0) - expected)
-    assert (gap <= STANDARD_ERRORS * error).all(), f"off by {(gap / error).max():.1f} standard errors"
 
 
 def symmetric_points(covariance: np.ndarray) -> np.ndarray:
@@ -183,32 +185,6 @@ def _linear_loss(
     return float(0.5 * (m * np.log(2 * np.pi * gamma) + error / gamma) + beta * rate)
 
 
-def random_rotation(n: int, seed: int) -> np.ndarray:
-    """An orthogonal matrix, uniform up to column signs."""
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
-
-
-def directional_derivatives(
-    loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor], seed: int, step: float = 1e-6
-) -> tuple[float, float]:
-    """Derivative of ``loss`` along a random direction of the parameters: by backpropagation, by difference."""
-    draw = torch.Generator().manual_seed(seed)
-    direction = [torch.randn(p.shape, generator=draw, dtype=p.dtype) for p in parameters]
-    gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
-    analytic = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True) if g is not None)
-
-    def shifted(sign: float) -> float:
-        with torch.no_grad():
-            for p, d in zip(parameters, direction, strict=True):
-                p.add_(d, alpha=sign * step)
-            value = float(loss())
-            for p, d in zip(parameters, direction, strict=True):
-                p.sub_(d, alpha=sign * step)
-        return value
-
-    return analytic, (shifted(1.0) - shifted(-1.0)) / (2 * step)
-
-
 def minimise(
     loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor], n_iterations: int = 2000
 ) -> float:
@@ -229,38 +205,3 @@ def minimise(
 
     optimiser.step(closure)
     return max(float(parameter.grad.abs().max()) for parameter in parameters if parameter.grad is not None)
-
-
-def variants(family: Family) -> list[Any]:
-    """For a contract: every member with its defaults, and again with each other choice of its options in words."""
-    made = []
-    for name in family:
-        made.append(build(family, name))
-        for option in options_of(family[name]).values():
-            if get_origin(option.annotation) is Literal:
-                others = [choice for choice in get_args(option.annotation) if choice != option.default]
-                made += [build(family, name, {option.name: choice}) for choice in others]
-    return made
-
-
-def label(concept: Any) -> str:
-    """How a contract test names a variant."""
-    return re.sub(r"[^\w=.,-]+", "", repr(concept))
-
-
-def assert_is_a_good_member(family: Family, name: str) -> None:
-    """What is asked of a member of any family: it is documented, frozen, built by name and kept as JSON."""
-    member = family[name]
-    text = inspect.getdoc(member) or ""
-    assert text, f"{name} has no docstring"
-    source = r"\.\. math::|https?://|[A-Za-z]+ ?(et al\.|& \w+)?,? ?\(?(19|20)\d\d"
-    assert re.search(source, text), f"{name} must give its equation or its reference"
-    for option in options_of(member).values():
-        assert option.help, f"option {option.name} of {name} has no docstring under it"
-        assert not option.required, f"option {option.name} of {name} has no default"
-    made = build(family, name)
-    assert dataclasses.is_dataclass(made)
-    assert made.__dataclass_params__.frozen, f"{name} can be changed after it was made"  # type: ignore[attr-defined]
-    record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
-    assert build(family, record) == made
-    assert hash(made) == hash(build(family, record))

@@ -18,3 +18,14 @@ def test_every_member_of_every_family_is_on_the_page_with_its_options():
         "([kingma2014](references.md#kingma2014)); [bonheme2023](references.md#bonheme2023) Eq. 3.5." in page
     )
     assert "- `beta`: a number, at least 0, by default `4.0`. Weight β of the rate" in page
+
+
+def test_results_name_mutual_information_that_is_not_corrected_raw():
+    """Corrected values are next to their chance level; results made before these were measured are called raw."""
+    files = sorted((Path(__file__).parents[1] / "docs" / "results").glob("*.csv"))
+    assert files
+    for file in files:
+        columns = file.read_text().splitlines()[0].split(",")
+        for source in ("mean", "sampled"):
+            if f"mi.{source}" in columns:
+                assert f"mi.{source}.chance" in columns, file.name

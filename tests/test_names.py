@@ -18,7 +18,7 @@ OTHER_THINGS = {
     "beta": (
         "what a sizing search is for, latents or β",
         *("cli/size_search.py", "cli/sizes.py", "cli/train.py", "pages/sections/size.py", "pages/size.py"),
-        *("sizing/__init__.py", "sizing/support/checks.py", "sizing/support/size.py"),
+        *("sizing/checks.py", "sizing/merge.py", "sizing/result.py", "sizing/search.py"),
     ),
     "conditional": (
         "a kind of prior, which several members have",

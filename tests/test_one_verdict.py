@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shutil
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import polariscope as ps
-from polariscope.analysis.convergence import StateCode, TrainingState
+from polariscope.analysis.convergence import StateCode, TrainingState, training_state
 from polariscope.analysis.verdict import Verdict, collapse_text, state_text
 from polariscope.cli import main
 from polariscope.core.errors import DivergedError, InputError
@@ -208,6 +209,43 @@ def test_collapse_and_a_nearly_deterministic_encoder_are_named_with_remedies() -
 )
 def test_a_collapse_names_its_suspected_cause(state: TrainingState, words: str) -> None:
     assert words in collapse_text(state)
+
+
+def test_a_model_whose_held_out_loss_no_longer_falls_is_not_told_to_train_longer() -> None:
+    """The held-out losses of wine, every 1,000 steps, next to a training loss that falls slowly."""
+    held_out = [18.2, 18.36, 18.47, 18.69, 18.28, 19.09, 21.79, 21.7]
+    lines = [
+        {"step": 100 * i, "loss": 12 + 60 / math.sqrt(i), "weights": {}, "variance": [0.1], "std": [1.0]}
+        for i in range(1, 81)
+    ]
+    for number, loss in enumerate(held_out, start=1):
+        lines[10 * number - 1]["validation"] = {"reconstruction": loss}
+    state = training_state(lines, threshold=0.1)
+    assert (state.code, state.lowest_at) == ("still-learning", 1000)
+    assert "held-out loss has not fallen since step 1,000" in state_text(state)
+    assert "more steps." not in state_text(state)
+    assert "patience" in state_text(state)
+    assert "patience" not in state_text(state, advises=False)  # a search refuses it
+    falling = training_state(lines[:10], threshold=0.1)
+    assert falling.lowest_at is None
+
+
+def test_a_collapsed_model_at_rest_is_neither_called_converged_nor_told_to_train_longer() -> None:
+    state = TrainingState("converged", 900, rate_weight=1.0)
+    verdict = Verdict(3, (), (0, 0), state, findings=("posterior-collapse",))
+    assert "converged" not in f"{verdict} {verdict.short}"
+    assert "longer" not in str(verdict)
+    assert "ramped up from 0" in str(verdict)
+    assert verdict.short == "0 of 3 latents in use, posterior collapse"
+    learning = Verdict(
+        3,
+        (),
+        (0, 0),
+        TrainingState("still-learning", 900, gain=3.0, tolerance=1.0),
+        findings=verdict.findings,
+    )
+    assert "still learning" in str(learning)
+    assert "Train longer" in str(learning)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from polariscope.storage import TIMING, documents
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import newest
-from polariscope.studies.design import Study
-from polariscope.studies.runs import StudyRun
+from polariscope.studies.planned_runs import StudyRun
+from polariscope.studies.study import Study
 
 Found = TypeVar("Found")
 

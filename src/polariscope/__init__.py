@@ -25,18 +25,18 @@ _HOMES = {
     "encode": "polariscope.runs.encode",
     "wrap": "polariscope.models.adapters.wrapped",
     "Representation": "polariscope.analysis.representation",
-    "diagnose": "polariscope.runs.analyses",
-    "decompose": "polariscope.runs.analyses",
-    "size": "polariscope.sizing.support.size",
-    "compare_sizes": "polariscope.sizing.support.compare",
-    "size_curve": "polariscope.sizing.support.curve",
+    "diagnose": "polariscope.runs.model_analyses",
+    "decompose": "polariscope.runs.model_analyses",
+    "size": "polariscope.sizing.size",
+    "compare_sizes": "polariscope.sizing.compare",
+    "size_curve": "polariscope.sizing.curve",
     "manipulate": "polariscope.manipulation.manipulate",
     "VAE": "polariscope.estimators",
-    "score": "polariscope.runs.analyses",
-    "compare": "polariscope.runs.compare",
-    "stability": "polariscope.runs.stability",
+    "score": "polariscope.runs.model_analyses",
+    "compare": "polariscope.runs.compare_models",
+    "stability": "polariscope.runs.stability_of_runs",
     "report": "polariscope.pages.report",
-    "Study": "polariscope.studies.design",
+    "Study": "polariscope.studies.study",
     "size_table": "polariscope.studies.size_table",
     "InputError": "polariscope.core.errors",
     "PolariscopeError": "polariscope.core.errors",
@@ -52,7 +52,7 @@ _FAMILIES = {
     "metrics": "polariscope.analysis.metrics",
     "similarity": "polariscope.analysis.similarity",
     "dimension": "polariscope.analysis.dimension",
-    "sizing": "polariscope.sizing",
+    "sizing": "polariscope.sizing.methods",
     "analyses": "polariscope.studies.analyses",
     "figures": "polariscope.studies.figures",
 }
@@ -87,10 +87,16 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from polariscope.analysis.dimension import family as dimension
-    from polariscope.analysis.metrics import family as metrics
+    from polariscope._signatures import (
+        compare_sizes,
+        dimension,
+        metrics,
+        similarity,
+        size,
+        size_curve,
+        size_table,
+    )
     from polariscope.analysis.representation import Representation
-    from polariscope.analysis.similarity import family as similarity
     from polariscope.core.errors import InputError, PolariscopeError
     from polariscope.data.chain import apply_variants
     from polariscope.data.dataset import family as datasets
@@ -107,16 +113,13 @@ if TYPE_CHECKING:
     from polariscope.models.priors import family as priors
     from polariscope.objectives import family as objectives
     from polariscope.pages.report import report
-    from polariscope.runs.analyses import decompose, diagnose, score
-    from polariscope.runs.compare import compare
+    from polariscope.runs.compare_models import compare
     from polariscope.runs.encode import encode
+    from polariscope.runs.model_analyses import decompose, diagnose, score
     from polariscope.runs.run import load_model, open_run
-    from polariscope.runs.stability import stability
-    from polariscope.sizing import family as sizing
-    from polariscope.sizing.support.compare import compare_sizes, size
-    from polariscope.sizing.support.curve import size_curve
+    from polariscope.runs.stability_of_runs import stability
+    from polariscope.sizing.methods import family as sizing
     from polariscope.studies.analyses import family as analyses
-    from polariscope.studies.design import Study
     from polariscope.studies.figures import family as figures
-    from polariscope.studies.size_table import size_table
+    from polariscope.studies.study import Study
     from polariscope.training.train import train

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
+from polariscope.analysis import code_table as _table
+from polariscope.analysis.course import snapshot
 from polariscope.analysis.metrics import Score, Scores, family
-from polariscope.analysis.metrics.support import table as _table
+from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.score import score
 from polariscope.core.errors import InputError, PolariscopeError
@@ -311,3 +313,17 @@ def test_a_score_keeps_what_its_metric_says_of_itself_and_one_without_gets_it_wh
     assert again.to_dict() == found.to_dict()
     assert Score.from_dict(stored["scores"]["hoyer"]).summary == family.summary("hoyer")
     assert again["tc"].needs == family.traits("tc")["needs"]
+
+
+@pytest.mark.parametrize("source", ["mean", "sampled"])
+def test_corrected_mutual_information_is_the_same_number_wherever_it_is_shown(source: str) -> None:
+    """Diagnosis, course and score shuffle with the same seed."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3))
+    variance = np.full_like(mean, 0.1)
+    rep = Representation(mean, variance, mean + np.sqrt(variance) * rng.normal(size=mean.shape))
+    scored = score(rep, ["mi"], source=source)["mi"]
+    structure = getattr(diagnose(rep, n_bootstrap=5), source)
+    assert scored.value == structure.corrected_mutual_information > 0
+    assert scored.details["chance_of_averaged"] == structure.chance_mutual_information
+    assert scored.value == getattr(snapshot(rep, 0), source).corrected_mutual_information

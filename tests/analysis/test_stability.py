@@ -260,3 +260,15 @@ def test_samples_whose_ids_differ_are_refused() -> None:
     one, other = (Representation(x, x**2, x, ids=np.arange(5) + shift) for shift in (0, 1))
     with pytest.raises(InputError, match="be of the same samples"):
         stability([one, other])
+
+
+def test_the_lead_has_the_bounds_of_a_difference_of_two_agreements(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, asked = "polariscope.analysis.stability", []
+
+    def recorded(value: float, left_out: np.ndarray, bounds: tuple[float, float]) -> tuple[float, float]:
+        asked.append(bounds)
+        return value, value
+
+    monkeypatch.setattr(f"{module}.jackknife_interval", recorded)
+    stability([noisy(draw(0), 0.3, seed) for seed in range(3)], n_permutations=QUICK)
+    assert sorted(asked) == [(-1.0, 1.0), (0.0, 1.0)]

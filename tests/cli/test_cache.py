@@ -9,8 +9,8 @@ import pytest
 import originals
 from polariscope.data import fetch as fetching
 from polariscope.data.cache import VARIABLE, originals_folder
+from polariscope.data.originals import OriginalFile
 from polariscope.data.published.mnist import MNISTDataset
-from polariscope.data.published.support.original import OriginalFile
 
 
 @pytest.fixture(autouse=True)

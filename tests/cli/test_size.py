@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import re
 import signal
@@ -15,7 +16,9 @@ from long_training import unchecked
 from polariscope.analysis.noise import Noise
 from polariscope.cli.size_progress import SizeProgress
 from polariscope.core.errors import PolariscopeError
-from polariscope.sizing import Size, Trial
+from polariscope.sizing.progress import candidate_event
+from polariscope.sizing.result import Size
+from polariscope.sizing.trial import Trial
 from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
 from polariscope.storage.search import SearchFolder
@@ -49,8 +52,8 @@ def asked(monkeypatch):
     def size(data, method="fondue", *, progress=None, out=None, **options):
         calls.append({"data": data, "method": method, "out": out, **options})
         for step in (25, 400):
-            progress(0, 16, step, 4.2)
-        progress(0, 11, 25, 0.5)
+            progress(candidate_event(0, 16, step, 4.2))
+        progress(candidate_event(0, 11, 25, 0.5))
         return RIVALS[method]
 
     def compare_sizes(data, methods=None, *, begin, **options):
@@ -61,8 +64,8 @@ def asked(monkeypatch):
         return tuple(found)
 
     # In this order: the module of comparisons takes ``size`` over when it is opened, and would keep the fake.
-    monkeypatch.setattr("polariscope.sizing.support.compare.compare_sizes", compare_sizes)
-    monkeypatch.setattr("polariscope.sizing.support.size.size", size)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.compare"), "compare_sizes", compare_sizes)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.size"), "size", size)
     return calls
 
 
@@ -92,7 +95,10 @@ def test_bars_grow_with_the_statistic_and_mark_the_threshold(call, asked):
 def test_progress_has_one_line_for_each_candidate_on_standard_error(call, asked):
     done = call("size sprites")
     chosen, threads, *candidates = done.err.splitlines()
-    assert chosen == "Chosen for you: net conv; likelihood bernoulli (values lie in [0, 1])."
+    assert (
+        chosen
+        == "Chosen for you: net conv; likelihood bernoulli (values lie in [0, 1]); learning rate 0.0002, batch size 64."
+    )
     assert threads == "Training with 1 thread."
     assert candidates == [
         "seed 0: 16 latents, step 400, Σ E[σ²] 4.20",
@@ -107,7 +113,7 @@ def test_other_threads_of_a_later_candidate_are_said(capsys):
     with SizeProgress() as progress:
         for n_latents, threads in ((16, 2), (11, 1), (12, 1)):
             with using_threads(threads):
-                progress(0, n_latents, 25, 0.5)
+                progress(candidate_event(0, n_latents, 25, 0.5))
     assert capsys.readouterr().err.splitlines() == [
         "Training with 2 threads.",
         "seed 0: 16 latents, step 25, Σ E[σ²] 0.50",
@@ -120,13 +126,13 @@ def test_other_threads_of_a_later_candidate_are_said(capsys):
 def test_candidates_that_train_at_the_same_time_are_told_once_each(capsys):
     with SizeProgress() as progress:
         for step in range(25, 126, 25):
-            progress(0, 16, step, 2.0)
+            progress(candidate_event(0, 16, step, 2.0))
         for step in range(25, 626, 25):  # 13 latents fall behind a little, and end later
-            progress(0, 12, step, 0.5)
+            progress(candidate_event(0, 12, step, 0.5))
             for late in (step - 25, step) if step % 50 == 0 else ():
-                progress(0, 13, late or 1, 1.5)
+                progress(candidate_event(0, 13, late or 1, 1.5))
         for step in range(25, 126, 25):
-            progress(0, 14, step, 2.5)
+            progress(candidate_event(0, 14, step, 2.5))
     assert capsys.readouterr().err.splitlines()[1:] == [
         "seed 0: 16 latents, step 125, Σ E[σ²] 2.00",
         "seed 0: 12 latents, step 625, Σ E[σ²] 0.50",
@@ -252,7 +258,7 @@ def test_a_search_that_fails_exits_1_with_the_reason(call, asked, monkeypatch):
     def fail(*arguments, **options):
         raise PolariscopeError("even 512 latents have no surplus, and cap is 512; raise the cap.")
 
-    monkeypatch.setattr("polariscope.sizing.support.size.size", fail)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.size"), "size", fail)
     failed = call("size sprites")
     assert failed.code == 1
     assert "Error: even 512 latents have no surplus" in failed.err
@@ -262,7 +268,7 @@ def test_an_interrupted_search_says_that_nothing_is_kept_without_out(call, asked
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("polariscope.sizing.support.size.size", stop)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.size"), "size", stop)
     stopped = call("size sprites")
     assert stopped.code == 130
     assert "nothing of it is kept; with --out FOLDER" in stopped.err
@@ -281,7 +287,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     record = json.loads((elsewhere / "sizes" / "size.json").read_text())["content"]
     assert 1 <= record["value"] <= 2
     state, answer, fit, *_ = done.out.splitlines()
-    assert state == Size.from_dict(record).verdict.state
+    assert state == Size.from_dict(record).state
     assert answer.startswith(f"Answer: {record['value']} latent")
     assert fit.startswith(f"In use in the fit: {len(record['verdict']['in_use'])} of {record['value']}")
     assert f"Intrinsic dimension of the data: {round(record['dimension']['value'])} (" in done.out
@@ -340,7 +346,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     ],
 )
 def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words, message):
-    from polariscope.sizing.support.size import write_size
+    from polariscope.sizing.size import write_size
 
     write_size(elsewhere / "sizes", RIVALS["fondue"], {})
     beta = dataclasses.replace(
@@ -363,7 +369,7 @@ def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words,
 
 
 def test_a_comparison_has_a_page_of_all_and_a_folder_for_each(call, asked, elsewhere, monkeypatch):
-    from polariscope.sizing.support.size import write_size
+    from polariscope.sizing.size import write_size
 
     settings = {
         "data": {"name": "sprites"},
@@ -484,7 +490,7 @@ def test_the_flags_of_curves_reach_them(call, monkeypatch):
         given.update(options, numbers=numbers)
         raise PolariscopeError("far enough.")
 
-    monkeypatch.setattr("polariscope.sizing.support.curve.size_curve", size_curve)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.curve"), "size_curve", size_curve)
     words = "--latents 2,4 --method fondue,id --threshold 2 --epochs 3 --part test --objective beta --beta 2"
     assert call(f"size-curve gaussian {words}").code == 1
     expected = {"numbers": [2, 4], "methods": ["fondue", "id"], "threshold": 2.0, "epochs": 3, "part": "test"}
@@ -520,6 +526,8 @@ def test_a_table_of_searches_is_printed_and_kept(call, elsewhere):
     done = call(words, "--out tables")
     assert done.code == 0
     lines = done.out.splitlines()
+    assert done.err.startswith("Chosen for you: ")
+    assert "; batch size 64.\n" in done.err
     assert lines[0] == "| method | start | n | time (s) | models |"
     assert [line.split("|")[1:3] for line in lines[2:5]] == [
         [" fondue-published ", " 2 "],
@@ -590,7 +598,7 @@ def test_flags_that_became_commands_are_forwarded_for_one_release(call, asked, o
 @pytest.mark.parametrize(
     ("old", "command", "function"),
     [
-        ("size gaussian --curve 2,4", "size-curve gaussian --latents 2,4", "sizing.support.curve.size_curve"),
+        ("size gaussian --curve 2,4", "size-curve gaussian --latents 2,4", "sizing.curve.size_curve"),
         ("size gaussian --table", "size-table gaussian", "studies.size_table.size_table"),
     ],
 )
@@ -599,11 +607,15 @@ def test_curves_and_tables_are_forwarded_with_all_they_were_given(call, monkeypa
 
     def stop(*arguments, **options):
         given.append(
-            (arguments, {name: options[name] for name in options if name not in ("progress", "begin")})
+            (
+                arguments,
+                {name: options[name] for name in options if name not in ("progress", "begin", "announce")},
+            )
         )
         raise PolariscopeError("far enough.")
 
-    monkeypatch.setattr(f"polariscope.{function}", stop)
+    module, _, name = function.rpartition(".")
+    monkeypatch.setattr(importlib.import_module(f"polariscope.{module}"), name, stop)
     assert call(old, "--seeds 2 --cap 9").code == call(command, "--seeds 2 --cap 9").code == 1
     assert given[0] == given[1]
     assert given[0][1]["seeds"] == 2

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from study_tables import by_data
+
 FILE = """
 objective = "beta"
 seeds = 2
@@ -87,3 +89,18 @@ def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: P
     assert call("study table mine.toml --paper --over-seeds").code == 2
     long = call("study seeds mine.toml --format md --columns mig").out
     assert long.startswith("| beta | column | n | mean |")
+
+
+def test_runs_are_chosen_within_each_dataset_and_the_text_says_so(
+    call, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / "mine.toml").write_text(FILE)
+    runs = by_data(lambda data, seed: {"mig": 0.1 * seed + (data == "original"), "udr": float(seed)})
+    monkeypatch.setattr("polariscope.studies.table_rows.study_table", lambda _: runs)
+    shown = call("study select mine.toml --metric mig").out
+    first, second = shown.split("data=changed:")
+    assert first.startswith("data=original:\n")
+    assert "original,3" in first
+    assert "changed,3" in second
+    assert "original" not in second
+    assert "Runs are ranked within each dataset (data), not against runs of other datasets." in second

@@ -9,7 +9,8 @@ import pytest
 import polariscope as ps
 from polariscope.cli.console import print_in_parts
 from polariscope.cli.table import follows, main_results
-from polariscope.studies.table import Table, runs_table
+from polariscope.studies.table import Table
+from polariscope.studies.table_rows import runs_table
 
 
 def test_an_option_that_a_record_leaves_out_has_its_value_in_the_table(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from polariscope.core.errors import InputError
+from polariscope.core.figures import COLUMN, PAGE
 from polariscope.core.references import keys_in, references
 from polariscope.studies.figures import AbstractByStrength, Drawing, family, make_figure
-from polariscope.studies.figures.support.drawing import COLUMN, PAGE
 from polariscope.studies.table import Table
 from study_tables import by_beta
 

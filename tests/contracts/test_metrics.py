@@ -1,283 +1,33 @@
-"""What every metric promises."""
+"""Every metric keeps the contract of its family."""
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
-import json
-import math
-import re
-from typing import Any, Literal, get_args, get_origin
 
-import numpy as np
 import pytest
 
-import polariscope as ps
 from forked import Forks
-from polariscope.analysis.metrics import INVARIANCES, Score, family
-from polariscope.analysis.metrics.support.table import Table
-from polariscope.core.errors import InputError
-from polariscope.core.options import options_of
+from polariscope.analysis.metrics import INVARIANCES, family
+from polariscope.testing import MetricContract
+from polariscope.testing.metrics import CHANGES, variants
 
-N = 240
-SMALL = {"n_train": 400, "n_test": 300, "n_trees": 10, "sizes": (10, 100), "n_selection": 100}
-"""What keeps the slower ones quick; the promises do not depend on it."""
 NAMES = list(family)
-WITH_FACTORS = [name for name in NAMES if "factors" in family.traits(name)["needs"]]
 
 
-def variants(name: str) -> list[str]:
-    annotation = options_of(family[name])["variant"].annotation
-    assert get_origin(annotation) is Literal, f"the variants of {name} must be a Literal"
-    return list(get_args(annotation))
-
-
-EVERY_VARIANT = [(name, variant) for name in NAMES for variant in variants(name)]
-
-
-@functools.cache
-def factors() -> np.ndarray:
-    return np.random.default_rng(0).integers([2, 3, 4], size=(N, 3))
-
-
-@functools.cache
-def codes(kind: str) -> np.ndarray:
-    """Multiples of 2⁻²⁰, so that shifts and scales by powers of 2 are exact, without equal distances."""
-    rng = np.random.default_rng(1)
-    spread = rng.normal(size=(N, 4))
-    if kind == "known":
-        spread = np.hstack([factors() / factors().std(axis=0), np.zeros((N, 1))]) + 0.1 * spread
-    elif kind == "mixed":
-        spread = (
-            np.hstack([factors() / factors().std(axis=0), np.zeros((N, 1))]) @ rng.normal(size=(4, 4))
-            + spread
-        )
-    return np.round(spread * 2**20) / 2**20
-
-
-def call(name: str, z: np.ndarray, w: Any = None, **options: Any) -> Score:
-    """The metric with the arrays that it needs; a metric of several models gets the mixed codes beside these."""
-    signature = inspect.signature(family[name]).parameters
-    needs = family.traits(name)["needs"]
-    w = factors() if w is None else w
-    options = {**{option: size for option, size in SMALL.items() if option in signature}, **options}
-    variance = np.full(np.shape(z), 0.05)
-    if needs == ("models",):
-        return family[name](
-            [z, codes("mixed")[: len(z)], codes("known")[: len(z)]], variance=[variance] * 3, **options
-        )
-    if "variance" in signature:
-        options["variance"] = variance
-    return family[name](*((z, w) if "factors" in needs else (z,)), **options)
-
-
-@functools.cache
-def score(name: str, variant: str, kind: str) -> Score:
-    return call(name, codes(kind), variant=variant)
-
-
-def default(name: str) -> str:
-    return options_of(family[name])["variant"].default
+class TestMetrics(MetricContract):
+    names = NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_documented_with_its_equation_or_source(name: str) -> None:
-    text = inspect.getdoc(family[name]) or ""
-    assert re.search(r"\.\. math::|https?://", text)
-    assert "Reference" in text
-    assert ">>>" in text
-    for variant in variants(name):
-        assert len(variants(name)) == 1 or variant in text, f"variant {variant} is not explained"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_declares_what_it_needs_and_its_options_have_defaults(name: str) -> None:
-    traits, options = family.traits(name), options_of(family[name])
-    assert traits["needs"] in (("codes",), ("codes", "factors"), ("models",))
-    assert set(traits["invariant_to"]) <= set(INVARIANCES)
-    assert traits["bounds"][0] < traits["bounds"][1]
-    assert isinstance(traits["higher_is_better"], bool)
-    assert set(traits["uses"]) <= {"variance", "types"}
-    assert set(traits["posterior_variants"]) <= set(variants(name))
-    assert not [option.name for option in options.values() if option.required]
-    signature = inspect.signature(family[name]).parameters
-    assert (signature["seed"].default, signature["seed"].annotation) == (0, int)
-    assert not any(isinstance(parameter.annotation, str) for parameter in signature.values())
-    positional = [p.name for p in signature.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert tuple(positional) == traits["needs"]
-    described = ("factor_names", "factor_kinds") if "factors" in traits["needs"] else ()
-    assert list(signature) == [*traits["needs"], *options, *traits["uses"], *described, "seed"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_file_the_attribute_and_the_name_give_one_callable_that_explains_every_argument(
-    name: str,
-) -> None:
+def test_the_file_and_the_name_give_one_callable(name: str) -> None:
     word = name.replace("-", "_")
-    found = getattr(importlib.import_module(f"polariscope.analysis.metrics.{word}"), word)
-    assert found is family[name] is getattr(ps.metrics, word)
-    assert found.__module__ == f"polariscope.analysis.metrics.{word}"
-    text = inspect.getdoc(found) or ""
-    lines = re.findall(r"^:param (\w+): .+", text, flags=re.MULTILINE)
-    assert lines == list(inspect.signature(found).parameters)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_option_that_does_not_exist_is_refused_with_those_that_do(name: str) -> None:
-    with pytest.raises(
-        InputError, match=f"no option of metric '{name}' named 'varant'.*Did you mean 'variant'"
-    ):
-        call(name, codes("known"), varant="x")
-    with pytest.raises(TypeError, match="missing a required argument"):
-        family[name]()
-
-
-@pytest.mark.parametrize(("name", "variant"), EVERY_VARIANT)
-@pytest.mark.parametrize("kind", ["known", "noise"])
-def test_the_value_lies_in_its_bounds_and_in_its_interval(name: str, variant: str, kind: str) -> None:
-    found = score(name, variant, kind)
-    low, high = found.bounds
-    assert low - 1e-9 <= found.value <= high + 1e-9
-    traits = family.traits(name)
-    assert traits["bounds"][0] <= low
-    assert high <= traits["bounds"][1]
-    assert found.higher_is_better == traits["higher_is_better"]
-    assert (found.metric, found.variant) == (name, variant)
-    if found.interval is not None:
-        assert found.interval[0] - 1e-9 <= found.value <= found.interval[1] + 1e-9
-        assert low - 1e-9 <= found.interval[0]
-        assert found.interval[1] <= high + 1e-9
-    if found.chance is not None:
-        assert low - 1e-9 <= found.chance <= high + 1e-9
-
-
-@pytest.mark.parametrize("name", WITH_FACTORS)
-def test_codes_that_know_the_factors_score_better_than_noise_which_scores_near_chance(name: str) -> None:
-    known, noise = score(name, default(name), "known"), score(name, default(name), "noise")
-    assert known.chance is not None
-    assert noise.chance is not None
-    sign = 1 if known.higher_is_better else -1
-    assert sign * known.value > sign * noise.value
-    assert sign * known.value > sign * known.chance
-    assert abs(noise.value - noise.chance) < abs(known.value - noise.chance)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_score_is_kept_as_json_and_repeats_with_its_seed(name: str) -> None:
-    found = score(name, default(name), "mixed")
-    text = json.dumps(found.to_dict(), allow_nan=False)
-    assert json.loads(text)["metric"] == name
-    assert json.dumps(call(name, codes("mixed"), variant=default(name)).to_dict(), allow_nan=False) == text
-    assert name in str(found)
-
-
-@pytest.mark.parametrize(
-    ("name", "variant"), [pair for pair in EVERY_VARIANT if "codes" in family.traits(pair[0])["needs"]]
-)
-def test_shared_parts_do_not_change_the_score(name: str, variant: str) -> None:
-    z = codes("mixed")
-    table = Table(z, factors(), np.full(z.shape, 0.05))
-    table.mi_table(), table.split(), table.resamples
-    options = {option: size for option, size in SMALL.items() if option in options_of(family[name])}
-    found = family[name].of(table, variant=variant, **options)
-    assert found.to_dict() == score(name, variant, "mixed").to_dict()
-
-
-CHANGES = {
-    "order": lambda z: z[:, [2, 0, 3, 1]],
-    "shift": lambda z: z + np.array([4.0, -2.0, 8.0, 16.0]),
-    "scale": lambda z: z * np.array([4.0, 0.5, 2.0, 16.0]),
-    "sign": lambda z: z * np.array([-1.0, 1.0, -1.0, -1.0]),
-    "monotone": lambda z: np.sinh(z),
-    "rotation": lambda z: z @ np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        (name, change)
-        for name in NAMES
-        for change in INVARIANCES
-        if change in family.traits(name)["invariant_to"]
-    ],
-)
-def test_what_it_declares_invariant_is(name: str, change: str) -> None:
-    changed = call(name, CHANGES[change](codes("mixed")), variant=default(name))
-    assert changed.value == pytest.approx(score(name, default(name), "mixed").value, abs=1e-9)
+    metric = getattr(importlib.import_module(f"polariscope.analysis.metrics.{word}"), word)
+    assert metric is family[name]
+    assert metric.__module__ == f"polariscope.analysis.metrics.{word}"
 
 
 def test_every_change_is_tested() -> None:
     assert set(CHANGES) == set(INVARIANCES)
-
-
-@pytest.mark.parametrize("name", WITH_FACTORS)
-def test_correlated_factors_and_missing_combinations_are_scored(name: str) -> None:
-    w = factors()
-    kept = w[:, 1] + w[:, 2] < 5
-    found = call(name, codes("known")[kept], w[kept])
-    assert math.isfinite(found.value)
-
-
-@pytest.mark.parametrize("name", WITH_FACTORS)
-def test_factors_of_every_kind_are_scored(name: str) -> None:
-    w = np.hstack([factors(), codes("mixed")[:, :1]])
-    found = call(name, codes("known"), w, factor_kinds=("categorical", "ordinal", "cyclic", "continuous"))
-    assert math.isfinite(found.value)
-    assert found.bounds[0] <= found.value <= found.bounds[1]
-
-
-def broken(kind: str) -> tuple[Any, Any]:
-    z, w = codes("known").copy(), factors().copy()
-    if kind == "nan":
-        z[3, 1] = math.nan
-    elif kind == "short":
-        return z, w[:-1]
-    elif kind == "single":
-        w[:, 1] = 2
-    elif kind == "fraction":
-        return z, w + 0.5
-    elif kind == "many":
-        w[:, 0] = np.arange(N)
-    elif kind == "flat":
-        return z[:, 0], w
-    elif kind == "one factor":
-        return z, w[:, 0]
-    elif kind == "one sample":
-        return z[:1], w[:1]
-    elif kind == "words":
-        return z, w.astype(str)
-    return z, w
-
-
-BAD = {
-    "nan": r"codes must be finite, got 1 NaN or infinite of 960 values",
-    "short": r"a row for each sample, got 240 and 239 rows",
-    "single": r"factor '1' has a single value in these 240 samples, so its entropy is 0; draw more samples or drop it",
-    "fraction": r"factor '0' must hold integers \(classes\), got \d\.5; if it is measured, declare it in factor_kinds",
-    "many": r"factor '0' has 240 classes in 240 samples; at least 2 samples a class",
-    "flat": r"codes must have shape \(sample, latent\), got \(240,\)",
-    "one factor": r"factors must have shape \(sample, factor\), got \(240,\); for a single factor pass",
-    "one sample": r"codes must have at least 2 samples, got 1",
-    "words": r"factors must be an array of real numbers",
-}
-
-
-@pytest.mark.parametrize("kind", BAD)
-@pytest.mark.parametrize("name", WITH_FACTORS)
-def test_bad_arrays_are_refused_with_the_reason(name: str, kind: str) -> None:
-    z, w = broken(kind)
-    with pytest.raises(InputError, match=BAD[kind]):
-        call(name, z, w)
-
-
-@pytest.mark.parametrize("kind", ["nan", "flat", "one sample"])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WITH_FACTORS])
-def test_bad_codes_are_refused_with_the_reason(name: str, kind: str) -> None:
-    z, _ = broken(kind)
-    with pytest.raises(InputError, match=BAD[kind].replace("codes", "codes.*")):
-        call(name, z)
 
 
 WRONG_WORDS = """
@@ -289,11 +39,11 @@ z, w = rng.normal(size=(60, 3)), rng.integers(2, size=(60, 2))
 for name in family:
     arrays = {"models": [z, z], "codes": z, "factors": w}
     try:
-        found = family[name](*(arrays[need] for need in family.traits(name)["needs"]), variant="foo")
+        score = family[name](*(arrays[need] for need in family.traits(name)["needs"]), variant="foo")
     except InputError as error:
         print(name, error)
     else:
-        print(name, "took it:", found)
+        print(name, "took it:", score)
 """
 
 

@@ -32,8 +32,9 @@ from polariscope.geometry.polar import polar_test
 from polariscope.geometry.traversals import Plane, traverse
 from polariscope.manipulation.result import open_manipulation
 from polariscope.runs.run import Run, open_run
-from polariscope.sizing import Found, Size, Trial
-from polariscope.sizing.support.curve import SizeCurve, measure_point
+from polariscope.sizing.curve import SizeCurve, measure_point
+from polariscope.sizing.result import SeedResult, Size
+from polariscope.sizing.trial import Trial
 from sizing.linear_candidates import LinearCandidates
 
 EIGENVALUES = np.array([9.0, 4.0, 1e-4, 1e-4])
@@ -48,6 +49,11 @@ INTERNAL = {
     "TypeRule",
     "ObservedCodes",
     "CurvePlan",
+    "AbstractForm",
+    "FactorForm",
+    "NeighbourForm",
+    "VectorForm",
+    "DependenceTables",
 }
 """Records that a computation passes on, and options: users do not get them as results."""
 
@@ -188,7 +194,7 @@ RECORDS: dict[str, Callable[..., Any]] = {
     "haar": lambda run: haar_distance(2),
     "noise": lambda run: noise.Noise(0.1, True),
     "posterior": lambda run: theory.linear_posterior(np.eye(3)),
-    "found": lambda run: Found(3, (3, 4)),
+    "found": lambda run: SeedResult(3, (3, 4)),
     "plane": lambda run: Plane(np.zeros((2, 2, 3)), (0, 1), np.array([-1.0, 1.0])),
 }
 """Results that are not tables."""
@@ -262,7 +268,7 @@ def result_classes() -> list[type]:
     ]
     modules += [
         importlib.import_module(f"polariscope.{name}")
-        for name in ("layers.comparison", "sizing.support.curve", "manipulation.result", "data.variance")
+        for name in ("layers.comparison", "sizing.curve", "manipulation.result", "data.variance")
     ]
     return [
         member

@@ -11,9 +11,11 @@ import pytest
 import polariscope as ps
 from long_training import unchecked
 from polariscope.core.options import options_of
-from polariscope.sizing import Found, Goal, Size, family
-from polariscope.sizing.support.checks import BOUNDS, own_options, used_by
-from polariscope.sizing.support.size import merge
+from polariscope.sizing.checks import BOUNDS, own_options, used_by
+from polariscope.sizing.goal import Goal
+from polariscope.sizing.merge import merge
+from polariscope.sizing.methods import family
+from polariscope.sizing.result import SeedResult, Size
 from polariscope.training.plan import FAMILIES
 from polariscope.training.settings import TrainSettings
 from sizing.linear_candidates import LinearCandidates, exact_answer
@@ -99,14 +101,14 @@ def test_its_trials_say_what_was_trained_and_go_through_json(name: str) -> None:
 
 
 def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> None:
-    found = [Found(4, (4, 5)), Found(6, (5, 6)), Found(5, (5, 5))]
+    found = [SeedResult(4, (4, 5)), SeedResult(6, (5, 6)), SeedResult(5, (5, 5))]
     size = merge(found, "fondue", "latents", Goal(), 10)
     assert (size.n_latents, size.interval, size.per_seed) == (5, (4, 6), (4, 6, 5))
     assert "3 seeds" in size.meaning_of_interval
-    assert merge([*found, Found(None, None)], "fondue", "latents", Goal(), 10).notes == (
+    assert merge([*found, SeedResult(None, None)], "fondue", "latents", Goal(), 10).notes == (
         "1 of 4 seeds have no answer.",
     )
-    assert merge([Found(None, None, notes=("No knee.",))], "elbow", "latents", Goal(), 10).notes == (
+    assert merge([SeedResult(None, None, notes=("No knee.",))], "elbow", "latents", Goal(), 10).notes == (
         "No knee.",
     )
 

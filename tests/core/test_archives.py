@@ -108,7 +108,7 @@ def test_two_entries_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_too_many_entries_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 2)
     refused(write_zip(tmp_path / "x.zip"), "more than 2 entries")
     refused(write_tar(tmp_path / "x.tar"), "more than 2 entries")
 

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from polariscope.core.seeds import derive, generator, random_bytes, random_integers, uniforms, words
+from polariscope.core.seeds import derive, generator, random_bytes, random_integers, random_words, uniforms
 
 
 def test_streams_are_told_apart_by_seed_and_by_name() -> None:
@@ -47,7 +47,7 @@ def test_streams_are_uncorrelated() -> None:
 
 def test_what_an_index_draws_does_not_depend_on_the_others() -> None:
     indices = np.array([3, 10**9, 0, 3])
-    for draw in (words, uniforms, random_bytes, random_integers):
+    for draw in (random_words, uniforms, random_bytes, random_integers):
         every = draw(0, "noise", indices=indices, width=21)
         assert every.shape == (4, 21)
         np.testing.assert_array_equal(every[0], every[3])
@@ -58,12 +58,12 @@ def test_what_an_index_draws_does_not_depend_on_the_others() -> None:
 
 def test_wide_samples_have_counters_of_their_own() -> None:
     width = 2**20 + 5
-    first, second = words(0, "wide", indices=np.array([0, 1]), width=width)
+    first, second = random_words(0, "wide", indices=np.array([0, 1]), width=width)
     assert not np.isin(first[-5:], second[:10]).any()
 
 
 def test_bytes_and_integers_are_the_bits_of_the_words() -> None:
-    bits = words(0, "noise", indices=np.arange(3), width=2)
+    bits = random_words(0, "noise", indices=np.arange(3), width=2)
     assert random_bytes(0, "noise", indices=np.arange(3), width=9)[1, 8] == bits[1, 1] & np.uint64(255)
     assert random_integers(0, "noise", indices=np.arange(3), width=4)[2, 1] == bits[2, 0] >> np.uint64(32)
 

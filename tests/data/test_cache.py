@@ -153,20 +153,20 @@ def test_what_is_kept_is_listed_and_freed_by_dataset(folder: Path) -> None:
     originals.mkdir(parents=True)
     (originals / "file.bin").write_bytes(b"12345")
     (folder / "mine.txt").write_text("not of the cache")
-    kept = [file for file in cache.kept_files("toy") if file.path.suffix == ".npy"]
+    kept = [file for file in cache.cached_files("toy") if file.path.suffix == ".npy"]
     assert {(file.dataset, file.path.name, file.n_bytes) for file in kept} == {
         ("toy", "a.npy", 128 + 48),
         ("toy", "b.npy", 128 + 48),
     }
-    assert {file.dataset for file in cache.kept_files()} == {"toy", "other"}
-    cache.remove_kept(cache.kept_files("toy"))
+    assert {file.dataset for file in cache.cached_files()} == {"toy", "other"}
+    cache.remove_cached(cache.cached_files("toy"))
     assert {name for name in files_in(folder) if not name.endswith(".lock")} == {
         "arrays/other/c.npy",
         "originals/toy/file.bin",
         "mine.txt",
     }
     assert not (folder / "arrays" / "toy").exists()
-    cache.remove_kept(cache.kept_files(originals=True))
+    cache.remove_cached(cache.cached_files(originals=True))
     assert files_in(folder) == {"mine.txt"}
 
 
@@ -179,7 +179,7 @@ def test_what_a_link_leads_to_is_not_deleted(folder: Path, tmp_path: Path) -> No
     originals.mkdir(parents=True)
     (originals / "file.npz").symlink_to(mine)
     (originals.parent / "linked").symlink_to(tmp_path / "more")
-    cache.remove_kept(cache.kept_files(originals=True))
+    cache.remove_cached(cache.cached_files(originals=True))
     assert mine.exists()
     assert (tmp_path / "more" / "x").exists()
 

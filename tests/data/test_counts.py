@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.data import counts
+from polariscope.data import counts, reading
 from polariscope.data.own.arrays import from_arrays
 
 
@@ -19,7 +19,7 @@ def test_integers_from_0_are_promised_to_be_counts_and_floats_are_not():
 
 
 def test_floats_are_looked_at_to_the_last_row(monkeypatch):
-    monkeypatch.setattr(counts, "VALUES", 4)  # two rows at a time
+    monkeypatch.setattr(reading, "VALUES", 4)  # two rows at a time
     rows = np.arange(14.0).reshape(7, 2)
     counts.check_counts(from_arrays(rows))
     rows[6, 1] = 0.5
@@ -30,7 +30,7 @@ def test_floats_are_looked_at_to_the_last_row(monkeypatch):
 def test_totals_are_those_of_rows_spread_over_the_data(monkeypatch):
     rows = np.stack([np.arange(9), np.ones(9, int)], axis=1)
     np.testing.assert_array_equal(counts.totals_of(from_arrays(rows)), np.arange(9) + 1)
-    monkeypatch.setattr(counts, "MOST_ROWS", 3)
+    monkeypatch.setattr(counts, "MAX_ROWS", 3)
     np.testing.assert_array_equal(counts.totals_of(from_arrays(rows)), [1, 5, 9])
 
 
@@ -45,7 +45,7 @@ def test_facts_are_those_of_the_whole_table_if_it_is_small():
 
 
 def test_every_value_is_looked_at_and_the_rest_in_a_sample_of_rows(monkeypatch):
-    monkeypatch.setattr(counts, "MOST_ROWS", 10)
+    monkeypatch.setattr(counts, "MAX_ROWS", 10)
     table = np.tile(np.arange(6), (90, 1))
     table[45, 2] = 99  # in none of the ten rows
     assert from_arrays(table).value_facts.largest == 99

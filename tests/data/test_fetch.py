@@ -19,10 +19,10 @@ from polariscope.data import fetch as fetching
 from polariscope.data.cache import VARIABLE, originals_folder
 from polariscope.data.dataset import family
 from polariscope.data.fetch import download, fetch
+from polariscope.data.originals import OriginalFile
 from polariscope.data.published.dsprites import DSpritesDataset
 from polariscope.data.published.mnist import MNISTDataset
 from polariscope.data.published.smallnorb import SmallNORBDataset
-from polariscope.data.published.support.original import OriginalFile
 from polariscope.data.sources import load_dataset
 
 CONTENT = np.random.default_rng(0).bytes(100_000)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.estimators.units import Units, offset_and_scale
+from polariscope.data.chain import apply_variants
+from polariscope.estimators.units import Units
 
 
 def rows(seed: int = 0) -> np.ndarray:
@@ -47,9 +48,9 @@ def test_a_feature_that_never_varies_keeps_its_unit_and_comes_back(
 
 
 def test_a_table_that_never_varies_is_only_shifted() -> None:
-    offset, scale = offset_and_scale(np.full((4, 2), 7.0), standardise=False)
-    assert offset.tolist() == [7, 7]
-    assert scale.tolist() == [1, 1]
+    units = learn(np.full((4, 2), 7.0))
+    assert units.offset.tolist() == [7, 7]
+    assert units.scale.tolist() == [1, 1]
 
 
 def test_the_log_scale_is_the_logarithm_of_the_change_of_volume() -> None:
@@ -130,3 +131,20 @@ def test_scaled_features_go_from_0_to_1_and_come_back() -> None:
 def test_images_are_not_scaled() -> None:
     with pytest.raises(InputError, match="scale must be False for images"):
         Units.learn(np.zeros((3, 4, 4)), standardise=False, scale=True, unit_interval=False, layout=None)
+
+
+@pytest.mark.parametrize("kind", ["centred", "standardised", "scaled"])
+def test_units_are_those_of_the_variant_that_train_takes(kind: str) -> None:
+    X = rows().astype(np.float32)
+    standardise, scale = kind == "standardised", kind == "scaled"
+    units = Units.learn(X, standardise=standardise, scale=scale, unit_interval=False, layout=None)
+    data = apply_variants(X, kind)
+    np.testing.assert_array_equal(units.values(X), data.values(np.arange(50)))
+    np.testing.assert_array_equal(units.restore(units.values(X), np.float32), data.inverse(units.values(X)))
+
+
+def test_rows_of_double_precision_keep_their_digits() -> None:
+    X = rows() + 1e8  # single precision would round them to multiples of 8
+    np.testing.assert_allclose(
+        learn(X, standardise=True).values(X), learn(rows(), standardise=True).values(rows()), atol=1e-6
+    )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import inspect
 import warnings
 from pathlib import Path
@@ -23,9 +24,9 @@ from long_training import unchecked
 from oracles import STANDARD_ERRORS, linear_posterior, random_rotation, set_linear
 from polariscope.core.errors import InputError
 from polariscope.estimators import VAE
-from polariscope.estimators.vae import kept_latents
+from polariscope.estimators.vae import select_latents
 from polariscope.objectives.beta import BetaObjective
-from polariscope.sizing import Size
+from polariscope.sizing.result import Size
 from polariscope.training import planner
 from polariscope.training.loop import fit
 
@@ -192,7 +193,7 @@ def test_variables_choose_the_types_that_are_kept(linear: VAE) -> None:
         "mixed": [0],
         "all": [0, 1, 2],
     }
-    assert {variables: kept_latents(regime, variables) for variables in kept} == kept
+    assert {variables: select_latents(regime, variables) for variables in kept} == kept
     with pytest.raises(InputError, match="no variable type named 'activ'"):
         VAE(**{**QUICK, "variables": "activ"}).fit(small())
     with pytest.raises(InputError, match='variables must be "in-use"'):
@@ -371,8 +372,6 @@ def test_three_samples_are_enough_to_fit() -> None:
 def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import polariscope.sizing.support.size
-
     usual = {name: option.default for name, option in inspect.signature(ps.size).parameters.items()}
     asked: dict[str, Any] = {}
 
@@ -381,7 +380,7 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
         asked.update(arguments, method=method, shape=data.shape, n=len(data))
         return Size(3, (2, 4), "fondue")
 
-    monkeypatch.setattr(polariscope.sizing.support.size, "size", fake)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.size"), "size", fake)
     options = {"beta": 2.0}
     vae = VAE(steps=10, threshold=1.5, objective="beta", options=options, variables="all", random_state=7)
     vae.fit(small())
@@ -400,7 +399,7 @@ def test_the_number_of_latents_is_asked_for_with_what_was_set_and_nothing_else(
     assert not {"schedule", "net", "learning_rate", "batch_size"} & set(asked)
     assert options == {"beta": 2.0}
     quick = planner.Pace(1e-3, 64, 20)  # of the model that is kept, which nothing here looks at
-    monkeypatch.setattr("polariscope.estimators.vae.pace_for", lambda *_: quick)
+    monkeypatch.setattr(planner, "pace_for", lambda *_: quick)
     VAE(variables="all", options={"log_every": 100}).fit(small()[:20])
     assert asked.get("objective", "vae") == "vae"
     rest = {"shape", "n", "log_every", "objective"}  # all else is as where size is called without a word
@@ -431,9 +430,9 @@ def test_the_estimator_the_function_and_the_command_line_find_the_same(
 
 
 def test_data_that_need_no_latent_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import polariscope.sizing.support.size
-
-    monkeypatch.setattr(polariscope.sizing.support.size, "size", lambda *_, **__: Size(0, (0, 1), "fondue"))
+    monkeypatch.setattr(
+        importlib.import_module("polariscope.sizing.size"), "size", lambda *_, **__: Size(0, (0, 1), "fondue")
+    )
     vae = VAE(steps=10, variables="all").fit(small())
     assert (vae.size_.n_latents, vae.n_latents_) == (0, 1)
 

@@ -10,10 +10,10 @@ from PIL import Image, ImageSequence
 
 from geometry.models import codes, curved_model, optimal_model
 from polariscope.core.errors import InputError
+from polariscope.core.pictures import to_pictures
 from polariscope.geometry import figures
 from polariscope.geometry.animation import write_gif
 from polariscope.geometry.eigenfaces import eigenfaces
-from polariscope.geometry.figures import tile, to_pictures
 from polariscope.geometry.interpolation import interpolate
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
@@ -84,14 +84,6 @@ def test_flat_data_and_empty_records_are_refused():
             draw({})
 
 
-def test_pictures_are_bytes_with_channels_last_clipped_to_the_range():
-    grey = np.array([[[[-1.0, 0.0], [0.5, 2.0]]]])
-    np.testing.assert_array_equal(to_pictures(grey)[0, :, :, 0], [[0, 0], [128, 255]])
-    np.testing.assert_array_equal(to_pictures(grey, (-1.0, 1.0))[0, :, :, 0], [[0, 128], [191, 255]])
-    assert to_pictures(np.zeros((2, 3, 4, 5))).shape == (2, 4, 5, 3)
-    assert to_pictures(np.zeros((2, 2, 4, 5))).shape == (2, 4, 5, 1)
-
-
 @pytest.mark.usefixtures("unannotated")
 def test_what_is_not_a_picture_is_refused(tmp_path):
     with pytest.raises(InputError, match="must be finite"):
@@ -103,14 +95,6 @@ def test_what_is_not_a_picture_is_refused(tmp_path):
     with pytest.raises(InputError, match="seconds"):
         write_gif(tmp_path / "a.gif", np.zeros((1, 2, 1, 8, 8)), seconds=0)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_tiles_are_at_their_places_with_paper_between():
-    pictures = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1, 1).repeat(2, axis=2).repeat(2, axis=3)
-    sheet = tile(pictures, gap=1)
-    assert sheet.shape == (5, 8, 1)
-    assert sheet[3, 6, 0] == 5
-    assert (sheet[2] == 255).all()
 
 
 def test_an_animation_goes_there_and_back_for_ever(tmp_path):

@@ -144,3 +144,16 @@ def test_the_value_lies_in_its_interval(seed: int, is_polar: bool) -> None:
     low, high = found.interval
     assert low <= found.value <= high
     assert found.verdict == ("polar" if is_polar else "cartesian")
+
+
+def test_the_interval_has_the_bounds_of_a_difference_of_two_shares(monkeypatch):
+    asked = []
+
+    def recorded(value, replicates, bounds):
+        asked.append(bounds)
+        return value, value
+
+    monkeypatch.setattr("polariscope.geometry.polar.recentred_interval", recorded)
+    plane = np.random.default_rng(0).normal(size=(300, 2))
+    polar_test(plane, plane, n_bootstrap=2)
+    assert asked == [(-1.0, 1.0)]

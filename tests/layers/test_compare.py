@@ -18,10 +18,10 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator, normals
 from polariscope.data.sources import load_dataset
 from polariscope.layers import compare as module
-from polariscope.layers.comparison import MOST_WITH_PARTS, Comparison, thinned
+from polariscope.layers.comparison import MAX_WITH_PARTS, Comparison, thinned
 from polariscope.layers.scratch import scratch
 from polariscope.models.model import Model
-from polariscope.runs.compare import compare
+from polariscope.runs.compare_models import compare
 from polariscope.runs.run import load_model
 from polariscope.training.train import train
 
@@ -237,7 +237,7 @@ def test_of_many_steps_a_dozen_are_printed() -> None:
 
 def test_of_many_layers_the_file_has_the_scores_and_not_those_of_parts(tmp_path: Path) -> None:
     few, many = (compare([arrays(100, seed) for seed in range(n)]) for n in (50, 51))
-    assert len(few.matrix) == MOST_WITH_PARTS
+    assert len(few.matrix) == MAX_WITH_PARTS
     assert len(few.to_dict()["parts"]) == len(many.parts) == 5
     assert many.errors is not None
     many = dataclasses.replace(many, checkpoints=tuple((0, step) for step in range(51)))

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.arrays import from_arrays
-from polariscope.manipulation.attack import Side, Sides, fit_manipulation, work_of_batch
+from polariscope.manipulation.attack import AttackTask, Side, Sides, work_of_batch
 from polariscope.manipulation.settings import AttackSettings
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.linear import LinearNet
 from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
+from polariscope.training.loop import train_task
 
 VARIANCE = 0.1
 DIRECTIONS = {"entangled": (math.sqrt(0.5), math.sqrt(0.5), 0.0), "disentangled": (1.0, 0.0, 0.0)}
@@ -116,11 +117,9 @@ class Played:
 def played(data: AbstractDataset) -> Played:
     manipulation, players = OneParameter(), sides()
     lines: list[dict[str, float]] = []
-    fit_manipulation(
-        manipulation,
-        players,
-        data,
-        AttackSettings(**SETTINGS),  # type: ignore[arg-type]
+    settings = AttackSettings(**SETTINGS)  # type: ignore[arg-type]
+    train_task(
+        AttackTask(manipulation, players, data, settings),
         listeners=(lambda step, line: lines.append(line) if line else None,),
     )
     return Played(manipulation.value, players, lines)
@@ -152,7 +151,7 @@ def test_encoders_and_the_models_own_decoders_stay_as_they_are(data: AbstractDat
     before = [model.digest for model in models]
     decoders = [[p.clone() for p in side.decoders.parameters()] for side in players.both]
     settings = AttackSettings(**{**SETTINGS, "steps": 3})  # type: ignore[arg-type]
-    fit_manipulation(OneParameter(), players, data, settings)
+    train_task(AttackTask(OneParameter(), players, data, settings))
     assert [model.digest for model in models] == before
     for side, earlier in zip(players.both, decoders, strict=True):
         assert not all(torch.equal(a, b) for a, b in zip(side.decoders.parameters(), earlier, strict=True))
@@ -178,7 +177,7 @@ def test_decoders_get_three_batches_for_each_of_the_manipulation(data: AbstractD
             return super().forward(factors)
 
     settings = AttackSettings(**{**SETTINGS, "steps": 2, "batch_size": 20})  # type: ignore[arg-type]
-    fit_manipulation(Counted(), sides(), data, settings)
+    train_task(AttackTask(Counted(), sides(), data, settings))
     assert seen == [False, False, False, True] * 2
 
 

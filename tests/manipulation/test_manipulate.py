@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +14,17 @@ import torch
 
 import polariscope as ps
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import DivergedError, InputError
 from polariscope.data.dataset import AbstractDataset
+from polariscope.manipulation.attack import AttackTask
 from polariscope.manipulation.result import Manipulation, open_manipulation
 from polariscope.manipulation.selection import choose_runs, scores_of
 from polariscope.runs.run import Run
+from polariscope.storage.documents import write_settings
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
 from polariscope.training import threads as rule
+from polariscope.training.loop import Listener
 
 NET = {"name": "mlp", "encoder_widths": [32], "decoder_widths": [32], "activation": "relu"}
 SMALL = {"steps": 6, "batch_size": 8, "draws": 2, "log_every": 2, "checkpoint_every": 2, "threads": 1}
@@ -289,3 +294,94 @@ def test_threads_follow_the_work_of_a_batch_and_are_kept(
     assert (seen, recorded("m")) == ([3] * 6, 3)
     ps.manipulate(runs, tmp_path / "asked", **{**free, "steps": 1, "threads": 2})  # type: ignore[arg-type]
     assert recorded("asked") == 2
+
+
+def as_if_of(version: str, folder: Path) -> None:
+    """Record another version as the one that began a manipulation."""
+    record = {**RunFolder(folder).settings, "polariscope": version}
+    write_settings(folder, record)
+
+
+def stop_at(at: int) -> Listener:
+    def stop(step: int, line: object) -> None:
+        if step == at:
+            signal.raise_signal(signal.SIGINT)
+
+    return stop
+
+
+def test_an_unfinished_one_of_0_2_0_is_refused_and_stays_as_it_is(
+    runs: list[Path], whole: Manipulation, tmp_path: Path
+) -> None:
+    folder = tmp_path / "m"
+    with pytest.raises(KeyboardInterrupt):
+        ps.manipulate(runs, folder, progress=stop_at(3), **SMALL)  # type: ignore[arg-type]
+    as_if_of("0.2.0", folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    refusal = (
+        "holds a manipulation that version 0.2.0 of polariscope began, with a checkpoint at step 3 of 6, which this "
+        "version cannot resume; choose another folder, or delete this one"
+    )
+    with pytest.raises(InputError, match=refusal):
+        ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=refusal):
+        ps.manipulate(runs, folder, epsilon=0.2, **SMALL)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=refusal):
+        open_manipulation(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    as_if_of("0.3.0", folder)
+    same(ps.manipulate(runs, folder, **SMALL), whole)  # type: ignore[arg-type]
+
+
+def test_a_finished_one_of_0_2_0_is_opened_and_not_made_longer(runs: list[Path], tmp_path: Path) -> None:
+    folder, shorter = tmp_path / "m", {**SMALL, "steps": 2}
+    made = ps.manipulate(runs, folder, **shorter)  # type: ignore[arg-type]
+    as_if_of("0.2.0", folder)
+    again = ps.manipulate(runs, folder, **shorter)  # type: ignore[arg-type]
+    assert (again.key, again.log) == (made.key, made.log)
+    with pytest.raises(
+        InputError, match=r"version 0\.2\.0 of polariscope began, with a checkpoint at step 2 of 2"
+    ):
+        ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
+    assert open_manipulation(folder).key == made.key
+
+
+def test_an_attack_of_0_2_0_without_a_checkpoint_begins_again(
+    runs: list[Path], whole: Manipulation, tmp_path: Path
+) -> None:
+    folder = tmp_path / "m"
+    with pytest.raises(KeyboardInterrupt):
+        ps.manipulate(runs, folder, progress=stop_at(1), **SMALL)  # type: ignore[arg-type]
+    shutil.rmtree(folder / "checkpoints")
+    as_if_of("0.2.0", folder)
+    same(ps.manipulate(runs, folder, **SMALL), whole)  # type: ignore[arg-type]
+
+
+def test_a_diverged_attack_keeps_its_last_good_checkpoint_and_a_record(
+    runs: list[Path], whole: Manipulation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gradients = AttackTask.gradients
+
+    def broken(task: AttackTask) -> dict[str, torch.Tensor]:
+        numbers = gradients(task)
+        return numbers | ({"gradient": torch.tensor(math.inf)} if task.state.step == 4 else {})
+
+    folder = tmp_path / "m"
+    with monkeypatch.context() as patch:
+        patch.setattr(AttackTask, "gradients", broken)
+        with pytest.raises(
+            DivergedError, match="the attack diverged at step 5: the gradient of the gap is not finite"
+        ):
+            ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
+    assert RunFolder(folder).checkpoints.steps[-1] == 4
+    assert RunFolder(folder).diverged_at == 5
+    same(ps.manipulate(runs, folder, **SMALL), whole)  # type: ignore[arg-type]
+    assert RunFolder(folder).diverged_at is None
+
+
+def test_another_number_of_threads_is_recorded_with_the_earlier_one(runs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ps.manipulate(runs, tmp_path / "m", progress=stop_at(3), **SMALL)  # type: ignore[arg-type]
+    ps.manipulate(runs, tmp_path / "m", **{**SMALL, "threads": 2})  # type: ignore[arg-type]
+    environment = RunFolder(tmp_path / "m").settings["environment"]
+    assert (environment["threads"], environment["threads_before"]) == (2, [1])

@@ -12,7 +12,7 @@ from manipulations import untrained
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.rendered.sprites import SpritesDataset
-from polariscope.manipulation.network import CLOSE, Architecture, Tabulated
+from polariscope.manipulation.network import MAX_TABLE_ERROR, Architecture, Tabulated
 from polariscope.models.nets.conv import ConvNet
 
 
@@ -82,8 +82,8 @@ def test_a_table_is_close_to_its_network_and_the_same_in_any_batch(
     with torch.no_grad():
         drawn = network.double()(torch.from_numpy(factors).double()).numpy()
     found = table(factors)
-    # Linear between knots, whose midpoints are within CLOSE: elsewhere the distance is of the same order.
-    assert np.abs(found - drawn).max() < 2 * CLOSE
+    # Linear between knots, whose midpoints are within MAX_TABLE_ERROR: elsewhere the distance is of the same order.
+    assert np.abs(found - drawn).max() < 2 * MAX_TABLE_ERROR
     assert np.abs(found).max() <= 1 + 1e-6
     np.testing.assert_array_equal(np.concatenate([table(row[None]) for row in factors]), found)
     np.testing.assert_array_equal(table(factors[::-1]), found[::-1])

@@ -29,7 +29,7 @@ def test_too_many_weights_for_newton_are_fitted_alike(labels: np.ndarray) -> Non
     x = labels[:, None] * [1.0, -0.5, 0.0] + noise(200, 3)
     with quiet_logistic():
         own = logistic_predictions(x, labels, x, STRENGTHS)
-        with mock.patch.object(_predictors, "MOST_WEIGHTS", 0):
+        with mock.patch.object(_predictors, "MAX_WEIGHTS", 0):
             other = logistic_predictions(x, labels, x, STRENGTHS)
     assert (own == other).mean() > 0.99
 
@@ -38,8 +38,8 @@ def test_classes_keep_their_names_when_some_are_missing() -> None:
     labels = np.repeat([7, 2, 5], 20)
     x = np.eye(8)[labels]
     assert logistic_predictions(x, labels, x).tolist() == [labels.tolist()]
-    for most_weights in (_predictors.MOST_WEIGHTS, 0):
-        with mock.patch.object(_predictors, "MOST_WEIGHTS", most_weights):
+    for max_weights in (_predictors.MAX_WEIGHTS, 0):
+        with mock.patch.object(_predictors, "MAX_WEIGHTS", max_weights):
             assert logistic_predictions(x[:20], labels[:20], x).tolist() == [[7] * 60]
     assert logistic_predictions(x[:1], labels[:1], x, (1.0, 10.0)).tolist() == [[7] * 60] * 2
 

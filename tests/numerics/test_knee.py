@@ -9,7 +9,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.numerics import knee as _knee
-from polariscope.numerics.knee import LEAST_SEEDS, N_DRAWS, knee
+from polariscope.numerics.knee import MIN_SEEDS, N_DRAWS, knee
 
 X = np.arange(1, 21)
 
@@ -249,7 +249,7 @@ def fitted_curves(monkeypatch) -> list[np.ndarray]:
     return tables
 
 
-@pytest.mark.parametrize("n_seeds", [1, LEAST_SEEDS - 1])
+@pytest.mark.parametrize("n_seeds", [1, MIN_SEEDS - 1])
 def test_few_curves_have_the_residuals_drawn_anew_with_the_variance_of_the_noise(n_seeds, fitted_curves):
     """Around the two lines, with residuals whose mean square is the unbiased RSS/(n − 4)."""
     x = np.arange(8.0)
@@ -272,11 +272,11 @@ def test_few_curves_have_the_residuals_drawn_anew_with_the_variance_of_the_noise
 
 
 def test_enough_curves_are_drawn_anew_themselves(fitted_curves):
-    y = noisy(n_seeds=LEAST_SEEDS)
+    y = noisy(n_seeds=MIN_SEEDS)
     found = knee(X, y)
-    assert f"when {LEAST_SEEDS} seeds are drawn anew" in found.reason
+    assert f"when {MIN_SEEDS} seeds are drawn anew" in found.reason
     # Every mean of three curves with replacement, and no other: 10 of them.
-    means = y[list(itertools.combinations_with_replacement(range(LEAST_SEEDS), LEAST_SEEDS))].mean(axis=1)
+    means = y[list(itertools.combinations_with_replacement(range(MIN_SEEDS), MIN_SEEDS))].mean(axis=1)
     off = np.abs(fitted_curves[-1][:, None] - means).max(axis=-1)
     assert fitted_curves[-1].shape == (N_DRAWS, 20)
     assert off.min(axis=1).max() < 1e-12

@@ -156,7 +156,7 @@ def test_each_step_is_the_longest_that_brings_a_quarter_of_what_its_slope_promis
         steps.append((float(w[0, 0]), float(value[0]), float(step[0, 0])))
         return None if np.abs(slope).max() < 1e-9 * unit else (step, (slope * step)[0])
 
-    _, converged = minimise(np.array([[start]]), evaluate, step_of, most_steps=40)
+    _, converged = minimise(np.array([[start]]), evaluate, step_of, max_steps=40)
     assert converged
     for (w, value, step), (reached, _, _) in itertools.pairwise(steps):
         slope = unit * w / np.sqrt(1 + w**2)
@@ -174,12 +174,12 @@ def test_a_function_that_never_falls_does_not_hang() -> None:
     def uphill(w: np.ndarray, value: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return -slope, (slope * slope)[0]
 
-    weights, converged = minimise(np.array([[5.0]]), root_of_square, uphill, most_steps=3)
+    weights, converged = minimise(np.array([[5.0]]), root_of_square, uphill, max_steps=3)
     assert not converged
     np.testing.assert_allclose(weights, 5.0, rtol=1e-12)
 
 
 def test_it_says_when_the_steps_did_not_suffice() -> None:
-    weights, converged = minimise(np.array([[5.0]]), root_of_square, newton_step, most_steps=1)
+    weights, converged = minimise(np.array([[5.0]]), root_of_square, newton_step, max_steps=1)
     assert not converged
     assert 0 < abs(float(weights[0, 0])) < 5

@@ -12,6 +12,7 @@ from scipy import stats
 
 from oracles import TinyDataset, assert_mean_is, directional_derivatives
 from polariscope.core.errors import InputError
+from polariscope.models.kernels import Kernel, mmd
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
@@ -22,7 +23,6 @@ from polariscope.models.priors.mixture import MixturePrior
 from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.decomposition import DecompositionObjective, Divergence, inclusive_kl
-from polariscope.objectives.support.kernels import Kernel, mmd
 from polariscope.training.plan import plan
 
 DIVERGENCES = get_args(Divergence)

@@ -9,6 +9,7 @@ import torch
 
 from oracles import TinyDataset, directional_derivatives
 from polariscope.core.errors import InputError
+from polariscope.models.kernels import Kernel
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
@@ -17,7 +18,6 @@ from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.objectives.beta import BetaObjective
 from polariscope.objectives.info import InfoObjective
-from polariscope.objectives.support.kernels import Kernel
 from polariscope.objectives.vae import VaeObjective
 from polariscope.objectives.wae import WaeObjective
 

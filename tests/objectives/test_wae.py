@@ -13,6 +13,7 @@ from long_training import unchecked
 from oracles import TinyDataset
 from polariscope.core.errors import InputError
 from polariscope.data.rendered.gaussian import GaussianDataset
+from polariscope.models.kernels import mmd
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.mlp import MlpNet
@@ -22,7 +23,6 @@ from polariscope.models.posteriors.diagonal import DiagonalPosterior
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
 from polariscope.objectives.ae import AeObjective
-from polariscope.objectives.support.kernels import mmd
 from polariscope.objectives.wae import WaeObjective
 from polariscope.training.plan import plan
 

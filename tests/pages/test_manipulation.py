@@ -15,8 +15,8 @@ from polariscope.data.variance import VarianceShares
 from polariscope.manipulation.result import open_manipulation
 from polariscope.pages.manipulation import (
     ManipulationRecord,
+    manipulation_page,
     measure_manipulation,
-    render_manipulation,
     share_rows,
     write_manipulation_page,
 )
@@ -56,8 +56,8 @@ def test_shares_are_listed_with_how_far_they_moved() -> None:
 
 
 def test_the_page_shows_it_all_and_needs_nothing_from_outside(record: ManipulationRecord) -> None:
-    page = render_manipulation(record)
-    assert page == render_manipulation(record)
+    page = manipulation_page(record).render()
+    assert page == manipulation_page(record).render()
     assert page.count("data:image/png;base64,") == 3
     for text in ("original", "manipulated", "difference × 10", "largest difference", "seed-0 (mig 0.100)"):
         assert text in page

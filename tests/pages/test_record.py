@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import render, report
+from polariscope.pages.report import report, report_page
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
 from polariscope.storage import artefacts
@@ -78,7 +78,7 @@ def test_scores_and_similarity_are_shown_while_they_are_of_this_model(measured_r
     assert "scores" in record.parts
     assert "similarity" in record.parts
     assert record.damaged == ()
-    assert 'class="doubt"' not in render(record)
+    assert 'class="doubt"' not in report_page(record).render()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -101,7 +101,7 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
     record = make_record(measured_run, n_samples=200)
     assert "scores" not in record.parts
     assert "similarity" not in record.parts
-    page = render(record)
+    page = report_page(record).render()
     for command in ("score", "compare"):
         assert f"after <code>polariscope {command} {measured_run}</code> the next report shows" in page
     listed = {(row.kind, row.step) for row in record.others}
@@ -135,7 +135,7 @@ def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_ar
     newest = make_record(path)
     assert (newest.regime.alpha, newest.regime.n_samples, newest.regime.seed) == (0.3, 300, 2)
     assert newest.parts["decomposition"] == run.decomposition(n_samples=400)
-    assert "Where the rate goes" in render(newest)
+    assert "Where the rate goes" in report_page(newest).render()
     asked = make_record(path, alpha=0.2)
     assert (asked.regime.alpha, asked.regime.n_samples) == (0.2, 400)
     assert any("alpha 0.3" in row.about for row in asked.others)

@@ -13,7 +13,7 @@ import pytest
 from polariscope.analysis.representation import Representation
 from polariscope.data.own.arrays import ArraysDataset
 from polariscope.pages.record import ReportRecord, make_record, record_of_codes
-from polariscope.pages.report import render, report
+from polariscope.pages.report import report, report_page
 from tooltips import without_tooltips
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
@@ -60,9 +60,9 @@ def test_the_page_promises_the_same_bytes_only_where_the_threads_stayed_the_same
     flat_record: ReportRecord,
 ) -> None:
     environment = flat_record.settings["environment"]
-    assert "on the same machine with 1 thread it gives the same bytes" in render(flat_record)
+    assert "on the same machine with 1 thread it gives the same bytes" in report_page(flat_record).render()
     changed = {**flat_record.settings, "environment": {**environment, "threads": 2, "threads_before": [1, 4]}}
-    page = render(dataclasses.replace(flat_record, settings=changed))
+    page = report_page(dataclasses.replace(flat_record, settings=changed)).render()
     assert "resumed with another number of threads (1, 4, then 2)" in page
     assert "it gives the same bytes" not in page
 
@@ -230,9 +230,9 @@ def test_the_same_run_gives_the_same_bytes(
     before = (image_run / "report.html").read_bytes()
     assert report(image_run, n_samples=1000) == image_run / "report.html"
     assert (image_run / "report.html").read_bytes() == before
-    assert render(make_record(colour_run, colour_data)) == (colour_run / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert report_page(make_record(colour_run, colour_data)).render() == (
+        colour_run / "report.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_what_passive_means_hold() -> (
@@ -244,7 +244,7 @@ def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_w
     mean = rng.normal(size=variance.shape)
     mean[:, 3] = 0.02 * mean[:, 0]
     sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
-    page = render(record_of_codes(Representation(mean, variance, sampled), "codes"))
+    page = report_page(record_of_codes(Representation(mean, variance, sampled), "codes")).render()
     for kind in ("switching", "intermediate"):
         assert f'<span class="pill mixed">mixed</span> <span class="quiet">{kind}</span>' in page
     assert "1 switching: active for some inputs and passive for others" in page
@@ -261,4 +261,4 @@ def test_what_was_chosen_for_the_user_is_on_the_page(image_record: ReportRecord)
     chosen = image_record.settings["chosen"]
     assert chosen
     assert dict(image_record.facts)["chosen for you"] == "; ".join(chosen)
-    assert "<dt>chosen for you</dt>" in render(image_record)
+    assert "<dt>chosen for you</dt>" in report_page(image_record).render()

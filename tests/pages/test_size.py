@@ -27,9 +27,10 @@ from polariscope.pages.sections.size import (
     save_figure,
     size_view,
 )
-from polariscope.pages.size import disagreements, read_sizes, render_size, verdict, write_size_page
-from polariscope.sizing import DataDimension, Size, Trial, path_table
-from polariscope.sizing.support.size import keep_size, write_size
+from polariscope.pages.size import disagreements, read_sizes, size_page, verdict, write_size_page
+from polariscope.sizing.result import DataDimension, Size, path_table
+from polariscope.sizing.size import keep_size, write_size
+from polariscope.sizing.trial import Trial
 from polariscope.storage.documents import read_settings
 
 HOSTILE = "<script>alert('note')</script>"
@@ -194,7 +195,7 @@ def test_the_page_begins_with_the_state_and_shows_three_numbers(tmp_path: Path) 
 
 def test_the_code_that_repeats_it_is_python_and_asks_the_same(pages: dict[str, Path], tmp_path: Path) -> None:
     for size, expected in ((FONDUE, "ps.size("), (BETA, "n_latents=7")):
-        page = render_size(read_sizes(folder_of(tmp_path / size.target, size)))
+        page = size_page(read_sizes(folder_of(tmp_path / size.target, size))).render()
         code = re.search(r"<code>(import polariscope.*?)</code>", page, flags=re.S).group(1)  # type: ignore[union-attr]
         code = code.replace("&#39;", "'")
         compile(code, "repeat", "exec")
@@ -338,7 +339,7 @@ def test_the_noise_of_the_answer_stands_beside_it_and_that_of_each_model_in_its_
     said = "γ = 0.125 (learned; the mean feature variance is 1): directions with variance below γ count as noise."
     assert said in str(size)
     assert Size.from_dict(json.loads(json.dumps(size.to_dict()))) == size
-    heading, *rows = path_table(size)
+    heading, *rows = path_table(size).lines
     assert heading[-1] == "γ"
     assert {row[-1] for row in rows} == {"0.125"}
     page = write_size_page(folder_of(tmp_path / "size", size)).read_text(encoding="utf-8")

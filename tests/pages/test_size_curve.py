@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from polariscope.pages.size_curve import curve_rows, draw_curve, write_curve_picture
-from polariscope.sizing import Size
-from polariscope.sizing.support.curve import CurvePoint, SizeCurve
+from polariscope.sizing.curve import CurvePoint, SizeCurve
+from polariscope.sizing.result import Size
 
 
 def curve(*, has_density: bool = True) -> SizeCurve:

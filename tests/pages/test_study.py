@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polariscope.pages.study import StudyRecord, render_study, write_study_page
+from polariscope.pages.study import StudyRecord, study_page, write_study_page
 from polariscope.storage import report_file
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
@@ -51,7 +51,7 @@ def record(n_seeds: int, strengths: tuple[float, ...] = (1.0, 4.0)) -> StudyReco
 
 
 def test_the_page_has_every_run_the_design_and_what_failed() -> None:
-    page = render_study(record(2))
+    page = study_page(record(2)).render()
     assert "<h1>4 runs: 3 done, 1 failed</h1>" in page
     for text in (
         "beta=1,seed=1",
@@ -62,11 +62,11 @@ def test_the_page_has_every_run_the_design_and_what_failed() -> None:
         assert text in page
     assert "it &lt;b&gt;failed&lt;/b&gt; &amp; stopped&lt;/script&gt;" in page
     assert page.count("</script>") == 2  # a message cannot end the script
-    assert page == render_study(record(2))
+    assert page == study_page(record(2)).render()
 
 
 def test_the_page_needs_nothing_from_outside_and_runs_only_its_own_script() -> None:
-    page = render_study(record(2))
+    page = study_page(record(2)).render()
     assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", page)
     assert re.search(r"default-src 'none'.*script-src 'sha256-[\w+/=]+'", page)
     assert "unsafe-eval" not in page
@@ -104,7 +104,7 @@ def browser() -> Iterator[Any]:
 def test_the_page_sorts_filters_and_draws(browser: Any, tmp_path: Path, n_seeds: int, width: int) -> None:
     file = tmp_path / "page.html"
     strengths = (1.0, 4.0) if n_seeds == 2 else (1.0, 2.0, 4.0, 8.0)
-    file.write_text(render_study(record(n_seeds, strengths)), encoding="utf-8")
+    file.write_text(study_page(record(n_seeds, strengths)).render(), encoding="utf-8")
     total = n_seeds * len(strengths)
     page = browser.new_page(viewport={"width": width, "height": 900})
     complaints: list[str] = []

@@ -12,8 +12,9 @@ from polariscope.analysis.metrics import Scores
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.options import from_record
 from polariscope.runs.run import Run
-from polariscope.sizing import Size, coded
-from polariscope.sizing.support.size import read_size
+from polariscope.sizing.result import Size
+from polariscope.sizing.size import read_size
+from polariscope.sizing.trial import coded
 from polariscope.storage.documents import settings_hash
 from polariscope.training.settings import TrainSettings
 

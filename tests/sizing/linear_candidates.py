@@ -9,7 +9,7 @@ import numpy as np
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.theory import LinearSolution, linear_vae
 from polariscope.core.seeds import generator
-from polariscope.sizing import AbstractCandidates, Curves, Losses
+from polariscope.sizing.candidates import AbstractCandidates, Curves, Losses
 
 
 class LinearCandidates(AbstractCandidates):

@@ -18,7 +18,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.observations import Subset
 from polariscope.geometry.use import decoder_use
 from polariscope.models.inference import draw_prior
-from polariscope.objectives.support.kernels import mmd
+from polariscope.models.kernels import mmd
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import family
 from polariscope.studies.analyses.coordinates import CoordinatesAnalysis
@@ -27,7 +27,7 @@ from polariscope.studies.analyses.prior_fit import PriorFitAnalysis
 from polariscope.studies.analyses.probes import ProbesAnalysis
 from polariscope.studies.analyses.score import ScoreAnalysis
 from polariscope.studies.analyses.sparsity import SparsityAnalysis
-from polariscope.studies.table import runs_table
+from polariscope.studies.table_rows import runs_table
 
 EACH = [name for name in family if family.traits(name)["scope"] == "each"]
 

@@ -15,8 +15,8 @@ import pytest
 import polariscope as ps
 from manipulations import keep_untrained
 from polariscope.core.errors import InputError
-from polariscope.studies.design import Study
 from polariscope.studies.shipped import shipped
+from polariscope.studies.study import Study
 from tiny_studies import tiny
 
 

@@ -19,9 +19,9 @@ import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.runs.run import Run
 from polariscope.storage.folder import RunFolder
-from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger, is_trained
-from polariscope.studies.table import study_table
+from polariscope.studies.study import Study
+from polariscope.studies.table_rows import study_table
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.line import StudyLine
 from polariscope.studies.workers.local import run_locally

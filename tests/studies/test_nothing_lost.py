@@ -20,9 +20,9 @@ from forked import Forks
 from polariscope.core.files import WriteError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import Lease, LostLeaseError
-from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.runs import StudyRun
+from polariscope.studies.planned_runs import StudyRun
+from polariscope.studies.study import Study
 from polariscope.studies.workers.drain import Worker
 from tiny_studies import is_logging, snapshot, tiny, wait_for
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.studies.select import select_runs
-from study_tables import by_beta
+from polariscope.studies.select import select_by_data, select_runs
+from study_tables import by_beta, by_data
 
 #        run:        0    1    2    3    4    5
 MIG = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -85,3 +85,37 @@ def test_runs_with_fewer_latents_in_use_than_factors_do_not_compete() -> None:
     assert {one.n for one in found.selections} == {5}
     with pytest.raises(InputError, match="no run with a number in 'mig' has as many latents in use"):
         select_runs(by_beta(lambda beta, seed: {**collapsed(beta, seed), "in_use": 1}), "mig")
+
+
+def test_runs_of_different_datasets_are_not_ranked_against_each_other() -> None:
+    """Runs on the changed data have a lower MIG throughout; UDR chooses the last seed of each."""
+    table = by_data(lambda data, seed: {"mig": 0.1 * seed + (data == "original"), "udr": float(seed)})
+    chosen = select_by_data(table, "mig")
+    assert [part.data for part in chosen.parts] == [{"data": "original"}, {"data": "changed"}]
+    assert [part.best_run for part in chosen.parts] == ["original,3", "changed,3"]
+    assert [part.best for part in chosen.parts] == pytest.approx([1.3, 0.3])
+    assert [part.random_cost for part in chosen.parts] == pytest.approx([0.15, 0.15])
+    selections = [part.selections[0] for part in chosen.parts]
+    assert [(one.run, one.rank, one.n, one.cost) for one in selections] == [
+        ("original,3", 1, 4, 0),
+        ("changed,3", 1, 4, 0),
+    ]
+    frame = chosen.to_frame()
+    assert frame[["data", "selector", "run"]].to_numpy().tolist() == [
+        ["original", "udr", "original,3"],
+        ["changed", "udr", "changed,3"],
+    ]
+    with pytest.raises(
+        InputError, match="the study has 2 datasets, whose runs are not ranked against each other"
+    ):
+        select_runs(table, "mig")
+
+
+def test_a_dataset_without_a_run_to_choose_is_named() -> None:
+    table = by_data(lambda data, seed: {"udr": float(seed)} | ({"mig": 0.1} if data == "original" else {}))
+    chosen = select_by_data(table, "mig")
+    assert [part.data for part in chosen.parts] == [{"data": "original"}]
+    assert list(chosen.not_ranked) == ["data=changed"]
+    assert "no run that is done has a number in 'mig'" in chosen.not_ranked["data=changed"]
+    collapsed = by_data(lambda data, seed: {"mig": 0.1, "n_factors": 2, "in_use": 1 + (data == "original")})
+    assert "as many latents in use" in select_by_data(collapsed, "mig").not_ranked["data=changed"]

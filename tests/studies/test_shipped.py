@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from polariscope.runs.run import Run
-from polariscope.studies.design import Study, word
+from polariscope.studies.design import word
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.shipped import shipped
-from polariscope.studies.table import Table, study_table
+from polariscope.studies.study import Study
+from polariscope.studies.table import Table
+from polariscope.studies.table_rows import study_table
 from polariscope.studies.workers.drain import Worker
 
 Cells = dict[tuple[object, ...], float]

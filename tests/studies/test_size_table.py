@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import polariscope as ps
 from long_training import unchecked
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
-from polariscope.sizing import Losses
-from polariscope.studies.size_table import Search, SizeTable, published_methods
+from polariscope.data.inputs import as_dataset
+from polariscope.sizing.candidates import Losses
+from polariscope.sizing.search import ask
+from polariscope.studies.size_table import SearchResult, SizeTable, _choices, published_methods
 from sizing.linear_candidates import LinearCandidates
 
 METHODS = ("fondue-published", "fondue-binary")
@@ -34,7 +37,7 @@ class Known(LinearCandidates):
     trained: list[tuple[int, int, int]] = []
     """Seed, number of latents and steps of each model that was asked for."""
 
-    def __init__(self, data: Any, folder: Path, seed: int, recipe: Any, watcher: Any = None) -> None:
+    def __init__(self, data: Any, folder: Path, seed: int, recipe: Any, watcher: Any, **_: Any) -> None:
         super().__init__(np.array([1.0]), seed=seed, n_samples=4)
         self.recipe = recipe
 
@@ -60,7 +63,7 @@ class Known(LinearCandidates):
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> type[Known]:
-    monkeypatch.setattr("polariscope.studies.size_table.TrainedCandidates", Known)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.search"), "TrainedCandidates", Known)
     monkeypatch.setattr(Known, "best", {1: 9, 2: 11, 3: 11})
     monkeypatch.setattr(Known, "trained", [])
     return Known
@@ -95,6 +98,43 @@ def test_answers_that_do_not_settle_say_so(known: type[Known], monkeypatch: pyte
     )
 
 
+def test_equal_answers_of_0_are_not_called_unsettled(
+    known: type[Known], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "best", {1: 0})
+    table = ps.size_table(rows(), METHODS[:1], seeds=1, threshold=0.5)
+    (one,) = table.searches
+    assert (one.n_latents, one.epochs) == (0, 8)
+    (note,) = table.notes
+    assert "the answer is 0 latents for seed 0: no number of latents meets the criterion" in note
+
+
+def test_choices_are_announced_before_anything_is_trained(known: type[Known]) -> None:
+    announced: list[tuple[str, ...]] = []
+
+    def announce(chosen: tuple[str, ...]) -> None:
+        assert not known.trained
+        announced.append(chosen)
+
+    ps.size_table(rows(), METHODS, seeds=1, epochs=1, announce=announce)
+    ((units, net, likelihood, *_, pace),) = announced
+    assert units.startswith("table centred")
+    assert net.startswith("net ")
+    assert likelihood.startswith("likelihood gaussian")
+    assert pace == "learning rate 0.0001, batch size 64"  # that of the published searches
+    known.trained.clear()
+    ps.size_table(rows(), METHODS, seeds=1, epochs=1, learning_rate=0.01, announce=announce, batch_size=32)
+    assert "rate" not in " ".join(announced[1])
+
+
+def test_methods_with_other_rates_are_named_with_them() -> None:
+    table = as_dataset(rows())
+    questions = [ask(table, method, {}) for method in ("fondue-published", "fondue")]
+    *_, published, own = _choices(questions)
+    assert published == "learning rate 0.0001, batch size 64 (fondue-published)"
+    assert own == "learning rate 0.001, batch size 64 (fondue)"
+
+
 def test_starts_change_the_models_and_not_the_answer(known: type[Known]) -> None:
     found = ps.size_table(rows(), METHODS, starts=("dimension", 5, 74), seeds=2)
     answers = {(one.method, one.start, one.seed): one.n_latents for one in found.searches}
@@ -122,9 +162,9 @@ def test_a_search_without_an_answer_leaves_its_cell_empty(known: type[Known]) ->
     assert "even 8 latents have no surplus" in one.note
 
 
-def search(seed: int, n: int | None, *, method: str = "fondue-published", **changes: Any) -> Search:
+def search(seed: int, n: int | None, *, method: str = "fondue-published", **changes: Any) -> SearchResult:
     cells = {"data": "", "setting": "", "strength": None, "start": "dimension", "epochs": 2, "models": 8}
-    return Search(
+    return SearchResult(
         **{**cells, "steps": 8 * 2000, "seconds": 60.0 * (seed + 1), **changes},
         method=method,
         seed=seed,

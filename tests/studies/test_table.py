@@ -10,17 +10,23 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy.stats import t as student
 
+from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.representation import Representation
 from polariscope.core.deprecation import DeprecatedWarning
 from polariscope.core.errors import InputError
 from polariscope.numerics.dependence import covariance, effective_rank
 from polariscope.numerics.intervals import bootstrap_interval_of_mean, t_interval
 from polariscope.runs.run import Run
-from polariscope.studies.analyses.diagnose import ranks_in_use
+from polariscope.studies.analyses.diagnose import DiagnoseAnalysis, ranks_in_use
+from polariscope.studies.columns import bounds_of
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.table import Table, runs_table, study_table
+from polariscope.studies.table import Table
+from polariscope.studies.table_rows import runs_table, study_table
 from polariscope.studies.workers.drain import Worker
 from study_tables import by_beta
 from tiny_studies import tiny
@@ -71,7 +77,7 @@ def test_of_many_runs_that_are_not_done_some_are_named_and_the_others_counted() 
     waiting = [{"run": f"w{number}", "state": "waiting", "beta": 1, "seed": number} for number in range(7)]
     done = [row for row in handmade().rows if row["state"] == "done"]
     (note,) = Table((*done, *waiting), ("beta", "seed")).over_seeds().notes
-    assert note == "Not in the means, since they are not done: w0, w1, w2, w3, and 3 more."
+    assert note == "Not in the means, since they are not done: w0, w1, w2, w3 and 3 more."
 
 
 def test_aggregates_are_written_as_a_table_like_any_other(tmp_path: Path) -> None:
@@ -446,12 +452,75 @@ def test_the_rank_of_latents_in_use_is_that_of_their_covariance(tmp_path: Path) 
     Worker(ledger).drain()
     run = Run(ledger.runs[0].folder)
     regime, codes = run.regime(n_samples=40, n_bootstrap=5), run.representation(40)
-    keep = regime.select("active+mixed")
+    keep = regime.select("in-use")
     found = ranks_in_use(regime)
     exact = covariance(codes.mean.astype(np.float64))[np.ix_(keep, keep)]
     assert found["mean"] == pytest.approx(effective_rank(exact))
     noisy = np.cov(codes.mean.T, bias=True) + np.diag(codes.variance.mean(axis=0))
     assert found["sampled"] == pytest.approx(effective_rank(noisy[np.ix_(keep, keep)]), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("column", "bounds"),
+    [("mig.low", (0, 1)), ("mig.in_use", (0, 1)), ("mi", (0, math.inf)), ("loss", (-math.inf, math.inf))],
+)
+def test_ends_of_intervals_and_metrics_without_factors_have_bounds(
+    column: str, bounds: tuple[float, float]
+) -> None:
+    assert bounds_of(column, pandas.DataFrame()) == bounds
+
+
+def test_the_interval_of_a_difference_stays_in_the_bounds_of_a_difference() -> None:
+    """MIG lies in [0, 1], so its differences lie in [−1, 1]; of 8 latents counts differ by 8 at most."""
+    table = by_beta(
+        lambda beta, seed: {
+            "mig": (1.0, 0.9, 0.1)[seed] if beta == 4 else 0.0,
+            "active": (8, 1, 8)[seed] if beta == 4 else 0,
+            "mixed": 0,
+            "passive": (0, 7, 0)[seed] if beta == 4 else 8,
+            "loss": 10.0 * seed * (beta == 4),
+        }
+    )
+    one = table.compare("mig", "beta", 1.0, 4.0)
+    assert one.t is not None
+    assert one.t[1] == 1
+    assert one.t[0] == pytest.approx(t_interval(np.array([1.0, 0.9, 0.1]))[0])
+    assert table.compare("mig", "beta", 4.0, 1.0).t[0] == -1
+    by_column = {each.column: each.t for each in table.comparisons("beta", 1.0, 4.0)}
+    assert (by_column["mig"], by_column["active"][1]) == (one.t, 8)
+    assert by_column["loss"] == t_interval(np.array([0.0, 10.0, 20.0]))  # a loss has no bounds
+
+
+def test_columns_of_latents_in_use_follow_the_verdict_and_not_the_types() -> None:
+    """Four active latents, the last a copy of the first in noise, which the decoder ignores."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(2000, 4))
+    mean[:, 3] = 0.8 * mean[:, 0] + 0.6 * mean[:, 3]
+    variance = np.full_like(mean, 0.01)
+    effect = {"effect": np.array([2.0, 2.0, 2.0, 0.0]), "effect_error": np.full(4, 0.01)}
+    codes = Representation(mean, variance, mean + 0.1 * rng.normal(size=mean.shape), **effect)
+    regime = diagnose(codes, n_bootstrap=5)
+    assert (regime.types, regime.select("in-use")) == (["active"] * 4, [0, 1, 2])
+    cells = DiagnoseAnalysis().columns(regime)
+    three = diagnose(mean=mean[:, :3], variance=variance[:, :3], sampled=codes.sampled[:, :3], n_bootstrap=5)
+    for source, own in (("mean", three.mean), ("sampled", three.sampled)):
+        assert cells[f"tc.{source}.in_use"] == pytest.approx(own.total_correlation)
+        assert cells[f"tc.{source}"] > 0.4  # −½ log(1 − 0.8²) = 0.51 in the means
+        # Bins are those of each latent; only shuffles differ.
+        assert cells[f"mi.{source}.in_use"] == pytest.approx(own.corrected_mutual_information, abs=0.003)
+        assert cells[f"rank.{source}.in_use"] == pytest.approx(own.effective_rank, rel=0.01)
+
+
+def test_columns_of_latents_in_use_are_empty_for_diagnoses_that_measured_types_only() -> None:
+    rng = np.random.default_rng(0)
+    regime = diagnose(mean=rng.normal(size=(200, 3)), variance=np.full((200, 3), 0.01), n_bootstrap=5)
+    stored = regime.to_dict()
+    assert stored.pop("dependence_in_use")["latents"] == [0, 1, 2]
+    assert any(row["selection"] == "active+mixed" for row in stored["truncation"])
+    cells = DiagnoseAnalysis().columns(Regime.from_dict(stored))
+    assert {
+        cells[f"{quantity}.{source}.in_use"] for quantity in ("tc", "mi") for source in ("mean", "sampled")
+    } == {None}
 
 
 def test_the_interval_of_a_count_stays_between_0_and_the_number_of_latents() -> None:

@@ -80,15 +80,17 @@ def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None
 
 def test_the_estimator_says_what_it_chose() -> None:
     chosen = ps.VAE(n_latents=2, steps=5, variables="all").fit(TABLE).chosen_
-    assert chosen == plan(TABLE, **PACE).chosen == (CENTRED, MLP, GAUSSIAN, LEARNED)
+    assert chosen == plan(TABLE, steps=5).chosen
+    assert chosen == (CENTRED, MLP, GAUSSIAN, LEARNED, "learning rate 0.001, batch size 64")
     given = (
         ps.VAE(n_latents=2, steps=5, variables="all", net="linear", options={"variance": 0.2})
         .fit(TABLE)
         .chosen_
     )
-    assert given == (CENTRED, GAUSSIAN)
+    assert given == (CENTRED, GAUSSIAN, "learning rate 0.01, batch size 64")
     images = ps.VAE(n_latents=2, steps=5, variables="all").fit(COLOUR).chosen_
-    assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI)
+    pace = "learning rate 0.003, batch size 128"
+    assert images == ("channels last", "bytes divided by 255", "net conv", BERNOULLI, pace)
 
 
 def test_images_of_any_size_from_16_pixels_get_convolutions_and_smaller_ones_are_announced() -> None:

@@ -98,7 +98,7 @@ def test_small_data_are_asked_for_their_values_once_and_batches_stay_the_same(mo
     chosen = np.array([3, 3, 49, 0])
     seen = [made.batch(chosen, step=step).x for step in range(2)]
     assert [len(indices) for indices in asked] == [50]
-    monkeypatch.setattr("polariscope.training.feed.MOST_KEPT", 50 * 3 - 1)
+    monkeypatch.setattr("polariscope.training.feed.MAX_CACHED", 50 * 3 - 1)
     large = feed(data, "vae")
     assert all(torch.equal(large.batch(chosen, step=0).x, x) for x in seen)
     assert [len(indices) for indices in asked[-2:]] == [len(chosen)] * 2

@@ -170,7 +170,7 @@ def test_plans_are_plain() -> None:
 
 
 def test_what_a_report_says_repeats_a_run_also_one_from_before(tmp_path: Path) -> None:
-    from polariscope.pages.words import repeat_call
+    from polariscope.pages.calls import repeat_call
 
     options: dict[str, Any] = {"n_latents": 2, "steps": 2}
     old = GaussianLikelihood(0.1, "shared")

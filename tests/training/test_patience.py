@@ -20,7 +20,7 @@ from polariscope.core.files import read_header
 from polariscope.data.dataset import AbstractDataset
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
-from polariscope.studies.table import runs_table
+from polariscope.studies.table_rows import runs_table
 from polariscope.training.patience import Patience
 from polariscope.training.settings import TrainSettings
 
@@ -105,7 +105,7 @@ def test_a_loss_that_is_not_a_number_is_no_improvement_and_never_the_best() -> N
 def test_patience_0_never_stops_and_stores_nothing() -> None:
     patience = observed([1.0, 2.0, 3.0, 4.0], limit=0)
     assert not patience.is_exhausted
-    assert patience.tensors() == patience.words() == {}
+    assert patience.tensors() == patience.metadata() == {}
 
 
 def test_validations_count_after_the_schedules_and_at_multiples_only() -> None:

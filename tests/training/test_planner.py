@@ -11,7 +11,8 @@ import polariscope as ps
 from polariscope.cli import main
 from polariscope.core.options import affecting
 from polariscope.models.nets.linear import LinearNet
-from polariscope.sizing.support.checks import make_goal
+from polariscope.sizing.checks import make_goal
+from polariscope.sizing.search import ask
 from polariscope.storage.documents import weights_hash
 from polariscope.training.plan import plan, recorded_settings
 from polariscope.training.planner import IMAGES, SEARCH_RATE, TABLES, pace_for
@@ -49,6 +50,37 @@ def test_images_keep_the_published_pace_and_a_search_has_its_own_rate() -> None:
 def test_named_options_and_those_of_the_objective_win() -> None:
     assert plan(ROWS, learning_rate=0.02, steps=7).settings.learning_rate == 0.02
     assert plan(ROWS, epochs=2).settings.steps == 2 * (270 // 64)
+
+
+def test_a_smaller_rate_of_a_table_gets_as_many_more_steps() -> None:
+    assert plan(ROWS, learning_rate=5e-4).settings.steps == 2 * TABLES.steps
+    assert plan(ROWS, learning_rate=1e-4).settings.steps == IMAGES.steps
+    assert plan(ROWS, learning_rate=1e-2).settings.steps == TABLES.steps
+    assert plan(ROWS, learning_rate=1e-4, steps=7).settings.steps == 7
+    assert plan(PIXELS, learning_rate=1e-5).settings.steps == IMAGES.steps
+    estimator = ps.VAE(learning_rate=5e-4)._planned(ps.from_arrays(ROWS), {"net": "mlp"})
+    assert estimator.options == {"batch_size": TABLES.batch_size, "steps": 2 * TABLES.steps}
+
+
+@pytest.mark.parametrize(
+    ("method", "pixels", "rows"),
+    [("fondue", 2e-4, 1e-3), ("active-units", 1e-3, 1e-3), ("fondue-published", 1e-4, 1e-4)],
+)
+def test_a_search_announces_the_rate_and_batch_of_its_models(method: str, pixels: float, rows: float) -> None:
+    for values, rate in ((PIXELS, pixels), (ROWS, rows)):
+        chosen = ask(ps.from_arrays(values), method, {}).chosen
+        assert f"learning rate {rate:g}, batch size 64" in chosen
+        chosen = ask(ps.from_arrays(values), method, {"learning_rate": 0.005, "batch_size": 32}).chosen
+        assert not any("learning rate" in words or "batch size" in words for words in chosen)
+
+
+def test_the_announced_rate_is_that_of_the_models(tmp_path: Path) -> None:
+    for method, rate in (("fondue", 1e-3), ("fondue-published", 1e-4)):
+        length = {"steps": 400, "cap": 2}
+        ps.size(ROWS, method, out=tmp_path / method, threads=1, **length)
+        runs = [ps.open_run(file.parent) for file in (tmp_path / method).rglob("settings.json")]
+        assert runs
+        assert {run.settings["training"]["learning_rate"] for run in runs} == {rate}
 
 
 def test_the_recorded_settings_of_a_run_win_and_the_difference_is_announced(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_without_a_word_the_split_and_the_record_are_those_of_before():
     job = plan(TABLE, **SHORT)
     record = job.describe("cpu")
     assert not {"split", "split_column", "group_column"} & set(record["training"])
-    assert (job.split.train == TrainSettings().deal_at_random(N).train).all()
+    assert (job.split.train == TrainSettings().random_split(N).train).all()
     assert record["split"] == {"by": "random", "held_out": True, "train": 54, "validation": 3, "test": 3}
 
 

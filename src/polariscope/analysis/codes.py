@@ -32,8 +32,8 @@ def codes_from_arrays(
     """A representation from named arrays, as :func:`load_codes` reads them."""
     known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names", "factor_kinds", "ids"}
     if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
-        found = ", ".join(sorted(arrays)) or "nothing"
-        raise InputError(where, "hold 'mean' and 'variance' (or 'log_variance')", got=found)
+        listed = ", ".join(sorted(arrays)) or "nothing"
+        raise InputError(where, "hold 'mean' and 'variance' (or 'log_variance')", got=listed)
     if {"variance", "log_variance"} <= set(arrays):
         raise InputError(
             problem=f"{where} hold both 'variance' and 'log_variance'", remedy="keep one of them"

@@ -54,6 +54,8 @@ class TrainingState(AbstractRecord):
     """Weight of the rate (β) at the end; None if the objective has no rate or there is no log."""
     in_use_until: int | None = None
     """Last step at which the information of a latent exceeded the threshold of use; None if none ever did."""
+    lowest_at: int | None = None
+    """Step of the lowest held-out loss, if that was not the last validation: longer training may overfit."""
     noise_share: float | None = None
     """Fixed variance of the decoder over the mean variance of the features; None if it is learned or not known."""
 
@@ -124,7 +126,22 @@ def training_state(
         rate_weight=None if weight is None else float(weight),
         in_use_until=int(used[-1]) if used else None,
         noise_share=noise_share,
+        lowest_at=_lowest_held_out(lines, ramp_until),
     )
+
+
+def _lowest_held_out(lines: Sequence[LogLine], ramp_until: int) -> int | None:
+    """Return the step of the lowest held-out loss, or None if it is that of the last validation."""
+    losses = [(held_out_loss(line), int(line["step"])) for line in _validated(lines, ramp_until)]
+    if not losses or not all(math.isfinite(loss) for loss, _ in losses):
+        return None
+    best = min(losses)[1]
+    return None if best == losses[-1][1] else best
+
+
+def _validated(lines: Sequence[LogLine], ramp_until: int) -> list[LogLine]:
+    """Return the lines with a validation after the schedule of the objective."""
+    return [line for line in lines if line.get("validation") and line["step"] > ramp_until]
 
 
 def _judged(
@@ -191,13 +208,13 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     :param lines: lines of a log.
     :param threshold: information in nats from which a latent is in use.
     """
-    from polariscope.numerics.trends import FEWEST  # data are opened without it
+    from polariscope.numerics.trends import MIN_VALUES  # data are opened without it
 
     table = np.array([values for line in lines if (values := information(line))])
-    if len(table) < max(FEWEST, len(lines)):
+    if len(table) < max(MIN_VALUES, len(lines)):
         return ()
     steps = [line["step"] for line in lines]
-    found = []
+    crossings = []
     for latent, values in enumerate(table.T):
         if not np.isfinite(values).all():
             continue
@@ -205,8 +222,8 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
         if line is None or line.limits()[0] <= 0 <= line.limits()[1]:
             continue
         if (line.level > threshold) != (line.level + line.slope > threshold):
-            found.append(latent)
-    return tuple(found)
+            crossings.append(latent)
+    return tuple(crossings)
 
 
 def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: float = 0.0) -> int | None:
@@ -220,8 +237,7 @@ def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: 
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
     :param tolerance: (default 0) rise above the minimum, in nats, from which it counts.
     """
-    validated = [line for line in lines if line.get("validation") and line["step"] > ramp_until]
-    losses = [(line["step"], held_out_loss(line), line["loss"]) for line in validated]
+    losses = [(line["step"], held_out_loss(line), line["loss"]) for line in _validated(lines, ramp_until)]
     return best_step(losses, tolerance, for_state=True)
 
 
@@ -251,22 +267,22 @@ def best_step(
     :param for_state: (default False) judge as the state of a training does: with fewer than four losses in the last
         half of the steps four ascending ones count as a rise, and losses that rose early and stay high count too.
     """
-    from polariscope.numerics.trends import FEWEST, trend  # data are opened without it
+    from polariscope.numerics.trends import MIN_VALUES, trend  # data are opened without it
 
     steps = [step for step, _, _ in losses]
-    if len(steps) < FEWEST:
+    if len(steps) < MIN_VALUES:
         return None
     values = np.array([both for _, *both in losses], dtype=np.float64)
     if not np.isfinite(values).all():
         return None
     held_out, training = values.T
     curves, level = (held_out, held_out - training), held_out[-1]
-    has_few = sum(step > steps[-1] / 2 for step in steps) < FEWEST
+    has_few = sum(step > steps[-1] / 2 for step in steps) < MIN_VALUES
     if has_few and not for_state:
         return None
     if has_few:
         # Four values in ascending order: 1 of 24 orders, if they were noise.
-        rises = all((np.diff(curve[-FEWEST:]) > 0).all() for curve in curves)
+        rises = all((np.diff(curve[-MIN_VALUES:]) > 0).all() for curve in curves)
     else:
         fits = [trend(steps, curve.tolist()) for curve in curves]
         level = fits[0].level
@@ -314,9 +330,9 @@ def _trend(
     lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
 ) -> Trend | None:
     """Return the trend over the last half of the steps; None if there are too few lines."""
-    from polariscope.numerics.trends import FEWEST, trend  # data are opened without it
+    from polariscope.numerics.trends import MIN_VALUES, trend  # data are opened without it
 
     steps = [line["step"] for line in lines] if steps is None else steps
-    if sum(step > steps[-1] / 2 for step in steps) < FEWEST:
+    if sum(step > steps[-1] / 2 for step in steps) < MIN_VALUES:
         return None
     return trend(steps, values)

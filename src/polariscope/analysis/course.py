@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +20,13 @@ from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
+from polariscope.core.text import number
 
 if TYPE_CHECKING:
     import pandas
 
-MOST_STEPS = 12
+MAX_STEPS = 12
 """Rows of a printed table; the file has all."""
 
 
@@ -85,7 +85,6 @@ def snapshot(representation: Representation, step: int, alpha: float = TypeRule.
 def _dependence(
     source: str, codes: Float[np.ndarray, "sample latent"], covariance: Float[np.ndarray, "latent latent"]
 ) -> Dependence:
-    from polariscope.core.seeds import generator
     from polariscope.numerics.dependence import total_correlation_of
     from polariscope.numerics.information import (
         averaged_mutual_information,
@@ -95,7 +94,7 @@ def _dependence(
     )
 
     bins = discretise(codes)
-    chance = chance_information_table(bins, generator(0, "information", source))
+    chance = chance_information_table(bins, 0, source)
     tables = (mutual_information_table(bins), chance)
     return Dependence(total_correlation_of(covariance), *map(averaged_mutual_information, tables))
 
@@ -135,7 +134,7 @@ class LayerCourse(AbstractRecord):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Course:
+class Course(AbstractStoredRecord, remedy="follow the run again"):
     """A run at every step of which there is a model. Types, KL and Δ_KL first, then what they are made of."""
 
     name: str
@@ -185,8 +184,8 @@ class Course:
     @property
     def delta_kl(self) -> Float[np.ndarray, " step"]:
         """Δ_KL; NaN where the KL is infinite."""
-        found = [one.polarisation.delta for one in self.snapshots]
-        return np.array([np.nan if delta is None else delta for delta in found])
+        deltas = [one.polarisation.delta for one in self.snapshots]
+        return np.array([np.nan if delta is None else delta for delta in deltas])
 
     @property
     def polarised(self) -> Polarised:
@@ -219,7 +218,7 @@ class Course:
         check_latent(chosen, self.n_latents)
         return np.stack([one.correlation[chosen] for one in self.snapshots])
 
-    def shown(self, most: int = MOST_STEPS) -> list[int]:
+    def shown(self, most: int = MAX_STEPS) -> list[int]:
         """Places of at most so many of the steps, evenly spread from the first to the last.
 
         :param most: (default 12) how many to show.
@@ -230,7 +229,7 @@ class Course:
         """Everything as a table: a row for each step; None where a number is not defined."""
         large, correlations = self.is_large.sum(axis=2), self.correlations()
         rows = []
-        for place, one in enumerate(self.snapshots):
+        for index, one in enumerate(self.snapshots):
             row: dict[str, Any] = {
                 "step": one.step,
                 **{kind: one.types.count(kind) for kind in TYPES},
@@ -249,21 +248,21 @@ class Course:
             for j in range(self.n_latents):
                 row |= {f"type.{j}": one.types[j], f"kl.{j}": float(one.kl[j])}
                 row |= {f"variance.{j}": float(one.variance[j]), f"std.{j}": float(one.std[j])}
-                row |= {f"correlated.{j}": int(large[place, j])}
-                row |= {f"r.{self.latent}.{j}": float(correlations[place, j])}
-            rows.append({**row, **self._layer_cells(place)})
+                row |= {f"correlated.{j}": int(large[index, j])}
+                row |= {f"r.{self.latent}.{j}": float(correlations[index, j])}
+            rows.append({**row, **self._layer_cells(index)})
         return rows
 
-    def _layer_cells(self, place: int) -> dict[str, float | None]:
+    def _layer_cells(self, index: int) -> dict[str, float | None]:
         if self.layers is None:
             return {}
-        found = self.layers
-        columns = {"dimension": found.dimension, "dimension_low": found.low, "dimension_high": found.high}
-        columns |= {f"{one.measure}({one.reference})": one.values for one in found.similarities}
+        layers = self.layers
+        columns = {"dimension": layers.dimension, "dimension_low": layers.low, "dimension_high": layers.high}
+        columns |= {f"{one.measure}({one.reference})": one.values for one in layers.similarities}
         return {
             f"{name}.{layer}": None if np.isnan(cell) else cell
             for name, table in columns.items()
-            for layer, cell in zip(found.names, table[place].tolist(), strict=True)
+            for layer, cell in zip(layers.names, table[index].tolist(), strict=True)
         }
 
     def to_csv(self) -> str:
@@ -277,15 +276,6 @@ class Course:
 
         return pandas.DataFrame(self.to_rows()).set_index("step")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Course:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
-        return from_plain(cls, stored, "follow the run again")
-
     def __str__(self) -> str:
         parts = [f"{self.name}: {_words_of(self.steps)}, {self.n_samples:,} samples", self._table()]
         parts += [str(self.polarised), self._latents()]
@@ -293,6 +283,8 @@ class Course:
         return "\n\n".join([*parts, *(f"Note: {note}" for note in self.notes)])
 
     def _table(self) -> str:
+        from polariscope.core.tables import TextTable
+
         head = [
             "step",
             *TYPES,
@@ -307,8 +299,8 @@ class Course:
             "chance z",
         ]
         lines = []
-        for place in self.shown():
-            one = self.snapshots[place]
+        for index in self.shown():
+            one = self.snapshots[index]
             delta = one.polarisation.delta
             numbers = [one.kl.sum(), one.variance.sum()]
             dependences = [
@@ -326,9 +318,11 @@ class Course:
                 ]
             )
         note = "MI is averaged over pairs of latents, less its chance level, that of shuffled latents."
-        return f"{_aligned(head, lines)}\n{note}"
+        return str(TextTable(*head, rows=lines, numbers=head[1:], notes=[note]))
 
     def _latents(self) -> str:
+        from polariscope.core.tables import TextTable
+
         n = len(self.steps)
         head = [
             "latent",
@@ -350,21 +344,26 @@ class Course:
             ]
             for j in range(self.n_latents)
         ]
-        return _aligned(head, lines)
+        return str(TextTable(*head, rows=lines, numbers=head[1:]))
 
-    def _layers(self, found: LayerCourse) -> str:
-        places = self.shown()
-        head = ["layer", *(f"{self.steps[place]:,}" for place in places)]
-        tables = {f"Intrinsic dimension (k = {found.k}, {found.n_samples:,} samples)": found.dimension}
-        tables |= {f"{one.title} with {one.reference}": one.values for one in found.similarities}
+    def _layers(self, layers: LayerCourse) -> str:
+        from polariscope.core.tables import TextTable
+
+        indices = self.shown()
+        head = ["layer", *(f"{self.steps[index]:,}" for index in indices)]
+        tables = {f"Intrinsic dimension (k = {layers.k}, {layers.n_samples:,} samples)": layers.dimension}
+        tables |= {f"{one.title} with {one.reference}": one.values for one in layers.similarities}
         return "\n\n".join(
-            f"{title}\n"
-            + _aligned(
-                head,
-                [
-                    [name, *(_cell(cell) for cell in values[places, column].tolist())]
-                    for column, name in enumerate(found.names)
-                ],
+            str(
+                TextTable(
+                    *head,
+                    rows=[
+                        [name, *(number(cell, 2) for cell in values[indices, column].tolist())]
+                        for column, name in enumerate(layers.names)
+                    ],
+                    numbers=head[1:],
+                    title=title,
+                )
             )
             for title, values in tables.items()
         )
@@ -381,7 +380,7 @@ def check_latent(latent: object, n_latents: int) -> None:
         raise InputError("latent", f"be a number from 0 to {n_latents - 1}", got=f"{latent!r}")
 
 
-def thinned(count: int, most: int = MOST_STEPS) -> list[int]:
+def thinned(count: int, most: int = MAX_STEPS) -> list[int]:
     """At most so many places, evenly spread from the first to the last.
 
     :param count: how many there are.
@@ -392,32 +391,15 @@ def thinned(count: int, most: int = MOST_STEPS) -> list[int]:
     """
     if count <= most:
         return list(range(count))
-    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
+    return [round(index * (count - 1) / (most - 1)) for index in range(most)]
 
 
 def _words_of(steps: tuple[int, ...]) -> str:
     if len(steps) == 1:
         return f"one step ({steps[0]:,})"
-    few = "" if len(steps) <= MOST_STEPS else f", {MOST_STEPS} of them shown"
+    few = "" if len(steps) <= MAX_STEPS else f", {MAX_STEPS} of them shown"
     return f"{len(steps)} steps from {steps[0]:,} to {steps[-1]:,}{few}"
 
 
 def _ends(series: Float[np.ndarray, " step"]) -> tuple[str, str, str]:
     return f"{series[-1]:+.2f}", f"{series.min():+.2f}", f"{series.max():+.2f}"
-
-
-def _cell(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.2f}"
-
-
-def _aligned(head: list[str], lines: list[list[str]]) -> str:
-    """Columns as wide as their widest cell; words to the left, numbers to the right."""
-    rows = [head, *lines]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
+from polariscope.core.text import number
 
 if TYPE_CHECKING:
     import pandas
@@ -26,7 +27,7 @@ PriorForm = Literal["gaussian", "independent", "other", "conditional"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Decomposition:
+class Decomposition(AbstractStoredRecord, remedy="diagnose the model again"):
     """The rate and its three parts, in nats; ``errors`` holds the standard error of each."""
 
     rate: float
@@ -68,18 +69,7 @@ class Decomposition:
         rows = [(name, value, self.errors.get(name)) for name, _, value in self._parts()]
         return pandas.DataFrame(rows, columns=["part", "value", "error"]).set_index("part").astype(float)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Decomposition:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
-        return from_plain(cls, stored, "diagnose the model again")
-
     def __str__(self) -> str:
-        from polariscope.analysis.regime.regime import number
-
         lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]
         lines += [
             f"  {label:<22}{number(value):>9}"

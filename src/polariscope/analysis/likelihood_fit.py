@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.records import AbstractRecord, from_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 
 MAX_OBSERVATIONS = 1000
 """Observations on which the fit is measured."""
@@ -49,7 +48,7 @@ class Rival(AbstractRecord):
 
 
 @dataclasses.dataclass(frozen=True)
-class LikelihoodFit(AbstractRecord):
+class LikelihoodFit(AbstractStoredRecord, remedy="measure it again"):
     """Residuals of observations against the likelihood of their model, with z drawn from the posterior.
 
     Empty, with ``n_samples`` 0, for a model without a decoder or with a likelihood that does not say how it is checked.
@@ -105,14 +104,6 @@ class LikelihoodFit(AbstractRecord):
         if self.misfit == "other-values":
             return {**facts, "values": self.rival.reason}
         return {**facts, "dispersion": self.dispersion, "parameter": self.rival.parameter}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> LikelihoodFit:
-        """Return the fit that ``to_dict`` wrote.
-
-        :param stored: JSON values.
-        """
-        return from_plain(cls, stored, "measure it again")
 
 
 def dispersion_of(

@@ -153,12 +153,12 @@ def _losses(
     columns = []
     for n in range(most + 1):
         gamma = max(float(values[n:].mean()), floor)
-        kept = np.maximum(values[:n], gamma)
+        variances = np.maximum(values[:n], gamma)
         constant = (
-            n_features * math.log(2 * math.pi) + np.log(kept).sum() + (n_features - n) * math.log(gamma)
+            n_features * math.log(2 * math.pi) + np.log(variances).sum() + (n_features - n) * math.log(gamma)
         )
         columns.append(
-            0.5 * (constant + (squares[:, :n] / kept).sum(axis=1) + squares[:, n:].sum(axis=1) / gamma)
+            0.5 * (constant + (squares[:, :n] / variances).sum(axis=1) + squares[:, n:].sum(axis=1) / gamma)
         )
     return np.stack(columns, axis=1)
 

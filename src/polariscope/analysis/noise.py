@@ -62,10 +62,10 @@ class Noise(AbstractRecord):
             else f"; the mean feature variance is {self.feature_variance:.3g}"
         )
         said = f"γ = {self.gamma:.3g} ({'learned' if self.learned else 'fixed'}{beside})"
-        words = f"{said}: directions with variance below γ count as noise"
+        text = f"{said}: directions with variance below γ count as noise"
         if self.is_at_floor:
-            words += (
+            text += (
                 f". γ is near its floor, {self.floor:.3g}: to this model nearly everything is signal, and how "
                 "small γ would become is not known"
             )
-        return words
+        return text

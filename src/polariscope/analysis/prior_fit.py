@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
 
 Discrepancy = Callable[[Float[np.ndarray, "first latent"], Float[np.ndarray, "second latent"]], float]
@@ -20,7 +19,7 @@ Discrepancy = Callable[[Float[np.ndarray, "first latent"], Float[np.ndarray, "se
 
 
 @dataclasses.dataclass(frozen=True)
-class PriorFit:
+class PriorFit(AbstractStoredRecord, remedy="compare it with the prior again"):
     """The aggregate posterior beside the prior, in nats; None where something is not defined: ``notes`` say why."""
 
     divergence: float | None
@@ -36,15 +35,6 @@ class PriorFit:
     n_draws: int
     """Draws of the prior."""
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> PriorFit:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "compare it with the prior again")
 
 
 def prior_fit(

@@ -201,7 +201,7 @@ class Representation(AbstractRecord):
         ]
 
     def __repr__(self) -> str:
-        return "\n".join(f"{label:<16}{words}" for label, words in self._summary())
+        return "\n".join(f"{label:<16}{text}" for label, text in self._summary())
 
     def _repr_html_(self) -> str:
         from polariscope.core.text import summary_as_html
@@ -232,12 +232,12 @@ class Representation(AbstractRecord):
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Named arrays and words, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        words = {name: getattr(self, name) for name in WORDS}
+        metadata = {name: getattr(self, name) for name in WORDS}
         if self.ids is not None and self.ids.dtype.kind in "iu":
             arrays["ids"] = self.ids.copy()  # files do not hold two names of one array
         elif self.ids is not None:
-            words["ids"] = [str(name) for name in self.ids]
-        return {name: array for name, array in arrays.items() if array is not None}, words
+            metadata["ids"] = [str(name) for name in self.ids]
+        return {name: array for name, array in arrays.items() if array is not None}, metadata
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:

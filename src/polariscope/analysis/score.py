@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from polariscope.analysis.code_checks import check_factors, named
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Coverage, Score, Scores, family
-from polariscope.analysis.metrics.support.checks import check_factors, named
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.types import moments, types_of
@@ -19,11 +19,12 @@ from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, non_default
+from polariscope.core.progress import AnyProgress, ProgressEvent, listener
+from polariscope.core.types import FactorsLike
 
 Source = Literal["mean", "sampled"]
 NONE_IN_USE = "no latent is in use, so there is nothing to score"
 """Reason why a metric of the latents in use does not apply to a collapsed model."""
-Progress = Callable[[str, int, int], None]
 """Called before each metric: its name, how many are done, how many there are."""
 
 
@@ -35,10 +36,10 @@ def score(
     options: Mapping[str, Mapping[str, object]] | None = None,
     source: str = "mean",
     latents: str = "all",
-    factors: object = None,
+    factors: FactorsLike | None = None,
     factor_names: Sequence[str] = (),
     factor_kinds: Sequence[FactorKind] | None = None,
-    progress: Progress | None = None,
+    progress: AnyProgress | None = None,
 ) -> Scores:
     """Every metric asked for, of one representation; tables, splits and resamples they share are made once.
 
@@ -65,7 +66,8 @@ def score(
     :param factors: (default: the representation's) ground-truth factors, for codes given as an array.
     :param factor_names: (default: the representation's) their names.
     :param factor_kinds: (default: the representation's, else classes) the kind of each factor.
-    :param progress: (default None) told which metric is being computed.
+    :param progress: (default None) called before each metric with its name, its number and how many there are, or
+        with an event if it takes a :class:`polariscope.core.progress.ProgressEvent`.
 
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
@@ -105,17 +107,19 @@ def score(
         representation = _columns_of(representation, in_use)
     arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
     made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
-    found: dict[str, Score] = {}
+    events = listener(progress, lambda event: (event.task, event.done, event.total))
+    scores: dict[str, Score] = {}
     refused: dict[str, str] = {}
     for number, (word, (name, options)) in enumerate(plan.items()):
-        if progress is not None:
-            progress(word, number, len(plan))
+        if events is not None:
+            message = f"{number + 1}/{len(plan)} {word}"
+            events(ProgressEvent(word, number, len(plan), "metric", message=message))
         try:
-            found[word] = made.score(name, options)
+            scores[word] = made.score(name, options)
         except InputError as error:
             refused[word] = str(error)
     return Scores(
-        scores=found,
+        scores=scores,
         not_applicable=refused,
         source=source,
         n_samples=made.without_factors.n_samples,
@@ -152,8 +156,8 @@ def options_of_words(
     """
     _plan(metrics, options)
     checked = {
-        name: non_default(family[name], check_options(f"metric {name!r}", family[name], given))
-        for name, given in (options or {}).items()
+        name: non_default(family[name], check_options(f"metric {name!r}", family[name], values))
+        for name, values in (options or {}).items()
     }
     return {name: changed for name, changed in sorted(checked.items()) if changed}
 
@@ -171,13 +175,13 @@ def _plan(
     metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """The metric and options behind each word; every word is checked before anything is computed."""
-    words = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
-    words = [name for word in words if word for name in (family if word == "all" else [word])]
+    tokens = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    tokens = [name for word in tokens if word for name in (family if word == "all" else [word])]
     plan = {}
-    for word in words:
+    for word in tokens:
         name, colon, variant = word.partition(":")
-        given = {**(options or {}).get(name, {}), **({"variant": variant} if colon else {})}
-        plan[word] = name, check_options(f"metric {name!r}", family[name], given)
+        values = {**(options or {}).get(name, {}), **({"variant": variant} if colon else {})}
+        plan[word] = name, check_options(f"metric {name!r}", family[name], values)
     if not plan:
         raise InputError("metrics", "name at least one metric, or be 'all'", got="none")
     scored = {name for name, _ in plan.values()}
@@ -204,24 +208,35 @@ class _Arrays:
 
 
 def _arrays(
-    given: Any, source: str, factors: Any, factor_names: Sequence[str], factor_kinds: Sequence[str] | None
+    representation: Any,
+    source: str,
+    factors: Any,
+    factor_names: Sequence[str],
+    factor_kinds: Sequence[str] | None,
 ) -> _Arrays:
-    if not isinstance(given, Representation):
-        if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__array__"):
+    if not isinstance(representation, Representation):
+        if isinstance(representation, (str, bytes, Mapping)) or not hasattr(representation, "__array__"):
             raise InputError(
                 "representation",
                 "be a Representation or an array (sample, latent)",
-                got=type(given).__name__,
+                got=type(representation).__name__,
                 remedy="encode a model or a run with polariscope.encode(model, data)",
             )
-        return _Arrays(given, None, factors, tuple(factor_names), factor_kinds, None)
+        return _Arrays(representation, None, factors, tuple(factor_names), factor_kinds, None)
     if factors is not None or factor_names:
         raise InputError(
             "factors", "be left out with a Representation, which has its own", remedy="set them there"
         )
-    codes = given.mean if source == "mean" else given.sampled
-    kinds = factor_kinds if factor_kinds is not None else given.factor_kinds or None
-    return _Arrays(codes, given.variance, given.factors, given.factor_names, kinds, given)
+    codes = representation.mean if source == "mean" else representation.sampled
+    kinds = factor_kinds if factor_kinds is not None else representation.factor_kinds or None
+    return _Arrays(
+        codes,
+        representation.variance,
+        representation.factors,
+        representation.factor_names,
+        kinds,
+        representation,
+    )
 
 
 class _Pass:
@@ -259,14 +274,14 @@ class _Pass:
     def fingerprint(self) -> str:
         """Hash of everything a score can depend on, but for the settings."""
         rep = self.arrays.representation
-        found = {
+        parts = {
             "codes": self.without_factors.codes,
             "variance": self.arrays.variance,
             "factors": None if self.with_factors is None else self.with_factors.factors,
             "prior_mean": None if rep is None else rep.prior_mean,
             "prior_variance": None if rep is None else rep.prior_variance,
         }
-        return files.digest({name: None if a is None else files.digest_array(a) for name, a in found.items()})
+        return files.digest({name: None if a is None else files.digest_array(a) for name, a in parts.items()})
 
     def _with_factors(self) -> tuple[Table | None, InputError | None]:
         """What metrics with factors start from, or why there is none."""
@@ -292,10 +307,10 @@ class _Pass:
                 raise InputError(
                     "factor_kinds", f"name a kind for each of the {len(names)} factors", got=len(kinds)
                 )
-            kinds = [kind for kind, kept in zip(kinds, varies, strict=True) if kept]
-        self.names = tuple(name for name, kept in zip(names, varies, strict=True) if kept)
-        for name, kept in zip(names, varies, strict=True):
-            if not kept:
+            kinds = [kind for kind, is_varying in zip(kinds, varies, strict=True) if is_varying]
+        self.names = tuple(name for name, is_varying in zip(names, varies, strict=True) if is_varying)
+        for name, is_varying in zip(names, varies, strict=True):
+            if not is_varying:
                 self.notes += (f"Factor {name!r} has a single value in these samples and is left out.",)
         described: dict[str, Any] = {"factor_names": self.names, "factor_kinds": kinds}
         return Table(self.arrays.codes, factors[:, varies], **described, **self.known), None

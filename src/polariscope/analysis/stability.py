@@ -12,16 +12,18 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 from jaxtyping import Bool, Float, Int
 
-from polariscope.analysis.metrics.support.models import Models
+from polariscope.analysis.model_codes import Models
 from polariscope.analysis.regime.use import uses, uses_of_codes
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
-from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.seeds import generator
+from polariscope.core.text import interval
+from polariscope.core.types import ArrayInput
 from polariscope.numerics.assignment import assign
 from polariscope.numerics.dependence import ranked, standardised
-from polariscope.numerics.intervals import Interval, jackknife_interval
+from polariscope.numerics.intervals import Interval, bounds_of_difference, jackknife_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 Relation = Literal["spearman", "pearson"]
 RETURNS = math.sqrt(0.5)
 """Strength from which a latent counts as found again: more than half of its variance is shared with its partner."""
+AGREEMENT = (0.0, 1.0)
+"""Least and largest possible agreement of two models."""
 BLOCKS = 20
 TAIL = 0.95
 APART = 0.2
@@ -54,7 +58,7 @@ class LatentMatch(AbstractRecord):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(AbstractStoredRecord, remedy="compare the models again"):
     """How far models trained alike find the same latents. The consistency first, then the evidence behind it."""
 
     value: float
@@ -142,22 +146,13 @@ class Stability:
         columns = list(rows[0]) if rows else ["model", "latent", "returns"]
         return pandas.DataFrame(rows, columns=columns).set_index(["model", "latent"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Stability:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
-        return from_plain(cls, stored, "compare the models again")
-
     @property
     def headline(self) -> str:
         """The consistency beside its chance level, in a sentence."""
-        low, high = self.interval
         return (
-            f"Consistency {self.value:.3f} ({low:.3f}–{high:.3f}, 95 % over samples) of {len(self.names)} models; "
-            f"chance {self.chance:.3f}, rarely above {self.chance_high:.3f} (p = {self.p_value:.2g})."
+            f"Consistency {self.value:.3f} ({interval(self.interval, '.3f')}, 95 % over samples) of "
+            f"{len(self.names)} models; chance {self.chance:.3f}, rarely above {self.chance_high:.3f} "
+            f"(p = {self.p_value:.2g})."
         )
 
     @property
@@ -189,7 +184,7 @@ class Stability:
 def stability(
     models: object,
     *,
-    variance: Sequence[object] | None = None,
+    variance: Sequence[ArrayInput] | None = None,
     names: Sequence[str] | None = None,
     relation: Relation = "spearman",
     threshold: Annotated[float, Gt(0), Lt(1)] = RETURNS,
@@ -236,8 +231,8 @@ def stability(
     :param seed: (default 0) seed of the shuffles.
 
     >>> codes = np.array([[a, b] for a in range(5) for b in range(5)], dtype=float)
-    >>> found = stability([codes, -codes[:, ::-1], codes**3])
-    >>> round(found.value, 6), found.returning
+    >>> result = stability([codes, -codes[:, ::-1], codes**3])
+    >>> round(result.value, 6), result.returning
     (1.0, (0, 1))
     """
     check_word("relation", relation, get_args(Relation))
@@ -248,36 +243,36 @@ def stability(
     listed, called = _named(models, names)
     checked = Models(listed, variance, seed, called)
     used = _in_use(listed, checked)
-    kept = [codes[:, chosen] for codes, chosen in zip(checked.codes, used, strict=True)]
-    plain = [standardised(codes) for codes in kept]
-    related = [standardised(ranked(codes)) for codes in kept] if relation == "spearman" else plain
-    measured = _Measured(np.concatenate(related, axis=1), np.concatenate(plain, axis=1), _parts(kept))
+    used_codes = [codes[:, chosen] for codes, chosen in zip(checked.codes, used, strict=True)]
+    plain = [standardised(codes) for codes in used_codes]
+    related = [standardised(ranked(codes)) for codes in used_codes] if relation == "spearman" else plain
+    measured = _Measured(np.concatenate(related, axis=1), np.concatenate(plain, axis=1), _parts(used_codes))
 
-    found = measured.score()
-    value = found.consistency
+    scored = measured.score()
+    value = scored.consistency
     left_out = measured.without_each_block()
     shuffled = [measured.shuffled(generator(seed, "stability", index)) for index in range(n_permutations)]
     chances = np.array([one.consistency for one in shuffled])
     by_chance = float(np.quantile([one.best_lowest for one in shuffled], TAIL, method="higher"))
-    matches = tuple(_matches(found, used, max(threshold, by_chance)))
-    order = np.argsort(-found.centrality, kind="stable").tolist()
+    matches = tuple(_matches(scored, used, max(threshold, by_chance)))
+    order = np.argsort(-scored.centrality, kind="stable").tolist()
     several = len(listed) > 2
     lead = None
     if several:
         leads = [one.centrality[order[0]] - one.centrality[order[1]] for one in left_out]
-        gap = float(found.centrality[order[0]] - found.centrality[order[1]])
-        lead = jackknife_interval(gap, np.array(leads))
+        gap = float(scored.centrality[order[0]] - scored.centrality[order[1]])
+        lead = jackknife_interval(gap, np.array(leads), bounds_of_difference(AGREEMENT))
     result = Stability(
         value=value,
-        interval=jackknife_interval(value, np.array([one.consistency for one in left_out]), (0.0, 1.0)),
+        interval=jackknife_interval(value, np.array([one.consistency for one in left_out]), AGREEMENT),
         chance=float(chances.mean()),
         chance_high=float(np.quantile(chances, TAIL, method="higher")),
         p_value=float((1 + (chances >= value).sum()) / (1 + n_permutations)),
-        space=found.space,
+        space=scored.space,
         space_chance=float(np.mean([one.space for one in shuffled])),
         names=called,
-        agreement=found.agreement,
-        centrality=tuple(found.centrality.tolist()),
+        agreement=scored.agreement,
+        centrality=tuple(scored.centrality.tolist()),
         central=order[0] if several else None,
         runner_up=order[1] if several else None,
         lead=lead,
@@ -291,7 +286,7 @@ def stability(
     )
     knows = checked.variance is not None
     return dataclasses.replace(
-        result, notes=tuple(_notes(result, by_chance > threshold, knows, found.matched_square))
+        result, notes=tuple(_notes(result, by_chance > threshold, knows, scored.matched_square))
     )
 
 
@@ -317,21 +312,21 @@ def _in_use(listed: list[Any], models: Models) -> list[Bool[np.ndarray, " _"]]:
     varies = [np.ptp(codes, axis=0) > 0 for codes in models.codes]
     if models.variance is None:
         return varies
-    found = []
-    for given, codes, variance in zip(listed, models.codes, models.variance, strict=True):
-        is_whole = isinstance(given, Representation)
-        use = uses(given) if is_whole else uses_of_codes(codes, variance)
-        found.append(np.array([each.in_use for each in use]))
-    return [some & used for some, used in zip(varies, found, strict=True)]
+    masks = []
+    for chosen, codes, variance in zip(listed, models.codes, models.variance, strict=True):
+        is_whole = isinstance(chosen, Representation)
+        use = uses(chosen) if is_whole else uses_of_codes(codes, variance)
+        masks.append(np.array([each.in_use for each in use]))
+    return [some & used for some, used in zip(varies, masks, strict=True)]
 
 
-def _parts(kept: list[Float[np.ndarray, "sample _"]]) -> list[slice]:
-    ends = np.cumsum([0, *(codes.shape[1] for codes in kept)]).tolist()
+def _parts(used_codes: list[Float[np.ndarray, "sample _"]]) -> list[slice]:
+    ends = np.cumsum([0, *(codes.shape[1] for codes in used_codes)]).tolist()
     return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Found:
+class _Scored:
     """What follows from one table of correlations."""
 
     agreement: Float[np.ndarray, "model model"]
@@ -383,11 +378,11 @@ class _Measured:
     ) -> None:
         self.related, self.plain, self.parts = related, plain, parts
 
-    def score(self) -> _Found:
+    def score(self) -> _Scored:
         """On all samples."""
         return self._of(self.related.T @ self.related, self.plain.T @ self.plain)
 
-    def without_each_block(self) -> list[_Found]:
+    def without_each_block(self) -> list[_Scored]:
         """Without each of the blocks of samples."""
         count = min(BLOCKS, len(self.related))
         tables = [
@@ -396,7 +391,7 @@ class _Measured:
         totals = [np.sum(blocks, axis=0) for blocks in tables]
         return [self._of(totals[0] - tables[0][i], totals[1] - tables[1][i]) for i in range(count)]
 
-    def shuffled(self, draw: np.random.Generator) -> _Found:
+    def shuffled(self, draw: np.random.Generator) -> _Scored:
         """After the samples of each model were put into another order."""
         related, plain = np.empty_like(self.related), np.empty_like(self.plain)
         for part in self.parts:
@@ -404,7 +399,7 @@ class _Measured:
             related[:, part], plain[:, part] = self.related[order, part], self.plain[order, part]
         return self._of(related.T @ related, plain.T @ plain)
 
-    def _of(self, related: Float[np.ndarray, "all all"], plain: Float[np.ndarray, "all all"]) -> _Found:
+    def _of(self, related: Float[np.ndarray, "all all"], plain: Float[np.ndarray, "all all"]) -> _Scored:
         strength = np.abs(_as_correlations(related))
         n_models = len(self.parts)
         agreement = np.eye(n_models)
@@ -421,7 +416,9 @@ class _Measured:
                 agreement[i, j] = agreement[j, i] = 2 * pairs.sum() / both if both else 0.0
                 partners[one.start + rows, j], strengths[one.start + rows, j] = columns, pairs
                 partners[other.start + columns, i], strengths[other.start + columns, i] = rows, pairs
-        return _Found(agreement, partners, strengths, _space(_as_correlations(plain), self.parts), self.parts)
+        return _Scored(
+            agreement, partners, strengths, _space(_as_correlations(plain), self.parts), self.parts
+        )
 
 
 def _as_correlations(products: Float[np.ndarray, "all all"]) -> Float[np.ndarray, "all all"]:
@@ -442,22 +439,22 @@ def _space(correlations: Float[np.ndarray, "all all"], parts: list[slice]) -> fl
     return float(np.clip(np.concatenate(shares), 0.0, 1.0).mean()) if shares else 0.0
 
 
-def _matches(found: _Found, used: list[Bool[np.ndarray, " _"]], threshold: float) -> list[LatentMatch]:
+def _matches(scored: _Scored, used: list[Bool[np.ndarray, " _"]], threshold: float) -> list[LatentMatch]:
     numbers = [np.flatnonzero(chosen).tolist() for chosen in used]
     matches = []
-    for model, part in enumerate(found.parts):
-        for place in range(part.start, part.stop):
-            strengths = found.strengths[place].tolist()
+    for model, part in enumerate(scored.parts):
+        for column in range(part.start, part.stop):
+            strengths = scored.strengths[column].tolist()
             others = [strength for other, strength in enumerate(strengths) if other != model]
             partners = tuple(
                 None if partner < 0 else numbers[other][partner]
-                for other, partner in enumerate(found.partners[place].tolist())
+                for other, partner in enumerate(scored.partners[column].tolist())
             )
             lowest = min(others)
             matches.append(
                 LatentMatch(
                     model=model,
-                    latent=numbers[model][place - part.start],
+                    latent=numbers[model][column - part.start],
                     partners=partners,
                     strengths=tuple(strengths),
                     lowest=lowest,
@@ -468,33 +465,33 @@ def _matches(found: _Found, used: list[Bool[np.ndarray, " _"]], threshold: float
     return matches
 
 
-def _notes(found: Stability, raised: bool, knows_variance: bool, matched: float) -> list[str]:
+def _notes(result: Stability, raised: bool, knows_variance: bool, matched: float) -> list[str]:
     notes = []
     if not knows_variance:
         notes.append("Without variances every latent that varies counts, passive ones too.")
-    empty = [name for name, count in zip(found.names, found.n_used, strict=True) if not count]
+    empty = [name for name, count in zip(result.names, result.n_used, strict=True) if not count]
     if empty:
         notes.append(
             f"No latent is in use in {', '.join(empty)}, which therefore agrees with no other model."
         )
-    if found.p_value > 1 - TAIL:
+    if result.p_value > 1 - TAIL:
         notes.append(
             "The models agree no better than unrelated codes of the same shape would: no model stands for others."
         )
-    elif found.lead is not None and found.lead[0] <= 0:
-        assert found.central is not None
-        assert found.runner_up is not None
+    elif result.lead is not None and result.lead[0] <= 0:
+        assert result.central is not None
+        assert result.runner_up is not None
         notes.append(
-            f"{found.names[found.central]} and {found.names[found.runner_up]} cannot be told apart on these samples: "
-            "either may be published."
+            f"{result.names[result.central]} and {result.names[result.runner_up]} cannot be told apart on these "
+            "samples: either may be published."
         )
     if raised:
         notes.append(
-            f"With {found.n_samples} samples chance alone reaches {found.threshold:.2f}, so a latent must be "
+            f"With {result.n_samples} samples chance alone reaches {result.threshold:.2f}, so a latent must be "
             "stronger than that to return."
         )
-    all_return = len(found.returning) == len(found.of(found.shown))
-    if found.space > 0.5 and found.space - matched > APART and not all_return:
+    all_return = len(result.returning) == len(result.of(result.shown))
+    if result.space > 0.5 and result.space - matched > APART and not all_return:
         notes.append(
             "The models describe nearly the same space in other directions: they differ by a rotation more than by "
             "what they hold."

@@ -100,26 +100,26 @@ def linear_vae(
     Reference: bonheme2023 §4.2–4.3 for the posterior given W; Tipping & Bishop, Probabilistic principal component
     analysis (tipping1999), for γ. The optimum of W with β is derived here: replace γ by βγ in theirs.
 
-    >>> found = linear_vae(np.array([4.0, 1.0, 0.5]), 2, beta=2.0, gamma=1.0)
-    >>> found.active, found.variances
+    >>> result = linear_vae(np.array([4.0, 1.0, 0.5]), 2, beta=2.0, gamma=1.0)
+    >>> result.active, result.variances
     (array([ True, False]), array([0.5, 1. ]))
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
     _check(n_latents, values, beta, gamma)
-    kept, rest = values[:n_latents], values[n_latents:]
+    largest, rest = values[:n_latents], values[n_latents:]
     if gamma is None:
         gamma = _learned(values, rest)
     noise = beta * gamma
-    kept = np.pad(kept, (0, n_latents - len(kept)))
-    active = kept > noise
-    ratios = np.divide(kept, noise, out=np.ones_like(kept), where=active)  # λ/βγ, or 1
+    largest = np.pad(largest, (0, n_latents - len(largest)))
+    active = largest > noise
+    ratios = np.divide(largest, noise, out=np.ones_like(largest), where=active)  # λ/βγ, or 1
     kls = 0.5 * np.log(ratios)
-    error = np.minimum(kept, noise).sum() + rest.sum()
+    error = np.minimum(largest, noise).sum() + rest.sum()
     distortion = 0.5 * (len(values) * math.log(2 * math.pi * gamma) + error / gamma)
     return LinearSolution(
         loss=float(distortion + beta * kls.sum()),
         active=active,
-        singular_values=np.sqrt(np.maximum(0.0, kept - noise)),
+        singular_values=np.sqrt(np.maximum(0.0, largest - noise)),
         variances=1 / ratios,
         mean_variances=1 - 1 / ratios,
         kls=kls,
@@ -184,8 +184,8 @@ def linear_size(
     :param gamma: (default None: learned) variance of the decoder.
     :param floor: (default 1e-4 of the mean eigenvalue, as in training) lowest variance that is learned.
 
-    >>> found = linear_size(np.array([8.0, 4.0, 2.0, 0.5, 0.25, 0.25]))
-    >>> found.n_latents, round(found.gamma, 3), found.traces.round(2)
+    >>> result = linear_size(np.array([8.0, 4.0, 2.0, 0.5, 0.25, 0.25]))
+    >>> result.n_latents, round(result.gamma, 3), result.traces.round(2)
     (4, 0.25, array([0.18, 0.28, 0.29, 0.72, 1.72]))
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]

@@ -8,6 +8,7 @@ from typing import Literal
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import name_latents
 from polariscope.core.records import AbstractRecord
+from polariscope.core.text import interval, plural
 
 MAX_NAMED = 5
 """Undecided latents that are named one by one."""
@@ -45,16 +46,22 @@ class Verdict(AbstractRecord):
 
     @property
     def state(self) -> str:
-        """The state of the training, in a sentence."""
+        """The state of the training, in a sentence. A collapsed model is not called converged."""
+        if self._has_collapsed_at_rest:
+            return "The loss has stopped falling, although the model has learned nothing about the input."
         return state_text(self.training)
+
+    @property
+    def _has_collapsed_at_rest(self) -> bool:
+        """Whether no latent carries information and the loss has stopped falling."""
+        return "posterior-collapse" in self.findings and self.training.code == "converged"
 
     @property
     def use(self) -> str:
         """How many latents are in use, in a sentence: "5 of 10 latents are in use (4–5)."."""
         low, high = self.interval
-        span = "" if low == high else f" ({low}–{high})"
+        span = "" if low == high else f" ({interval(self.interval, 'd')})"
         verb = "is" if self.n_in_use == 1 or self.n_latents == 1 else "are"
-        noun = "latent" if self.n_latents == 1 else "latents"
         so_far = "So far, " if self.training.code == "still-learning" else ""
         clauses = [self._about_unused()] if self.unused and "ignored-codes" not in self.findings else []
         if self.undecided:
@@ -66,7 +73,11 @@ class Verdict(AbstractRecord):
             carry = "carries" if len(self.silent_means) == 1 else "carry"
             clauses.append(f"{what} of {name_latents(self.silent_means)} {carry} next to no information")
         text = "".join(f"; {clause}" for clause in clauses)
-        return f"{so_far}{self.n_in_use} of {self.n_latents} {noun} {verb} in use{span}{text}."
+        return f"{so_far}{self._count} {verb} in use{span}{text}."
+
+    @property
+    def _count(self) -> str:
+        return f"{self.n_in_use} of {plural(self.n_latents, 'latent')}"
 
     def _about_unused(self) -> str:
         """Return the clause about latents that are not passive by the letter of the rule, and not in use."""
@@ -94,8 +105,8 @@ class Verdict(AbstractRecord):
         state = (
             "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
         )
-        noun = "latent" if self.n_latents == 1 else "latents"
-        return f"{self.n_in_use} of {self.n_latents} {noun} in use, {state}"
+        state = "posterior collapse" if self._has_collapsed_at_rest else state
+        return f"{self._count} in use, {state}"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -156,17 +167,23 @@ def _cause(state: TrainingState) -> str:
             "because they explain less than their rate costs. Lower the learning rate or the weight of the rate (β); "
             "if the decoder is Gaussian, fix a smaller variance."
         )
+    try_first = (
+        "Train again with a larger learning rate, or with the weight of the rate (β) ramped up from 0"
+        if state.code == "converged"
+        else "Train longer or with a larger learning rate"
+    )
     return (
-        "Suspected cause: no latent has ever been in use, so training may not have left its first plateau. Train "
-        "longer or with a larger learning rate. If that does not help, lower the weight of the rate (β); if the "
-        "decoder is Gaussian, fix a smaller variance."
+        "Suspected cause: no latent has ever been in use, so training may not have left its first plateau. "
+        f"{try_first}. If that does not help, lower the weight of the rate (β); if the decoder is Gaussian, fix a "
+        "smaller variance."
     )
 
 
-def state_text(state: TrainingState) -> str:
-    """Return the state of a training in a sentence.
+def state_text(state: TrainingState, *, advises: bool = True) -> str:
+    """Return the state of a training in a sentence or two.
 
     :param state: the state.
+    :param advises: (default True) whether a model that is still learning gets advice about further steps.
 
     >>> state_text(TrainingState("converged", 2000)), state_text(TrainingState())
     ('Training has converged.', 'Whether training has converged is unknown: there is no log of it.')
@@ -212,4 +229,9 @@ def state_text(state: TrainingState) -> str:
         if state.judged_until is None
         else f" at step {state.judged_until:,}, before the learning rate decayed"
     )
-    return f"The model is still learning{when}: {' and '.join(reasons)}. Train for {state.more_steps:,} more steps."
+    text = f"The model is still learning{when}: {' and '.join(reasons)}."
+    if state.lowest_at is not None:
+        text += f" But its held-out loss has not fallen since step {state.lowest_at:,}"
+        remedy = ", so longer training may overfit: set patience before you train longer."
+        return f"{text}{remedy if advises else '.'}"
+    return f"{text} Train for {state.more_steps:,} more steps." if advises else text

@@ -5,23 +5,17 @@ Nothing heavy is imported before a command needs it, so ``polariscope --help`` a
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from polariscope.cli.deprecated import forward
+from polariscope.cli.interrupts import StoppedError, noting_interrupts
 from polariscope.core.errors import InputError, PolariscopeError
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
-
-
-class StoppedError(Exception):
-    """Ctrl-C while a command ran."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,19 +23,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Threads that wait for one another fall asleep soon: else they keep other processes from working.
     if "OMP_WAIT_POLICY" not in os.environ:  # which says the same, and would be overruled
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when PyTorch is imported
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    words = [word for word in given if word != "--debug"]
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in typed
+    tokens = [word for word in typed if word != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that has no σ shows "?" instead of failing
     interrupts: list[int] = []
     try:
         with noting_interrupts(interrupts):
-            words, warning = forward(words)
+            tokens, warning = forward(tokens)
             if warning:
                 _say(f"Warning: {warning}")
-            code = _dispatch(words)
+            code = _dispatch(tokens)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -49,70 +43,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, StoppedError):
-        return _interrupted(words)
+        return _interrupted(tokens)
     except Exception as error:
         # A library that is interrupted in compiled code can raise an error of its own instead.
         if interrupts and not isinstance(error, PolariscopeError | OSError):
-            return _interrupted(words)
+            return _interrupted(tokens)
         if debug:
             traceback.print_exc()
-        _say(f"Error: {_in_words(error, words)}")
+        _say(f"Error: {_in_words(error, tokens)}")
         return WRONG_CALL if isinstance(error, InputError) else FAILED
 
 
-@contextlib.contextmanager
-def noting_interrupts(interrupts: list[int]) -> Iterator[None]:
-    """Inside, Ctrl-C raises KeyboardInterrupt as usual, and is noted.
-
-    :param interrupts: the signals so far.
-    """
-
-    def note(number: int, _: object) -> None:
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_usual or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _interrupted(words: list[str]) -> int:
-    _say(f"\nInterrupted. The same command again goes on from here: {_command(words)}")
+def _interrupted(tokens: list[str]) -> int:
+    _say(f"\nInterrupted. The same command again goes on from here: {_command(tokens)}")
     return INTERRUPTED
 
 
-def _dispatch(words: list[str]) -> int:
+def _dispatch(tokens: list[str]) -> int:
     from polariscope.cli.app import make_app
 
     try:
-        make_app(words)(words, prog_name="polariscope")
+        make_app(tokens)(tokens, prog_name="polariscope")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else DONE if leave.code is None else FAILED
     return DONE
 
 
-def _in_words(error: Exception, words: list[str]) -> str:
+def _in_words(error: Exception, tokens: list[str]) -> str:
     if isinstance(error, InputError):
         from polariscope.cli.app import spelling_of
 
-        return error.worded(spelling_of(words))
+        return error.worded(spelling_of(tokens))
     if isinstance(error, PolariscopeError | OSError):
         return str(error)
-    again = _command(["--debug", *words])
+    again = _command(["--debug", *tokens])
     return (
         f"unexpected {type(error).__name__}: {error}\n"
         f"This is a mistake in polariscope. Please report it with what this prints: {again}"
     )
 
 
-def _command(words: list[str]) -> str:
-    return shlex.join(["polariscope", *words])
+def _command(tokens: list[str]) -> str:
+    return shlex.join(["polariscope", *tokens])
 
 
 def _say(message: str) -> None:

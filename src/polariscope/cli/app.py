@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from polariscope import __version__
-from polariscope.cli import StoppedError
 from polariscope.cli.command import add_command
+from polariscope.cli.interrupts import StoppedError
 from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
@@ -105,16 +105,16 @@ class InOrder(Commands):
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_args_is_help": True}
 
 
-def make_app(words: Sequence[str]) -> typer.Typer:
+def make_app(tokens: Sequence[str]) -> typer.Typer:
     """The command line for these words: all commands, or only the one that is called, so others stay closed."""
-    called = next((word for word in words if not word.startswith("-")), None)
+    called = next((word for word in tokens if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)
     is_called = called in COMMANDS
     for name in [called] if is_called else COMMANDS:
         assert name is not None
         if name in GROUPS:
-            inner = next(iter(words[words.index(name) + 1 :] if is_called else ()), "")
+            inner = next(iter(tokens[tokens.index(name) + 1 :] if is_called else ()), "")
             app.add_typer(_make_group(name, inner), name=name)
         else:
             add_command(app, name, _open(COMMANDS[name]), closed=not is_called)
@@ -125,22 +125,22 @@ def _make_group(name: str, called: str) -> typer.Typer:
     """A group of commands, of which only the one that is called is open."""
     help_text, members = GROUPS[name]
     group = typer.Typer(cls=InOrder, help=help_text, **STYLE)
-    for member, place in members.items():
+    for member, address in members.items():
         if called not in members or member == called:
-            add_command(group, member, _open(place), closed=member != called)
+            add_command(group, member, _open(address), closed=member != called)
     return group
 
 
-def _open(place: str) -> Any:
-    module, _, function = place.rpartition(".")
+def _open(address: str) -> Any:
+    module, _, function = address.rpartition(".")
     return getattr(importlib.import_module(f"polariscope.cli.{module}"), function)
 
 
-def spelling_of(words: Sequence[str]) -> Flags:
+def spelling_of(tokens: Sequence[str]) -> Flags:
     """How arguments are written by who typed these words: the flags of the command that was called."""
     from polariscope.cli.flags import Flags
 
-    command = _command(words)
+    command = _command(tokens)
 
     return Flags(
         _own_flags(command) | {"--help", "--help-all"},
@@ -150,12 +150,12 @@ def spelling_of(words: Sequence[str]) -> Flags:
     )
 
 
-def flags_of(words: Sequence[str]) -> set[str]:
+def flags_of(tokens: Sequence[str]) -> set[str]:
     """Return the flags of the command that is called, those of concepts included.
 
-    :param words: the line.
+    :param tokens: the line.
     """
-    command = _command(words)
+    command = _command(tokens)
     return _own_flags(command) | {"--help", "--help-all"} | _flags_of_groups(command)
 
 
@@ -192,10 +192,10 @@ def _own_flags(command: Any) -> set[str]:
     return {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
 
 
-def _command(words: Sequence[str]) -> Any:
+def _command(tokens: Sequence[str]) -> Any:
     """The command that is called."""
-    command: Any = typer.main.get_command(make_app(words))
-    for word in words:
+    command: Any = typer.main.get_command(make_app(tokens))
+    for word in tokens:
         command = getattr(command, "commands", {}).get(word, command)
     return command
 
@@ -229,11 +229,11 @@ FOR_RUNS = {"n_samples": "every row is used", "part": "has no split", "step": "h
 """Options that mean nothing to a file of codes, and why."""
 
 
-def open_target(target: Path, given: Collection[str]) -> Run | None:
+def open_target(target: Path, flags: Collection[str]) -> Run | None:
     """The run in a folder; None for a file, of which options that mean nothing to it are refused.
 
     :param target: the folder or the file.
-    :param given: names of the options that were given on the line.
+    :param flags: names of the options that were given on the line.
     """
     if target.is_dir():
         from polariscope.runs.run import Run
@@ -250,7 +250,7 @@ def open_target(target: Path, given: Collection[str]) -> Run | None:
             remedy=("train a model with ", Call("train", "data", out=str(target))),
         )
     for name, reason in FOR_RUNS.items():
-        if name in given:
+        if name in flags:
             about = (
                 f"of a file like {target} {reason}"
                 if name == "n_samples"
@@ -280,10 +280,10 @@ def say_what_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
     """What to type after runs were measured."""
     from polariscope.cli.console import quoted, say_next
 
-    found = [target for target, run in zip(targets, runs, strict=True) if run is not None]
-    if len(found) > 1:
-        say_next((f"polariscope table {' '.join(map(quoted, found))}", "them side by side"))
-    elif found:
+    opened = [target for target, run in zip(targets, runs, strict=True) if run is not None]
+    if len(opened) > 1:
+        say_next((f"polariscope table {' '.join(map(quoted, opened))}", "them side by side"))
+    elif opened:
         (run,) = (run for run in runs if run is not None)
         say_next((report_command(run), "all of it on one page"))
 

@@ -12,6 +12,7 @@ from polariscope.cli.command import Flag, command
 from polariscope.cli.data import data_flags
 from polariscope.cli.flags import FlagCommand
 from polariscope.core.options import checked
+from polariscope.core.text import file_size, plural
 
 
 @checked
@@ -40,8 +41,8 @@ def fetch(
     for file in fetched:
         state = "was there" if file.was_there else "downloaded"
         say(f"{file.path}: {state}; {file.check}.")
-    place = name if to is None else f"{name}:{to}"
-    say(f"Look at it: {as_typed(f'polariscope data info {place}')}")
+    source = name if to is None else f"{name}:{to}"
+    say(f"Look at it: {as_typed(f'polariscope data info {source}')}")
 
 
 @checked
@@ -63,22 +64,22 @@ def clean(
     ] = None,
 ) -> None:
     """Delete cached images of datasets, unpacked or rendered; they are made again when they are needed."""
-    from polariscope.cli.console import plural, say
-    from polariscope.data.cache import cache_folder, in_bytes, kept_files, remove_kept
+    from polariscope.cli.console import say
+    from polariscope.data.cache import cache_folder, cached_files, remove_cached
     from polariscope.data.dataset import family as datasets
 
     if name is not None:
         datasets[name]  # refuses unknown names
-    kept = kept_files(name, options.originals)
-    if not kept:
+    files = cached_files(name, options.originals)
+    if not files:
         say(f"Nothing {'' if name is None else f'of {name} '}is kept in {cache_folder()}.")
         return
-    for each in sorted({file.dataset for file in kept}):
-        sizes = [file.n_bytes for file in kept if file.dataset == each]
-        say(f"{each}: {plural(len(sizes), 'file')}, {in_bytes(sum(sizes))}")
-    total = in_bytes(sum(file.n_bytes for file in kept))
+    for each in sorted({file.dataset for file in files}):
+        sizes = [file.n_bytes for file in files if file.dataset == each]
+        say(f"{each}: {plural(len(sizes), 'file')}, {file_size(sum(sizes))}")
+    total = file_size(sum(file.n_bytes for file in files))
     if not options.yes and not typer.confirm(f"Delete {total} in {cache_folder()}?"):
         say("Nothing was deleted.")
         return
-    remove_kept(kept)
+    remove_cached(files)
     say(f"Freed {total}.")

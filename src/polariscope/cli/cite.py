@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from polariscope.cli.command import command
+from polariscope.core.tables import TextTable
 
 
 @command()
@@ -19,15 +20,15 @@ def cite(
     ] = None,
 ) -> None:
     """Print the BibTeX entries of the works behind citation keys, or list every key."""
-    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.console import printer, say
     from polariscope.core.references import cite as find
     from polariscope.core.references import references
 
     if keys:
-        found = [find(key) for key in keys]  # all are looked up before any is printed
-        say("\n\n".join(reference.bibtex for reference in found))
+        cited = [find(key) for key in keys]  # all are looked up before any is printed
+        say("\n\n".join(reference.bibtex for reference in cited))
         return
-    shown = table("key", "work", prose=("work",))
+    shown = TextTable("key", "work", prose=("work",))
     for reference in references().values():
         shown.add_row(reference.key, reference.short)
     printer().print(shown)

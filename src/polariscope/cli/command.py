@@ -99,13 +99,13 @@ class FlagsOf:
             if (name in self.only or not self.only) and name not in self.without
         }
 
-    def build(self, given: Mapping[str, object]) -> Any:
+    def build(self, values: Mapping[str, object]) -> Any:
         """Check what was given and return the record.
 
-        :param given: values by field.
+        :param values: values by field.
         """
         record = self.open()
-        return record(**check_options("", record, {**self.own_defaults(), **given}))
+        return record(**check_options("", record, {**self.own_defaults(), **values}))
 
 
 Records: TypeAlias = Mapping[str, FlagsOf]
@@ -186,13 +186,13 @@ def show_default(option: Option) -> str:
 
 def explain(option: Option) -> str:
     """Return what an option means, with its values if they are words to choose from."""
-    words = [
+    choices = [
         str(word)
         for kind in kinds_of(option.annotation)
         if get_origin(kind) is Literal
         for word in get_args(kind)
     ]
-    return f"{option.help} One of {', '.join(words)}.".strip() if words else option.help
+    return f"{option.help} One of {', '.join(choices)}.".strip() if choices else option.help
 
 
 def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
@@ -208,15 +208,15 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     names = vars(sys.modules[function.__module__])
 
     def run(context: Any, **values: Any) -> None:
-        given: dict[str, dict[str, Any]] = {part: {} for part in records}
+        values_by_part: dict[str, dict[str, Any]] = {part: {} for part in records}
         for part, name in fields:
             value = values.pop(f"{part}__{name}")
             if (
                 value is not None and value != []
             ):  # an empty list: a flag that may be repeated and is not there
-                given[part][name] = value
-        context.meta[GIVEN] = frozenset(name for values in given.values() for name in values)
-        built = {part: record.build(given[part]) for part, record in records.items()}
+                values_by_part[part][name] = value
+        context.meta[GIVEN] = frozenset(name for values in values_by_part.values() for name in values)
+        built = {part: record.build(values_by_part[part]) for part, record in records.items()}
         arguments = {**values, **built}
         if "context" in wanted:
             arguments["context"] = context

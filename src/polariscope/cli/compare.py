@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
 from polariscope.core.options import checked
+from polariscope.core.progress import Progress, ProgressEvent
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -79,8 +80,8 @@ def compare(
             remedy="compare their codes in Python, with ps.compare([ps.encode(RUN), codes])",
         )
 
-    def news(message: str) -> None:
-        say(message, errors=True)
+    def report(event: ProgressEvent) -> None:
+        say(str(event), errors=True)
 
     settings = settings_of("compare", open_family("similarity"), members, {measure})
     for name in settings:
@@ -95,7 +96,7 @@ def compare(
             )
     first, *others = opened
     if first is None:
-        comparison = _compare_codes(runs, measure, news, settings.get(measure, {}))
+        comparison = _compare_codes(runs, measure, report, settings.get(measure, {}))
     else:
         comparison = first.comparison(
             [run for run in others if run is not None],
@@ -104,12 +105,12 @@ def compare(
             observations.seed,
             checkpoints=options.checkpoints,
             step=observations.step,
-            progress=news,
+            progress=report,
             **settings.get(measure, {}),
         )
     maps = comparison.maps()
-    for number, found in enumerate(maps):
-        printer().print(Text("\n" if number else "") + coloured(thinned(found)), soft_wrap=True)
+    for number, heat_map in enumerate(maps):
+        printer().print(Text("\n" if number else "") + coloured(thinned(heat_map)), soft_wrap=True)
     if has_matching(maps[0]):
         say(f"\n{matching_as_text(maps[0])}")
     for note in comparison.notes:
@@ -123,7 +124,7 @@ def compare(
 
 
 def _compare_codes(
-    files: Sequence[Path], measure: str, progress: Callable[[str], None], options: Mapping[str, Any]
+    files: Sequence[Path], measure: str, progress: Progress, options: Mapping[str, Any]
 ) -> Comparison:
     """Compare the codes in files: mean, variance and sampled codes of the same samples.
 
@@ -133,7 +134,7 @@ def _compare_codes(
     :param options: options of the measure.
     """
     from polariscope.analysis.codes import load_codes
-    from polariscope.runs.compare import compare as compare_models
+    from polariscope.runs.compare_models import compare as compare_models
 
     names = [file.stem for file in files]
     labels = names if len(set(names)) == len(names) else [str(file) for file in files]
@@ -141,20 +142,21 @@ def _compare_codes(
     return compare_models(codes, measure=measure, progress=progress, **options)
 
 
-def coloured(found: HeatMap) -> Text:
+def coloured(heat_map: HeatMap) -> Text:
     """The heat map in numbers, the deeper the colour the more alike."""
     from rich.text import Text
 
-    from polariscope.layers.comparison import sentence
-    from polariscope.layers.printing import cells_of
+    from polariscope.core.tables import GAP
+    from polariscope.layers.printing import table_of
 
-    header, *lines = cells_of(found)
-    text = Text(f"{sentence(found)}\n", style="bold")
-    text.append("".join(header), style="not bold")
-    for (layer, *cells), values in zip(lines, found.values.tolist(), strict=True):
+    table = table_of(heat_map)
+    header, *lines = table.padded()
+    text = Text(f"{table.title}\n", style="bold")
+    text.append(GAP.join(header), style="not bold")
+    for (layer, *cells), values in zip(lines, heat_map.values.tolist(), strict=True):
         text.append(f"\n{layer}", style="not bold")
         for shown, value in zip(cells, values, strict=True):
             share = min(1.0, max(0.0, value))
             red, green, blue = (round(255 - share * (255 - full)) for full in (15, 139, 141))
-            text.append(shown, style=f"not bold black on rgb({red},{green},{blue})")
+            text.append(f"{GAP}{shown}", style=f"not bold black on rgb({red},{green},{blue})")
     return text

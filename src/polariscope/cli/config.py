@@ -78,13 +78,15 @@ def read_config(path: Path, section: str, family: Family) -> dict[str, dict[str,
         if not isinstance(table, dict):
             raise InputError(f"{path}: {name}", f"be tables of members, [{name}.NAME]", got=f"{table!r}")
     settings = {}
-    for name, given in tables.get(section, {}).items():
-        place = f"{path}: [{section}.{name}]"
-        if not isinstance(given, dict):
-            raise InputError(f"{path}: {section}.{name}", f"be a table, [{section}.{name}]", got=f"{given!r}")
-        options = {option.replace("-", "_"): value for option, value in given.items()}
+    for name, values in tables.get(section, {}).items():
+        where = f"{path}: [{section}.{name}]"
+        if not isinstance(values, dict):
+            raise InputError(
+                f"{path}: {section}.{name}", f"be a table, [{section}.{name}]", got=f"{values!r}"
+            )
+        options = {option.replace("-", "_"): value for option, value in values.items()}
         try:
             settings[name] = check_options(f"{family.noun} {name!r}", family[name], options)
         except InputError as error:
-            raise InputError(problem=f"{place}: {error}") from None
+            raise InputError(problem=f"{where}: {error}") from None
     return settings

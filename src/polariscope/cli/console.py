@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
+
+from polariscope.core.text import shortened
 
 GAP = 3  # columns between two cells of a table
 MIN_CELL = 20  # characters of a cell that are shown, however narrow the terminal is
@@ -41,17 +41,6 @@ def say(message: str | Text, *, errors: bool = False) -> None:
     printer(errors=errors).print(message, soft_wrap=True)
 
 
-def table(
-    *headers: str, title: str | None = None, numbers: tuple[str, ...] = (), prose: tuple[str, ...] = ()
-) -> Table:
-    """A table in the house style; columns of ``prose`` fold when the terminal is narrow, names and numbers do not."""
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    for header in headers:
-        side: JustifyMethod = "right" if header in numbers else "left"
-        made.add_column(header, no_wrap=header not in prose, justify=side, overflow="fold")
-    return made
-
-
 def print_in_parts(
     cells: Mapping[str, Sequence[str]], *, keys: Sequence[str] = (), numbers: Sequence[str] = ()
 ) -> None:
@@ -63,6 +52,8 @@ def print_in_parts(
     :param keys: (default none) columns that every part has; they come first.
     :param numbers: (default none) columns that are set to the right.
     """
+    from polariscope.core.tables import TextTable
+
     console = printer()
     first = [name for name in cells if name in keys]
     widths = {name: max(map(cell_len, [name, *column])) + GAP for name, column in cells.items()}
@@ -78,31 +69,9 @@ def print_in_parts(
             parts.append([])
         parts[-1].append(name)
     for part in parts:
-        shown = table(*first, *part, numbers=tuple(numbers))
-        for row in zip(*(cells[name] for name in (*first, *part)), strict=True):
-            shown.add_row(*row)
-        console.print(shown)
-
-
-def shortened(text: str, longest: int) -> str:
-    """Return a text of at most this many characters; a longer one ends in an ellipsis.
-
-    :param text: what is shown.
-    :param longest: number of characters.
-
-    >>> shortened("centred", 10), shortened("standardised", 10)
-    ('centred', 'standardi…')
-    """
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def plural(count: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> plural(1, "latent"), plural(737280, "image")
-    ('1 latent', '737,280 images')
-    """
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+        names = (*first, *part)
+        rows = zip(*(cells[name] for name in names), strict=True)
+        console.print(TextTable(*names, rows=rows, numbers=numbers))
 
 
 def quoted(path: Path) -> str:
@@ -125,6 +94,6 @@ def as_typed(command: str) -> str:
     if shutil.which("polariscope") or program.name != "polariscope":
         return command
     here = Path.cwd()
-    place = program.absolute()
-    shown = place.relative_to(here) if place.is_relative_to(here) else place
+    path = program.absolute()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
     return command.replace("polariscope", quoted(shown), 1)

@@ -59,7 +59,7 @@ def course(
     """
     from polariscope.cli.console import say, say_next
     from polariscope.core import files
-    from polariscope.core.progress import shown_progress
+    from polariscope.core.progress import PercentLine
     from polariscope.runs.run import Run
 
     if options.csv is not None:
@@ -71,7 +71,7 @@ def course(
                 remedy=("train one with ", Call("train", "data", out=str(folder))),
             )
     opened = Run(run)
-    with shown_progress(f"{opened.name}: measuring checkpoints") as progress:
+    with PercentLine(f"{opened.name}: measuring checkpoints") as progress:
         result = opened.course(
             options.latent,
             steps=list(options.steps) or None,

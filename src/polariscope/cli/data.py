@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,8 @@ from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.flags import KEY, FlagCommand, Group, assign_flags, group_of, typed
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
+from polariscope.core.tables import TextTable
+from polariscope.core.text import listed, plural
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -95,12 +96,12 @@ def data_flags(context: typer.Context, source: str) -> dict[str, object]:
 @command()
 def list_datasets() -> None:
     """List the datasets."""
-    from polariscope.cli.console import printer, table
+    from polariscope.cli.console import printer
     from polariscope.data.dataset import family as datasets
 
     headers = ("dataset", "observations", "factors", "shape", "what it is")
-    shown = table(*headers, numbers=("observations", "factors"), prose=("shape", "what it is"))
-    for name in datasets:
+    shown = TextTable(*headers, numbers=("observations", "factors"), prose=("shape", "what it is"))
+    for name in datasets.working():
         summary = datasets.summary(name)
         try:
             data = datasets[name]()
@@ -115,7 +116,7 @@ def list_datasets() -> None:
 @command(FlagCommand, wrapping=LOOKED_AT)
 def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     """Say what a dataset holds: size, shape, factors, options."""
-    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.cli.console import printer, say
     from polariscope.cli.facts import say_facts
     from polariscope.data.dataset import family as datasets
 
@@ -123,16 +124,16 @@ def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     say(f"{data.name}: {datasets.summary(data.name)}")
     say(f"{plural(len(data), 'observation')} of {shape_in_words(data)}.")
     if data.factor_names:
-        factors = table("factor", "values", "kind", numbers=("values",))
+        factors = TextTable("factor", "values", "kind", numbers=("values",))
         for factor, size, kind in zip(data.factor_names, data.factor_sizes, data.factor_kinds, strict=True):
             factors.add_row(factor, str(size) if size else "any", kind)
         printer().print(factors)
     else:
         say("No known factors.")
     for factor, classes in data.factor_classes.items():
-        say(f"Classes of {factor}: {few(classes)}")
+        say(f"Classes of {factor}: {listed(classes, MAX_NAMED)}")
     if data.feature_names:
-        say(f"Features: {few(data.feature_names)}")
+        say(f"Features: {listed(data.feature_names, MAX_NAMED)}")
     if data.choices:
         say(f"Read so: {'; '.join(data.choices)}.")
     say_facts(data)
@@ -166,7 +167,7 @@ class PreviewOptions:
 @command(FlagCommand, options=PreviewOptions, wrapping=LOOKED_AT)
 def preview(context: typer.Context, name: Source, options: PreviewOptions, wrapping: Wrapping) -> None:
     """Draw random images on one sheet; of flat data, a table."""
-    from polariscope.cli.console import plural, printer, say
+    from polariscope.cli.console import printer, say
     from polariscope.cli.preview import statistics_table, write_contact_sheet
 
     data = _open(context, name, wrapping)
@@ -188,18 +189,8 @@ def _names(data: AbstractDataset) -> list[str]:
     return [each["name"] for each in data.describe().get("variants", [])]
 
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Names of features or classes that are printed."""
-
-
-def few(names: Sequence[str]) -> str:
-    """The first names of many.
-
-    >>> few([str(number) for number in range(20)])
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more'
-    """
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def shape_in_words(data: AbstractDataset) -> str:

@@ -50,7 +50,7 @@ def demo(options: DemoOptions) -> None:
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.cli.latents import print_latents, print_notes
     from polariscope.cli.report import tell_report
-    from polariscope.cli.train import train_and_tell
+    from polariscope.cli.train import run_and_print
     from polariscope.data.sources import load_dataset
     from polariscope.pages.report import report
     from polariscope.runs.run import Run
@@ -63,7 +63,7 @@ def demo(options: DemoOptions) -> None:
         f"How many latents do they need? Train a VAE with {DEMO_LATENTS} and see which of them it uses.",
         errors=True,
     )
-    train_and_tell(data, out, settings)
+    run_and_print(data, out, settings)
     regime = Run(out).regime()
     print_latents(regime, verdict=False)
     print_notes(regime)

@@ -36,10 +36,10 @@ class Forward:
         """The new spelling, for messages."""
         return f"{self.to} {self.becomes}".rstrip()
 
-    def apply(self, words: list[str]) -> list[str] | None:
+    def apply(self, tokens: list[str]) -> list[str] | None:
         """Return the arguments of the new command; None if the flag is not there.
 
-        :param words: the arguments of the old command.
+        :param tokens: the arguments of the old command.
 
         >>> Forward("size", "--curve", "size-curve", becomes="--latents").apply(["digits", "--curve", "3,6"])
         ['digits', '--latents', '3,6']
@@ -48,18 +48,18 @@ class Forward:
         >>> Forward("study table", "--sql", "study sql", last=True).apply(["--sql", "select 1", "mine.toml"])
         ['mine.toml', 'select 1']
         """
-        end = words.index("--") if "--" in words else len(words)
+        end = tokens.index("--") if "--" in tokens else len(tokens)
         has_value = self.value is not None or bool(self.becomes) or self.last
-        for index, word in enumerate(words[:end]):
+        for index, word in enumerate(tokens[:end]):
             name, equals, value = word.partition("=")
             if name != self.flag:
                 continue
             after = index + 1 if equals or not has_value else index + 2
-            value = value if equals else " ".join(words[index + 1 : after])
+            value = value if equals else " ".join(tokens[index + 1 : after])
             if self.value is not None and value != self.value:
                 continue
             becomes = [self.becomes, value] if self.becomes else []
-            return [*words[:index], *becomes, *words[after:], *([value] if self.last else [])]
+            return [*tokens[:index], *becomes, *tokens[after:], *([value] if self.last else [])]
         return None
 
 
@@ -79,10 +79,10 @@ FORWARDS = (
 """The flags that became commands."""
 
 
-def forward(words: list[str]) -> tuple[list[str], str]:
+def forward(tokens: list[str]) -> tuple[list[str], str]:
     """Return a line with its deprecated flags forwarded to the commands that they became, and the warning or "".
 
-    :param words: the line.
+    :param tokens: the line.
 
     >>> forward(["size", "digits", "--compare", "--steps", "400"])[0]
     ['size-compare', 'digits', '--steps', '400']
@@ -92,7 +92,7 @@ def forward(words: list[str]) -> tuple[list[str], str]:
     matches = []
     for each in FORWARDS:
         parts = each.command.split()
-        if words[: len(parts)] == parts and (rest := each.apply(words[len(parts) :])) is not None:
+        if tokens[: len(parts)] == parts and (rest := each.apply(tokens[len(parts) :])) is not None:
             matches.append((each, rest))
     targets = {each.to: each for each, _ in matches}
     if len(targets) > 1:
@@ -102,7 +102,7 @@ def forward(words: list[str]) -> tuple[list[str], str]:
             remedy=f"use 'polariscope {first.to}' or 'polariscope {second.to}'",
         )
     if not matches:
-        return words, ""
+        return tokens, ""
     from polariscope.core.deprecation import deprecation
 
     each, rest = matches[0]

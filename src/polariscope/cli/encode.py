@@ -12,6 +12,7 @@ from polariscope.cli.app import Targets, open_target
 from polariscope.cli.command import Flag, command, given_in
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
+from polariscope.core.text import plural
 
 if TYPE_CHECKING:
     from polariscope.analysis.representation import Representation
@@ -42,7 +43,7 @@ def encode(
     """
     from polariscope.analysis.codes import load_codes
     from polariscope.analysis.regime.diagnose import diagnose
-    from polariscope.cli.console import plural, say
+    from polariscope.cli.console import say
     from polariscope.core import files
 
     if len(targets) > 1:
@@ -66,12 +67,12 @@ def encode(
             problem="no latent is in use, so there are no codes to write",
             remedy=("write every latent with ", Argument("all", True)),
         )
-    files.write_text(options.csv, table_of(codes, latents, sampled=options.sampled))
+    files.write_text(options.csv, codes_as_csv(codes, latents, sampled=options.sampled))
     count = plural(codes.n_samples, "observation")
     say(f"{count} × {plural(len(latents), 'latent')} are in {options.csv}")
 
 
-def table_of(codes: Representation, latents: list[int], *, sampled: bool) -> str:
+def codes_as_csv(codes: Representation, latents: list[int], *, sampled: bool) -> str:
     """Return codes as CSV, with the name of each observation in front.
 
     :param codes: the codes.
@@ -80,7 +81,9 @@ def table_of(codes: Representation, latents: list[int], *, sampled: bool) -> str
     """
     import pandas
 
+    from polariscope.core.frames import csv_of
+
     values = codes.sampled if sampled else codes.mean
-    names = pandas.Index(range(codes.n_samples) if codes.ids is None else codes.ids, name="observation")
-    frame = pandas.DataFrame(values[:, latents], index=names, columns=[f"latent_{j}" for j in latents])
-    return frame.to_csv()
+    frame = pandas.DataFrame(values[:, latents], columns=[f"latent_{j}" for j in latents])
+    frame.insert(0, "observation", range(codes.n_samples) if codes.ids is None else codes.ids)
+    return csv_of(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polariscope.cli.console import say
+from polariscope.core.text import file_size
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
@@ -16,11 +17,10 @@ def say_facts(data: AbstractDataset) -> None:
     :param data: the dataset.
     """
     from polariscope.core.references import references
-    from polariscope.data.cache import in_bytes
 
     footprint = data.footprint()
-    disk = f"disk {in_bytes(footprint.disk_bytes)}" if footprint.disk_bytes else "no disk"
-    say(f"Memory {in_bytes(footprint.memory_bytes)}, {disk}. {footprint.words}")
+    disk = f"disk {file_size(footprint.disk_bytes)}" if footprint.disk_bytes else "no disk"
+    say(f"Memory {file_size(footprint.memory_bytes)}, {disk}. {footprint.words}")
     if data.note:
         say(f"Note: {data.note.rstrip('.')}.")
     if data.licence:

@@ -11,10 +11,9 @@ import typer
 from polariscope.cli.command import command
 from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
+from polariscope.core.tables import TextTable
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from polariscope.core.catalogue import Catalogue
 
 FAMILIES = (
@@ -58,10 +57,11 @@ def list_family(
     ] = None,
 ) -> None:
     """List the members of a family, or explain one."""
-    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.console import printer, say
+    from polariscope.core.catalogue import read_family
 
     if family is None:
-        overview = table("family", "members", prose=("members",))
+        overview = TextTable("family", "members", prose=("members",))
         for each in FAMILIES:
             overview.add_row(each, ", ".join(read_family(each)) or "nothing yet")
         printer().print(overview)
@@ -70,6 +70,9 @@ def list_family(
         raise unknown("family", family, FAMILIES)
     members = read_family(family)
     if name is not None:
+        if name in members and not members[name].is_open:
+            open_family(family)[name]  # the user asks for this plug-in, so it is imported
+            members = read_family(family)
         explain_member(members, name, flags=family not in IN_PYTHON)
     elif len(members):
         printer().print(table_of(members, flags=family not in IN_PYTHON))
@@ -79,28 +82,17 @@ def list_family(
         say(f"There is nothing in {family} yet.")
 
 
-def read_family(name: str) -> Catalogue:
-    """Read the members of a family from their files, without opening them.
-
-    :param name: the family's public name: objectives.
-    """
-    from polariscope.core.catalogue import read_catalogue
-
-    return read_catalogue(importlib.import_module("polariscope")._FAMILIES[name])
-
-
 def open_family(name: str) -> Family:
     """The registry of a family by its public name."""
     return getattr(importlib.import_module("polariscope"), name)
 
 
-def table_of(members: Catalogue, flags: bool = True) -> Table:
+def table_of(members: Catalogue, flags: bool = True) -> TextTable:
     """Each member with its summary, and a line for each of its options: a flag, or the name of an argument."""
     from polariscope.cli.command import explain, show_default
-    from polariscope.cli.console import table
     from polariscope.cli.flags import group_of, show_flag
 
-    shown = table(members.noun, "option", "default", "what it is", prose=("what it is",))
+    shown = TextTable(members.noun, "option", "default", "what it is", prose=("what it is",))
     for member in members.values():
         shown.add_row(member.name, "", "", member.summary)
         for option in group_of(members.noun, members, member.name).options.values():
@@ -112,7 +104,7 @@ def table_of(members: Catalogue, flags: bool = True) -> Table:
 def explain_member(members: Catalogue, name: str, flags: bool) -> None:
     """The docstring of a member, and each of its options with type, default and what it is for."""
     from polariscope.cli.command import show_default
-    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.console import printer, say
     from polariscope.cli.flags import show_flag
     from polariscope.core.options import describe
     from polariscope.core.references import keys_in, references
@@ -129,7 +121,7 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
     if not options:
         say("\nIt has no options.")
         return
-    shown = table("option", "type", "default", "what it is", prose=("type", "what it is"))
+    shown = TextTable("option", "type", "default", "what it is", prose=("type", "what it is"))
     for option in options.values():
         spelled = show_flag(option) if flags else option.name
         shown.add_row(spelled, describe(option.annotation), show_default(option), option.help)

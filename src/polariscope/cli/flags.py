@@ -109,8 +109,8 @@ class Flags(Spelling):
 
     def _find(self, name: str, places: Iterable[Callable[[], Collection[str]]]) -> str | None:
         """The flag of a name in the first place that has it; later places are not opened."""
-        for place in places:
-            flags = place()
+        for read in places:
+            flags = read()
             for form in _forms(name):
                 if form in flags:
                     return form
@@ -165,7 +165,7 @@ def groups_of(part: str, family: str) -> list[Group]:
     :param part: what the command calls them.
     :param family: the family's public name: objectives.
     """
-    from polariscope.cli.families import read_family
+    from polariscope.core.catalogue import read_family
 
     catalogue = read_family(family)
     return [group_of(part, catalogue, name) for name in catalogue]
@@ -285,15 +285,15 @@ def n_words(rest: Iterable[str], declared: Mapping[str, bool]) -> int:
     >>> n_words(["--out", "run", "digits", "--quiet"], {"--out": False, "--quiet": True})
     1
     """
-    words = iter(rest)
+    tokens = iter(rest)
     count = 0
-    for word in words:
+    for word in tokens:
         if word == "--":
-            return count + len(list(words))
+            return count + len(list(tokens))
         if not word.startswith("--"):
             count += 1
         elif word in declared and not declared[word]:
-            next(words, None)
+            next(tokens, None)
     return count
 
 
@@ -428,22 +428,22 @@ def _refusal(
     return InputError(problem=f"no option {flag}", remedy=f"did you mean {nearest[0]}{home}?")
 
 
-def read_settings(family: Family, words: Iterable[str]) -> dict[str, dict[str, Any]]:
+def read_settings(family: Family, tokens: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The options of members given as ``NAME.OPTION=VALUE``, checked, by member.
 
     >>> from polariscope.analysis.metrics import family as metrics
     >>> read_settings(metrics, ["mig.n_bins=10", "dci.n_trees=50", "mig.n_samples=500"])
     {'mig': {'n_bins': 10, 'n_samples': 500}, 'dci': {'n_trees': 50}}
     """
-    given: dict[str, dict[str, Any]] = {}
-    for word in words:
-        place, equals, value = word.partition("=")
-        name, dot, option = place.strip().partition(".")
+    settings: dict[str, dict[str, Any]] = {}
+    for word in tokens:
+        path, equals, value = word.partition("=")
+        name, dot, option = path.strip().partition(".")
         if not (equals and dot and option):
             raise InputError("set", "be NAME.OPTION=VALUE", got=f"{word!r}")
         family[name]  # refuses unknown names
-        given.setdefault(name, {})[option.replace("-", "_")] = value.strip()
-    return {name: _checked(family, name, options) for name, options in given.items()}
+        settings.setdefault(name, {})[option.replace("-", "_")] = value.strip()
+    return {name: _checked(family, name, options) for name, options in settings.items()}
 
 
 def _checked(family: Family, name: str, options: dict[str, Any]) -> dict[str, Any]:

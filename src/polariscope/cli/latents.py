@@ -7,8 +7,10 @@ import math
 from rich.text import Text
 
 from polariscope.analysis.regime.printing import details as all_details
-from polariscope.analysis.regime.regime import Regime, number
-from polariscope.cli.console import printer, say, table
+from polariscope.analysis.regime.regime import Regime
+from polariscope.cli.console import printer, say
+from polariscope.core.tables import TextTable
+from polariscope.core.text import number
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
 BAR = 16  # characters of the longest bar
@@ -27,7 +29,7 @@ def print_latents(regime: Regime, *, verdict: bool = True) -> None:
     headers = ("latent", "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
     numbers = ("latent", measure, "KL", "E[σ²]", "std μ")
     # The kind of a mixed latent may go to a second line.
-    shown = table(*headers, numbers=numbers, prose=("type",))
+    shown = TextTable(*headers, numbers=numbers, prose=("type",))
     width = min(BAR, max(3, printer().width - REST))
     # At least a nat, or the noise of a model without any active latent would look like a landscape.
     largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])

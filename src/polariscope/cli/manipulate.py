@@ -15,6 +15,7 @@ from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.shared import Compute
 from polariscope.core.errors import Call, InputError
 from polariscope.core.options import checked
+from polariscope.core.text import plural
 
 if TYPE_CHECKING:
     from polariscope.data.observations import Subset
@@ -84,7 +85,7 @@ def manipulate(
             entangled=options.entangled,
             disentangled=options.disentangled,
             n_samples=subset.n_samples,
-            progress=_News(out, attack.steps, shown, quiet),
+            progress=_AttackProgress(out, attack.steps, shown, quiet),
             **dataclasses.asdict(compute),
             **dataclasses.asdict(attack),
         )
@@ -114,7 +115,7 @@ def _typed(record: dict[str, Any]) -> str:
     from polariscope.data.dataset import family
 
     known = options_of(family[record["name"]])
-    words = [f"{record['name']}:{record['path']}" if record.get("path") else record["name"]]
+    tokens = [f"{record['name']}:{record['path']}" if record.get("path") else record["name"]]
     for name, value in record.items():
         if (
             name != "path"
@@ -122,11 +123,11 @@ def _typed(record: dict[str, Any]) -> str:
             and value != known[name].default
             and isinstance(value, str | int | float)
         ):
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    return shlex.join(words)
+            tokens += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(tokens)
 
 
-class _News:
+class _AttackProgress:
     """Says that it begins or goes on, then how the losses go; silent when nothing is left to do."""
 
     def __init__(self, out: Path, steps: int, shown_until: ExitStack, quiet: bool) -> None:
@@ -139,12 +140,12 @@ class _News:
         if self.line is None:
             import torch
 
-            from polariscope.cli.console import plural, say
+            from polariscope.cli.console import say
             from polariscope.manipulation.attack import in_words
             from polariscope.training.listeners import ProgressLine
 
             what = f"resuming from step {step - 1}" if step > 1 else "attacking"
             # While it trains, PyTorch's number of threads is that of the attack.
             say(f"{self.out}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
-            self.line = self.shown_until.enter_context(ProgressLine(self.steps, words=in_words))
+            self.line = self.shown_until.enter_context(ProgressLine(self.steps, describe_line=in_words))
         self.line(step, line)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from rich.table import Table
 
-from polariscope.cli.console import table
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.core.tables import TextTable
 from polariscope.data.dataset import AbstractDataset
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def contact_sheet(images: UInt8[np.ndarray, "sample channel height width"]) -> I
     return picture.resize((picture.width * zoom, picture.height * zoom), Image.Resampling.NEAREST)
 
 
-def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> Table:
+def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> TextTable:
     """Mean, spread and range of each feature over ``n_samples`` random rows, and the first rows."""
     values = data.values(draw(data, n_samples, seed)).astype(np.float64)
     first = data.values(np.arange(min(ROWS, len(data))))
@@ -81,10 +80,10 @@ def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> Table:
     names = data.feature_names or tuple(map(str, range(n_features)))
     headers = ("feature", "mean", "std", "min", "max", *rows)
     title = f"{data.name}: {n_features} features; statistics of {len(values)} random rows, and the first rows"
-    shown = table(*headers, title=title, numbers=headers[1:] if data.feature_names else headers)
+    shown = TextTable(*headers, title=title, numbers=headers[1:] if data.feature_names else headers)
     columns = (values.mean(0), values.std(0), values.min(0), values.max(0), *first)
     for feature in range(min(n_features, FEATURES)):
         shown.add_row(names[feature], *(f"{column[feature]:.4g}" for column in columns))
     if n_features > FEATURES:
-        shown.caption = f"… and {n_features - FEATURES} more features."
+        shown.notes.append(f"… and {n_features - FEATURES} more features.")
     return shown

@@ -12,6 +12,7 @@ from polariscope.cli.app import Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, given_in
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
+from polariscope.core.text import file_size
 
 if TYPE_CHECKING:
     from polariscope.analysis.regime.rule import TypeRule
@@ -61,12 +62,12 @@ def report(
     named = given_in(context)
     opened = [open_target(run, named) or run for run in runs]  # refuses options that mean nothing to a file
     values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
-    given = {name: value for name, value in values.items() if name in named}
+    chosen = {name: value for name, value in values.items() if name in named}
     for run in opened:
-        tell_report(write_report(run, out=options.out, show=options.show, **given))
+        tell_report(write_report(run, out=options.out, show=options.show, **chosen))
 
 
 def tell_report(file: Path) -> None:
     """Where the report is, and how large."""
     # Plain, so what makes coloured tables is not opened for one line.
-    typer.echo(f"The report is in {file} ({file.stat().st_size / 1e6:.1f} MB); open it in a browser.")
+    typer.echo(f"The report is in {file} ({file_size(file.stat().st_size)}); open it in a browser.")

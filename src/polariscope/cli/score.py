@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,10 +13,12 @@ from polariscope.cli.command import Flag, command, given_in
 from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
+from polariscope.core.tables import TextTable
+from polariscope.core.text import number, plural
 
 if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score, Scores
-    from polariscope.analysis.score import Progress
+    from polariscope.core.progress import Progress, ProgressEvent
     from polariscope.data.observations import Observations
     from polariscope.runs.run import Run
 
@@ -95,11 +96,11 @@ def score(
     say_what_next(targets, runs)
 
 
-def metrics_in(words: str) -> set[str]:
+def metrics_in(text: str) -> set[str]:
     """The metrics that words name, without their variants."""
     from polariscope.analysis.score import words_of
 
-    return {word.partition(":")[0] for word in words_of(words)}
+    return {word.partition(":")[0] for word in words_of(text)}
 
 
 def measure(
@@ -122,8 +123,8 @@ def measure(
     def progress_of(latents: str) -> Progress:
         which = " (latents in use)" if latents == "in-use" else ""
 
-        def progress(name: str, number: int, total: int) -> None:
-            say(f"{number + 1}/{total} {name}{which}", errors=True)
+        def progress(event: ProgressEvent) -> None:
+            say(f"{event}{which}", errors=True)
 
         return progress
 
@@ -213,7 +214,7 @@ def _kinds(
     factors: Any, names: tuple[str, ...], kinds: tuple[str, ...], measured: list[str]
 ) -> list[str] | None:
     """Kinds of the factors: as in the file, or categorical, but for those that are said to be measured."""
-    from polariscope.analysis.metrics.support.checks import named
+    from polariscope.analysis.code_checks import named
     from polariscope.core.errors import unknown
 
     if not measured:
@@ -228,7 +229,7 @@ def _kinds(
 
 def print_scores(scores: Scores) -> None:
     """A row for each metric, then what does not apply and what to read with care."""
-    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.cli.console import printer, say
 
     if not scores.covered:
         say(f"The {scores.source} representation: no latent is in use, so the latents in use have no score.")
@@ -237,38 +238,25 @@ def print_scores(scores: Scores) -> None:
     factors = ", ".join(scores.factor_names) or "none"
     say(f"The {scores.source} representation: {what}; factors: {factors}.")
     headers = ("metric", "variant", "value", "95 %", "chance", "better", "range")
-    shown = table(*headers, numbers=("value", "95 %", "chance"))
-    for word, found in scores.scores.items():
-        shown.add_row(word.partition(":")[0], found.way, *_cells(found))
+    shown = TextTable(*headers, numbers=("value", "95 %", "chance"))
+    for word, score in scores.scores.items():
+        shown.add_row(word.partition(":")[0], score.way, *_cells(score))
     if scores.scores:
         printer().print(shown)
-    for words, note in scores.grouped_notes():
-        say(f"Note ({', '.join(words)}): {note}" if words else f"Note: {note}")
+    for metrics, note in scores.grouped_notes():
+        say(f"Note ({', '.join(metrics)}): {note}" if metrics else f"Note: {note}")
     for word, reason in scores.not_applicable.items():
         say(f"Not scored, {word}: {reason}")
 
 
-def _cells(found: Score) -> tuple[str, ...]:
-    interval = (
-        "" if found.interval is None else f"{_number(found.interval[0])} to {_number(found.interval[1])}"
-    )
-    chance = "" if found.chance is None else _number(found.chance)
-    low, high = (_number(bound) for bound in found.bounds)
+def _cells(score: Score) -> tuple[str, ...]:
+    def ends(interval: tuple[float, float]) -> str:
+        return " to ".join(number(end, whole=True) for end in interval)
+
     return (
-        _number(found.value),
-        interval,
-        chance,
-        "higher" if found.higher_is_better else "lower",
-        f"{low} to {high}",
+        number(score.value, whole=True),
+        "" if score.interval is None else ends(score.interval),
+        "" if score.chance is None else number(score.chance, whole=True),
+        "higher" if score.higher_is_better else "lower",
+        ends(score.bounds),
     )
-
-
-def _number(value: float) -> str:
-    """Three digits after the point; whole numbers as they are.
-
-    >>> _number(0.12345), _number(1.0), _number(math.inf)
-    ('0.123', '1', '∞')
-    """
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.0f}" if value == round(value) else f"{value:.3f}"

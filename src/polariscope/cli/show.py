@@ -9,6 +9,8 @@ import typer
 
 from polariscope.cli.command import command
 from polariscope.core.errors import PolariscopeError
+from polariscope.core.tables import TextTable
+from polariscope.core.text import plural
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or of a sizing search.")]
 
@@ -16,7 +18,7 @@ Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run
 @command()
 def show(run: Folder) -> None:
     """List everything that is kept with a run."""
-    from polariscope.cli.console import printer, quoted, say, say_next, table
+    from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.runs.listing import row_of
     from polariscope.runs.run import Run
     from polariscope.storage import is_run, is_search
@@ -28,41 +30,43 @@ def show(run: Folder) -> None:
     say(repr(opened))
     steps = ", ".join(f"{step:,}" for step in opened.steps)
     say(f"{'models':<11}{f'of step {steps}' if steps else 'none yet'}")
-    kept = table("what", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",))
+    artefacts = TextTable(
+        "what", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",)
+    )
     for artefact in opened.artefacts():
         row = row_of(artefact, opened.fingerprint)
-        kept.add_row(row.kind, row.about, row.step, row.file, row.size)
+        artefacts.add_row(row.kind, row.about, row.step, row.file, row.size)
     if opened.artefacts():
-        printer().print(kept)
+        printer().print(artefacts)
     if opened.folder.artefacts.damaged():
         say_next((f"polariscope check {quoted(run)}", "what is damaged, and what can be done"))
 
 
 def _show_search(folder: Path) -> None:
-    from polariscope.cli.console import plural, printer, say, table
+    from polariscope.cli.console import printer, say
     from polariscope.storage.search import SearchFolder
 
     search = SearchFolder(folder)
-    for place in search.methods or [folder]:
-        found = SearchFolder(place)
-        if found.has_curve:
-            numbers = ", ".join(map(str, found.read_curve()[1]["n_latents"]))
-            say(f"{place}: curves over {numbers} latents")
-        if found.has_answer or not found.has_curve:
-            say(f"{place}: {_answer(found)}")
-        models = table("seed", "model", "steps", numbers=("steps",))
-        for seed in found.seeds():
+    for path in search.methods or [folder]:
+        search_folder = SearchFolder(path)
+        if search_folder.has_curve:
+            numbers = ", ".join(map(str, search_folder.read_curve()[1]["n_latents"]))
+            say(f"{path}: curves over {numbers} latents")
+        if search_folder.has_answer or not search_folder.has_curve:
+            say(f"{path}: {_answer(search_folder)}")
+        models = TextTable("seed", "model", "steps", numbers=("steps",))
+        for seed in search_folder.seeds():
             for model in seed.models():
                 models.add_row(
                     seed.path.name, model.path.name, f"{max(model.checkpoints.steps, default=0):,}"
                 )
-        if models.row_count:
+        if len(models):
             printer().print(models)
-            say(f"{plural(models.row_count, 'model')} in all; each is a run that can be opened.")
+            say(f"{plural(len(models), 'model')} in all; each is a run that can be opened.")
 
 
 def _answer(search: object) -> str:
-    from polariscope.sizing import Size
+    from polariscope.sizing.result import Size
     from polariscope.storage.search import SearchFolder
 
     assert isinstance(search, SearchFolder)
@@ -75,7 +79,7 @@ def _answer(search: object) -> str:
 @command()
 def check(run: Folder) -> None:
     """Verify every hash in a run's folder; say what is damaged and what can be done about it."""
-    from polariscope.cli.console import plural, say
+    from polariscope.cli.console import say
     from polariscope.storage.inspection import inspect_folder
 
     findings = inspect_folder(run)

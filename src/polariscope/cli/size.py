@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from polariscope.cli.command import Flag, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
-from polariscope.cli.size_search import RECORDS, SizeCommand, interruptible, prepare, print_answer
-from polariscope.cli.train import MODEL_FLAGS
+from polariscope.cli.size_search import (
+    RECORDS,
+    SearchRecords,
+    SizeCommand,
+    announced,
+    interruptible,
+    prepare,
+    print_answer,
+)
 from polariscope.core.errors import InputError
 from polariscope.core.options import checked
 
@@ -39,7 +46,11 @@ class SizeOptions:
 
 @command(SizeCommand, options=SizeOptions, **RECORDS)
 def size(
-    context: typer.Context, source: TrainingData, options: SizeOptions, search: SearchOptions, **records: Any
+    context: typer.Context,
+    source: TrainingData,
+    options: SizeOptions,
+    search: SearchOptions,
+    **records: Unpack[SearchRecords],
 ) -> None:
     """Say how many latents a dataset needs, by training some models.
 
@@ -48,13 +59,11 @@ def size(
     name, put the part in front: --data-seed. Related commands: size-compare asks several methods, size-curve shows
     models of each number of latents, size-table what published searches answer over seeds, size-beta the largest β.
     """
-    from polariscope.sizing.support.checks import check_recipe
-    from polariscope.sizing.support.size import size as find_size
-    from polariscope.training.choices import announcement
+    from polariscope.sizing.size import size as find_size
 
     with interruptible(search.out):
         job = prepare(context, source, [options.method], search=search, **records)
-        chosen = announcement(check_recipe(job.data, options.method, dict(job.recipe)), MODEL_FLAGS)
+        chosen = announced(job, options.method)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             answer = find_size(job.data, options.method, progress=progress, **job.options)
     print_answer(job, answer, quiet=search.quiet)

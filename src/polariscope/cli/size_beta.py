@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 from annotated_types import Ge
@@ -11,8 +11,16 @@ from annotated_types import Ge
 from polariscope.cli.command import Flag, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
-from polariscope.cli.size_search import MODEL, RECORDS, SizeCommand, interruptible, prepare, print_answer
-from polariscope.cli.train import MODEL_FLAGS
+from polariscope.cli.size_search import (
+    MODEL,
+    RECORDS,
+    SearchRecords,
+    SizeCommand,
+    announced,
+    interruptible,
+    prepare,
+    print_answer,
+)
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -36,20 +44,22 @@ class BetaOptions:
     **{**RECORDS, "model": dataclasses.replace(MODEL, defaults={"objective": "beta"})},
 )
 def size_beta(
-    context: typer.Context, source: TrainingData, options: BetaOptions, search: SearchOptions, **records: Any
+    context: typer.Context,
+    source: TrainingData,
+    options: BetaOptions,
+    search: SearchOptions,
+    **records: Unpack[SearchRecords],
 ) -> None:
     """Say how large β can be for a number of latents, by training some models.
 
     The answer is the largest β at which all of --latents latents are in use. With --out nothing is trained twice: the
     same command resumes an interrupted search.
     """
-    from polariscope.sizing.support.checks import check_recipe
-    from polariscope.sizing.support.size import size as find_size
-    from polariscope.training.choices import announcement
+    from polariscope.sizing.size import size as find_size
 
     with interruptible(search.out):
         job = prepare(context, source, [options.method], search=search, **records)
-        chosen = announcement(check_recipe(job.data, options.method, dict(job.recipe)), MODEL_FLAGS)
+        chosen = announced(job, options.method, "beta", options.n_latents)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             answer = find_size(
                 job.data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -13,13 +13,14 @@ from polariscope.cli.size_progress import SizeProgress
 from polariscope.cli.size_search import (
     RECORDS,
     Methods,
+    SearchRecords,
     SizeCommand,
+    announced,
     interruptible,
     prepare,
     say_training,
     write_page_of,
 )
-from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def size_compare(
     source: TrainingData,
     options: CompareOptions,
     search: SearchOptions,
-    **records: Any,
+    **records: Unpack[SearchRecords],
 ) -> None:
     """Ask several methods how many latents a dataset needs, and say where they disagree.
 
@@ -50,14 +51,14 @@ def size_compare(
     """
     from polariscope.cli.console import say
     from polariscope.cli.sizes import print_comparison
-    from polariscope.sizing.support.checks import check_recipe
-    from polariscope.sizing.support.compare import COMPARED, compare_sizes
-    from polariscope.training.choices import announcement
+    from polariscope.sizing.checks import supported_options
+    from polariscope.sizing.compare import COMPARED, compare_sizes
 
     with interruptible(search.out):
         job = prepare(context, source, options.methods or COMPARED, search=search, **records)
         first = options.methods[0] if options.methods else COMPARED[0]
-        chosen = announcement(check_recipe(job.data, first, dict(job.recipe)), MODEL_FLAGS)
+        request = supported_options(first, job.request, options.methods or COMPARED)
+        chosen = announced(dataclasses.replace(job, request=request), first)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
             answers = compare_sizes(
                 job.data, options.methods or None, progress=progress, begin=progress.begin, **job.options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 from annotated_types import Ge
@@ -12,12 +12,21 @@ from annotated_types import Ge
 from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
-from polariscope.cli.size_search import RECORDS, Methods, SearchOptions, SizeCommand, interruptible, prepare
+from polariscope.cli.size_search import (
+    RECORDS,
+    Methods,
+    SearchOptions,
+    SearchRecords,
+    SizeCommand,
+    interruptible,
+    prepare,
+)
 from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.data.observations import Subset
+    from polariscope.sizing.curve import CurvePlan
 
 
 @checked
@@ -43,7 +52,7 @@ def size_curve(
     options: CurveOptions,
     subset: Subset,
     search: SearchOptions,
-    **records: Any,
+    **records: Unpack[SearchRecords],
 ) -> None:
     """Show loss, probes, variances, dimensions and types of latents over the number of latents.
 
@@ -52,24 +61,23 @@ def size_curve(
     resumes an interrupted search.
     """
     from polariscope.cli.console import say
-    from polariscope.sizing.support.curve import plan_curve
-    from polariscope.sizing.support.curve import size_curve as measure_curve
+    from polariscope.sizing.curve import size_curve as measure_curve
     from polariscope.training.choices import announcement
 
     numbers, methods = list(options.n_latents), list(options.methods)
     with interruptible(search.out):
         job = prepare(context, source, methods, search=search, **records)
-        own = ("seeds", "seed", "out", "device", "threads")
-        of_models = {name: value for name, value in job.options.items() if name not in own}
-        plan = plan_curve(job.data, numbers, methods, search.seeds, subset.part, of_models)
-        length = (
-            f"Each of the {len(numbers) * search.seeds} models is trained for {plan.steps:,} gradient steps "
-            f"({plan.steps / plan.steps_per_epoch:.3g} passes over the training data), whatever its number of latents; "
-            "--steps or --epochs choose another length. Losses are of held-out samples, codes of "
-            f"{plan.n_samples:,} samples ({plan.part})."
-        )
-        chosen = "\n".join(filter(None, (announcement(plan.chosen, MODEL_FLAGS), length)))
-        with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
+        with SizeProgress(quiet=search.quiet) as progress:
+
+            def announce(plan: CurvePlan) -> None:
+                length = (
+                    f"Each of the {len(numbers) * search.seeds} models is trained for {plan.steps:,} gradient steps "
+                    f"({plan.steps / plan.steps_per_epoch:.3g} passes over the training data), whatever its number of "
+                    "latents; --steps or --epochs choose another length. Losses are of held-out samples, codes of "
+                    f"{plan.n_samples:,} samples ({plan.part})."
+                )
+                progress.chosen = "\n".join(filter(None, (announcement(plan.chosen, MODEL_FLAGS), length)))
+
             curve = measure_curve(
                 job.data,
                 numbers,
@@ -77,6 +85,7 @@ def size_curve(
                 part=subset.part,
                 progress=progress,
                 begin=progress.begin,
+                announce=announce,
                 **job.options,
             )
     say(str(curve))

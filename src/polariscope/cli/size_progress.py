@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-MOST_LINES = 12
+from polariscope.core.progress import ProgressEvent
+from polariscope.core.text import plural
+
+MAX_LINES = 12
 IDLE_REPORTS = 4
 """Reports in a row of one candidate, after which others are taken to be done."""
 
@@ -25,9 +28,9 @@ class SizeProgress:
         self.threads: int | None = None
         self.heading = ""
         self.lines: list[str] = []
-        self.training: dict[tuple[int, int], tuple[int, int]] = {}
-        """Step of each candidate that is not done, by seed and latents, and where its line is."""
-        self.last: tuple[int, int] | None = None
+        self.training: dict[str, tuple[int, int]] = {}
+        """Step of each candidate that is not done, and the index of its line."""
+        self.last: str | None = None
         self.times = 0
         """How many times in a row the last one was heard of."""
         self.live: Any = None
@@ -55,10 +58,8 @@ class SizeProgress:
         self._finish()
         self.heading = f"{method}: "
 
-    def __call__(self, seed: int, n_latents: int, step: int, trace: float) -> None:
-        from polariscope.sizing.support.size import candidate_line
-
-        candidate = seed, n_latents
+    def __call__(self, event: ProgressEvent) -> None:
+        candidate, step = event.task, event.done
         self.times = self.times + 1 if candidate == self.last else 1
         self.last = candidate
         self._announce()
@@ -68,11 +69,11 @@ class SizeProgress:
             self._finish(but=candidate)
         if candidate not in self.training:
             self.lines.append("")
-        _, place = self.training.get(candidate, (0, len(self.lines) - 1))
-        self.training[candidate] = step, place
-        self.lines[place] = self.heading + candidate_line(seed, n_latents, step, trace)
+        _, index = self.training.get(candidate, (0, len(self.lines) - 1))
+        self.training[candidate] = step, index
+        self.lines[index] = f"{self.heading}{event}"
         if self.live is not None:
-            self.live.update("\n".join(self.lines[-MOST_LINES:]))
+            self.live.update("\n".join(self.lines[-MAX_LINES:]))
 
     def _announce(self) -> None:
         """Say what was chosen, once, and what has changed; above the live lines, where there are any."""
@@ -82,21 +83,21 @@ class SizeProgress:
         if self.quiet or threads == self.threads:
             return
         self._finish()
-        from polariscope.cli.console import plural, say
+        from polariscope.cli.console import say
 
-        words = f"Training with {plural(threads, 'thread')}."
-        words = f"{self.chosen}\n{words}" if self.chosen else words
+        message = f"Training with {plural(threads, 'thread')}."
+        message = f"{self.chosen}\n{message}" if self.chosen else message
         if self.live is not None:
-            self.live.console.print(words)
+            self.live.console.print(message)
         else:
-            say(words, errors=True)
+            say(message, errors=True)
         self.chosen, self.threads = "", threads
 
-    def _finish(self, but: tuple[int, int] | None = None) -> None:
+    def _finish(self, but: str | None = None) -> None:
         """Where nothing is live, say how far candidates came, all but one."""
         from polariscope.cli.console import say
 
         for candidate in [each for each in self.training if each != but]:
-            _, place = self.training.pop(candidate)
+            _, index = self.training.pop(candidate)
             if self.live is None and not self.quiet:
-                say(self.lines[place], errors=True)
+                say(self.lines[index], errors=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 from annotated_types import Ge
@@ -19,14 +19,16 @@ from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.cli.data import Wrapping
 from polariscope.cli.flags import KEY, Group, group_of, groups_of, typed
 from polariscope.cli.shared import AUTO, Compute, ModelParts
-from polariscope.cli.train import TrainCommand, for_train, take_flags, training_group
+from polariscope.cli.train import MODEL_FLAGS, TrainCommand, for_train, take_flags, training_group
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
 from polariscope.core.options import checked
+from polariscope.core.types import OptionValue
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
-    from polariscope.sizing import Size
+    from polariscope.sizing.goal import Target
+    from polariscope.sizing.result import Size
 
 CHOSEN_BY_SEARCH = ("schedule", "patience", "seed", "log_every", "probe_samples")
 """Options of the training that the search chooses, besides those that it has itself."""
@@ -58,6 +60,17 @@ RECORDS: dict[str, Any] = {
     "compute": Compute,
 }
 """What every search has."""
+
+
+class SearchRecords(TypedDict):
+    """The records that every search has, besides its own options, as keyword arguments."""
+
+    model: ModelParts
+    estimator: MemberOptions
+    wrapping: Wrapping
+    compute: Compute
+
+
 Methods = Annotated[tuple[str, ...], Flag("NAMES", "--method")]
 
 
@@ -90,9 +103,9 @@ class SizeCommand(TrainCommand):
 
 def search_group() -> Group:
     """The options of every search."""
-    from polariscope.sizing import FROM_DATA, Goal
+    from polariscope.sizing.goal import Goal
 
-    return Group("search", "", Goal, without=FROM_DATA, called="the search")
+    return Group("search", "", Goal, called="the search")
 
 
 def models_group() -> Group:
@@ -108,8 +121,10 @@ class Job:
     """The data in the units in which models are trained."""
     options: Mapping[str, Any]
     """Seeds, folder, device, and the options of the search, its methods and the models."""
-    recipe: Mapping[str, Any]
+    recipe: Mapping[str, OptionValue]
     """The options of the models among them."""
+    request: Mapping[str, OptionValue]
+    """The options of the search, its methods and the models: what a method is asked."""
     again: str
     """The data and the options of the models as they were typed, for the command that comes next."""
 
@@ -136,8 +151,8 @@ def prepare(
     :param wrapping: variants of the data.
     :param compute: device and threads.
     """
-    from polariscope.sizing import family
-    from polariscope.sizing.support.checks import trained_units
+    from polariscope.sizing.checks import trained_units
+    from polariscope.sizing.methods import family
     from polariscope.training.plan import FAMILIES
 
     if search.out is not None:
@@ -158,8 +173,24 @@ def prepare(
         for flag, value in context.meta[KEY].items()
         if not any(group.has(flag) for group in asked)
     }
-    words = as_words(source, {"net": model.net, "likelihood": model.likelihood}, of_models, wrapping.words())
-    return Job(data, {**where, **own, **recipe}, recipe, words)
+    typed_source = as_words(
+        source, {"net": model.net, "likelihood": model.likelihood}, of_models, wrapping.words()
+    )
+    return Job(data, {**where, **own, **recipe}, recipe, {**own, **recipe}, typed_source)
+
+
+def announced(job: Job, method: str, target: Target = "latents", n_latents: int | None = None) -> str:
+    """Return what is chosen for the models that a method trains, in a line; empty if everything was named.
+
+    :param job: the search.
+    :param method: a name of ``polariscope.sizing``.
+    :param target: (default "latents") what is sought.
+    :param n_latents: (default None) number of latents, if β is sought.
+    """
+    from polariscope.sizing.search import ask
+    from polariscope.training.choices import announcement
+
+    return announcement(ask(job.data, method, job.request, target, n_latents).chosen, MODEL_FLAGS)
 
 
 @contextmanager
@@ -225,8 +256,8 @@ def say_training(job: Job, answer: Size, *, quiet: bool, is_kept: bool) -> None:
     :param is_kept: whether ``train --size FOLDER`` can read it.
     """
     from polariscope.cli.console import quoted, say_next
-    from polariscope.sizing import family
-    from polariscope.sizing.support.checks import make_goal
+    from polariscope.sizing.checks import make_goal
+    from polariscope.sizing.methods import family
 
     if quiet or not answer.value:
         return
@@ -234,9 +265,9 @@ def say_training(job: Job, answer: Size, *, quiet: bool, is_kept: bool) -> None:
     asked = f"--size {quoted(options['out'])}" if is_kept else f"--latents {answer.n_latents}"
     asked += f" --objective {options['objective']}"
     asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
-    is_careful = family.traits(answer.method).get("is_careful", False)
+    has_sizing_rate = family.traits(answer.method).get("rate") == "sizing"
     rate = options.get("learning_rate")
-    rate = rate or (make_goal({}, job.data, options).careful_rate() if is_careful else None)
+    rate = rate or (make_goal({}, job.data, options).careful_rate() if has_sizing_rate else None)
     asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
     say_next((f"polariscope train {job.again} {asked}", "a model of this size"))
 
@@ -272,7 +303,7 @@ def as_words(
     >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32"})
     'sprites --likelihood gaussian --image-size 32'
     """
-    words = [source]
+    tokens = [source]
     for part, name in concepts.items():
-        words += [] if name == "auto" else [f"--{part}", name]
-    return shlex.join([*words, *typed(flags), *variants])
+        tokens += [] if name == "auto" else [f"--{part}", name]
+    return shlex.join([*tokens, *typed(flags), *variants])

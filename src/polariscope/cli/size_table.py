@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated, Unpack
 
 import typer
 
 from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.cli.data import TrainingData
 from polariscope.cli.size_progress import SizeProgress
-from polariscope.cli.size_search import RECORDS, Methods, SearchOptions, SizeCommand, interruptible, prepare
+from polariscope.cli.size_search import (
+    RECORDS,
+    Methods,
+    SearchOptions,
+    SearchRecords,
+    SizeCommand,
+    interruptible,
+    prepare,
+)
+from polariscope.cli.train import MODEL_FLAGS
 from polariscope.core.errors import InputError
 from polariscope.core.options import checked
 
@@ -34,7 +43,11 @@ class TableOptions:
     **{**RECORDS, "search": FlagsOf(SearchOptions, defaults={"seeds": 10})},
 )
 def size_table(
-    context: typer.Context, source: TrainingData, options: TableOptions, search: SearchOptions, **records: Any
+    context: typer.Context,
+    source: TrainingData,
+    options: TableOptions,
+    search: SearchOptions,
+    **records: Unpack[SearchRecords],
 ) -> None:
     """Print a table of searches: latents as mean ± deviation over seeds, time, models and epochs.
 
@@ -44,11 +57,16 @@ def size_table(
     from polariscope.cli.console import say
     from polariscope.studies.size_table import DIMENSION, published_methods
     from polariscope.studies.size_table import size_table as make_table
+    from polariscope.training.choices import announcement
 
     methods = options.methods or published_methods()
     with interruptible(search.out):
         job = prepare(context, source, methods, search=search, **records)
         with SizeProgress(quiet=search.quiet) as progress:
+
+            def announce(chosen: tuple[str, ...]) -> None:
+                progress.chosen = announcement(chosen, MODEL_FLAGS)
+
             table = make_table(
                 job.data,
                 methods,
@@ -56,6 +74,7 @@ def size_table(
                 strengths=strengths_in(options.strengths),
                 progress=progress,
                 begin=progress.begin,
+                announce=announce,
                 **job.options,
             )
     typer.echo(table.to_markdown(), nl=False)
@@ -68,28 +87,28 @@ def size_table(
         )
 
 
-def starts_in(words: tuple[str, ...]) -> list[int | str]:
+def starts_in(tokens: tuple[str, ...]) -> list[int | str]:
     """First numbers of latents as they are typed, "dimension" for that of the data.
 
     >>> starts_in(("dimension", " 5", "19"))
     ['dimension', 5, 19]
     """
-    return [int(word) if word.strip().isdigit() else word.strip() for word in words]
+    return [int(word) if word.strip().isdigit() else word.strip() for word in tokens]
 
 
-def strengths_in(words: str | None) -> dict[str, list[object]] | None:
+def strengths_in(text: str | None) -> dict[str, list[float]] | None:
     """One option and its values as they are typed.
 
     >>> strengths_in("beta=0.5,2"), strengths_in("lambda-od=1")
     ({'beta': [0.5, 2.0]}, {'lambda_od': [1.0]})
     """
-    if words is None:
+    if text is None:
         return None
-    name, _, values = words.partition("=")
+    name, _, values = text.partition("=")
     try:
-        numbers: list[object] = [float(value) for value in values.split(",")]
+        numbers = [float(value) for value in values.split(",")]
     except ValueError:
         raise InputError(
-            "strengths", "be an option, an equals sign, and numbers joined by commas", got=f"{words!r}"
+            "strengths", "be an option, an equals sign, and numbers joined by commas", got=f"{text!r}"
         ) from None
     return {name.strip().removeprefix("--").replace("-", "_"): numbers}

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from polariscope.cli.console import plural, printer, say, table
+from polariscope.cli.console import printer, say
+from polariscope.core.tables import TextTable
+from polariscope.core.text import plural
 from polariscope.pages.sections.size import has_path, latest, place_of
 from polariscope.pages.size import disagreements, verdict
-from polariscope.sizing import Size, path_table
+from polariscope.sizing.result import Size, path_table
 
 COLOURS = {"fits": "green", "too many": "red", "undecided": "yellow"}
 WIDTH = 36  # characters of the longest bar
@@ -18,8 +20,8 @@ TALLEST = 3  # thresholds that a bar can show
 
 def print_size(size: Size) -> None:
     """Print the state of the training, the three numbers, the path that led to the answer and the notes."""
-    if size.verdict is not None:
-        say(size.verdict.state)
+    if size.state:
+        say(size.state)
     for label, text in size.numbers:
         printer().print(Text(f"{label.capitalize()}: {text}", style="bold" if label == "answer" else ""))
     if size.differs:
@@ -45,10 +47,8 @@ def print_size(size: Size) -> None:
 
 def print_path(size: Size) -> None:
     """A row for each model, in the order in which they were trained."""
-    heading, *rows = path_table(size)
-    shown = table(*heading, numbers=tuple(name for name in heading if name != "decision"))
-    for cells, trial in zip(rows, size.trials, strict=True):
-        shown.add_row(*cells, style=COLOURS[trial.decision])
+    shown = path_table(size)
+    shown.styles = [COLOURS[trial.decision] for trial in size.trials]
     printer().print(shown)
 
 
@@ -67,8 +67,8 @@ def bars_of(size: Size) -> list[Text]:
             mark = min(WIDTH - 1, round(WIDTH * threshold / top))
             bar = f"{bar[:mark]}│{bar[mark + 1 :]}"
         cut = "…" if trial.statistic > top else " "
-        words = f"{place_of(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
-        lines.append(Text(words, style=COLOURS[trial.decision]))
+        line = f"{place_of(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
+        lines.append(Text(line, style=COLOURS[trial.decision]))
     return lines
 
 
@@ -78,14 +78,14 @@ def print_comparison(sizes: Sequence[Size]) -> None:
     beside = f"beside {sizes[0].method}"
     gamma = ("γ",) if any(size.noise is not None for size in sizes) else ()
     numbers = ("answer", "interval", "steps", *gamma)
-    shown = table("method", *numbers, beside, numbers=numbers)
+    shown = TextTable("method", *numbers, beside, numbers=numbers)
     for row in disagreements(sizes):
         size = row.size
         ends = "–".join(f"{end:g}" for end in dict.fromkeys(size.interval or ())) or "–"
         answer = "none" if size.value is None else f"{size.value:g}"
-        words = "" if size is sizes[0] else row.in_words
+        difference = "" if size is sizes[0] else row.in_words
         noise = ("" if size.noise is None else f"{size.noise.gamma:.3g}",) if gamma else ()
-        shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", *noise, words)
+        shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", *noise, difference)
     printer().print(shown)
     if gamma:
         say("γ is the decoder's variance: directions of the data with less variance count as noise.")

@@ -11,6 +11,7 @@ import typer
 from polariscope.cli.app import Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, given_in
 from polariscope.core.options import checked
+from polariscope.core.tables import TextTable
 
 if TYPE_CHECKING:
     from polariscope.analysis.stability import Stability
@@ -43,7 +44,7 @@ def stability(
     """
     from polariscope.cli.console import say
     from polariscope.core import files
-    from polariscope.runs.stability import stability as match_latents
+    from polariscope.runs.stability_of_runs import stability as match_latents
 
     if options.csv is not None:
         files.check_target(options.csv, "csv")
@@ -61,11 +62,11 @@ def print_stability(result: Stability, relation: str) -> None:
     :param result: of runs or codes.
     :param relation: name of the correlation.
     """
-    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.console import printer, say
 
     say(result.headline)
     numbers = ("latents in use", "agreement with others")
-    runs = table("run", *numbers, "", numbers=numbers)
+    runs = TextTable("run", *numbers, "", numbers=numbers)
     for index in sorted(range(len(result.names)), key=lambda index: -result.centrality[index]):
         mark = "most central" if index == result.central else ""
         runs.add_row(result.names[index], str(result.n_used[index]), f"{result.centrality[index]:.3f}", mark)
@@ -73,7 +74,7 @@ def print_stability(result: Stability, relation: str) -> None:
     say(result.answer)
     others = [name for index, name in enumerate(result.names) if index != result.shown]
     heads = [f"in {name}" for name in others]
-    latents = table(
+    latents = TextTable(
         *("latent", "returns", "lowest", *heads),
         title=f"Latents of {result.names[result.shown]}, their strength and partner in every other run",
         numbers=("latent", "lowest", *heads),

@@ -15,10 +15,12 @@ from annotated_types import Ge
 from polariscope.cli.command import Flag, RecordCommand, command
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
+from polariscope.core.tables import TextTable
+from polariscope.core.text import duration, file_size, listed, plural
 
 if TYPE_CHECKING:
     from polariscope.studies.ledger import Ledger, State
-    from polariscope.studies.runs import StudyRun
+    from polariscope.studies.planned_runs import StudyRun
 
 File = Annotated[
     str, typer.Argument(metavar="FILE.toml", help="A study, or the name of one of 'polariscope study list'.")
@@ -28,20 +30,18 @@ File = Annotated[
 @command()
 def list_studies() -> None:
     """List the studies that come with polariscope."""
-    from polariscope.cli.console import plural, printer, say, table
-    from polariscope.studies.design import Study
+    from polariscope.cli.console import printer, say
+    from polariscope.studies.design import StudyDesign
     from polariscope.studies.shipped import shipped
 
-    shown = table("study", "runs", "what", numbers=("runs",), prose=("what",))
+    shown = TextTable("study", "runs", "what", numbers=("runs",), prose=("what",))
     for name, file in shipped().items():
-        study = Study.load(file)
+        study = StudyDesign.load(file)
         first = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
         shown.add_row(name, str(len(study.points())), first)
-    if shown.row_count:
+    if len(shown):
         printer().print(shown)
-    say(
-        f"{plural(shown.row_count, 'study') if shown.row_count == 1 else f'{shown.row_count} studies'} in all."
-    )
+    say(f"{plural(len(shown), 'study')} in all.")
 
 
 @checked
@@ -60,35 +60,33 @@ def plan(file: File, options: PlanOptions) -> None:
     Hours are those of training, from the times of earlier runs, or from 20 steps of each distinct data, net and
     objective. Of the analyses they hold what earlier runs took.
     """
-    from polariscope.cli.console import plural, printer, say, table
-    from polariscope.runs.listing import in_bytes
+    from polariscope.cli.console import printer, say
     from polariscope.studies.estimate import estimate
-    from polariscope.studies.workers.line import in_time
 
     ledger = open_study(file)
-    runs = table("run", "folder", "steps", numbers=("steps",))
+    runs = TextTable("run", "folder", "steps", numbers=("steps",))
     for run in ledger.runs:
         runs.add_row(run.name, run.folder.name, f"{run.steps:,}")
     printer().print(runs)
     for chosen, names in _by_choice(ledger.runs):
-        which = "all runs" if len(names) == len(ledger.runs) else _some(names)
+        which = "all runs" if len(names) == len(ledger.runs) else listed(names, 1)
         say(f"Chosen for {which}: {'; '.join(chosen)}.")
-    found = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
-    kinds = table(
+    cost = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
+    kinds = TextTable(
         "same kind as", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
     )
-    for kind in found.kinds:
+    for kind in cost.kinds:
         per_step = f"{1000 * kind.seconds_per_step:.3g} ms"
         kinds.add_row(kind.name, str(kind.runs), f"{kind.steps:,}", per_step, kind.source)
     printer().print(kinds)
-    say(f"{plural(found.n_runs, 'run')}, {found.n_left} to make, {plural(found.steps, 'step')} left.")
-    if found.n_beyond:
+    say(f"{plural(cost.n_runs, 'run')}, {cost.n_left} to make, {plural(cost.steps, 'step')} left.")
+    if cost.n_beyond:
         say(
-            f"{plural(found.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
+            f"{plural(cost.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
         )
-    measured = "and of the analyses" if found.analyses is not None else "without the analyses"
-    hours, workers = found.hours(options.workers), plural(options.workers, "worker")
-    say(f"{in_time(3600 * hours)} of training {measured}, with {workers}; {in_bytes(found.n_bytes)}.")
+    measured = "and of the analyses" if cost.analyses is not None else "without the analyses"
+    hours, workers = cost.hours(options.workers), plural(options.workers, "worker")
+    say(f"{duration(3600 * hours)} of training {measured}, with {workers}; {file_size(cost.n_bytes)}.")
     limit = ledger.study.limits.max_hours
     if limit is not None and hours > limit:
         say(
@@ -104,15 +102,6 @@ def _by_choice(runs: Sequence[StudyRun]) -> list[tuple[tuple[str, ...], list[str
     return [(chosen, runs) for chosen, runs in names.items() if chosen]
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many more there are.
-
-    >>> _some(["beta=1", "beta=4", "beta=8"])
-    'beta=1 and 2 more'
-    """
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
 class RunCommand(RecordCommand):
     """A command with flags whose value may be left out: ``--ray`` means ``--ray local``, ``--slurm`` SLURM itself."""
 
@@ -120,7 +109,7 @@ class RunCommand(RecordCommand):
         return super().parse_args(ctx, with_values(args))
 
 
-def with_values(words: list[str]) -> list[str]:
+def with_values(tokens: list[str]) -> list[str]:
     """Give flags whose value was left out the value that is meant.
 
     >>> with_values(["mine.toml", "--ray", "--workers", "2"])
@@ -128,14 +117,14 @@ def with_values(words: list[str]) -> list[str]:
     >>> with_values(["--ray", "mine.toml"]), with_values(["--ray", "10.0.0.1:6379"])
     (['--ray', 'local', 'mine.toml'], ['--ray', '10.0.0.1:6379'])
     """
-    found = []
-    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
-        found.append(word)
+    expanded = []
+    for word, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
+        expanded.append(word)
         if word == "--ray" and not (following in ("auto", "local") or ":" in following):
-            found.append("local")
+            expanded.append("local")
         elif word == "--slurm" and following not in ("slurm", "local"):
-            found.append("slurm")
-    return found
+            expanded.append("slurm")
+    return expanded
 
 
 @checked
@@ -162,7 +151,7 @@ def run(file: File, options: RunOptions) -> None:
     Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
-    from polariscope.cli.console import plural, quoted, say, say_next
+    from polariscope.cli.console import quoted, say, say_next
 
     sbatch = _slurm_options(options.slurm_option)
     ray, slurm, workers = options.ray, options.slurm, options.workers
@@ -209,7 +198,7 @@ def _submit(
     ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
 ) -> dict[State, int] | None:
     """Submit jobs and say which; the runs in each state in the end where that is waited for."""
-    from polariscope.cli.console import plural, quoted, say, say_next
+    from polariscope.cli.console import quoted, say, say_next
     from polariscope.studies.workers.slurm import submit
 
     jobs = submit(ledger, workers, cluster, options)
@@ -220,26 +209,26 @@ def _submit(
     return None
 
 
-def _slurm_options(words: Sequence[str]) -> dict[str, str | bool]:
+def _slurm_options(tokens: Sequence[str]) -> dict[str, str | bool]:
     """Options of sbatch from NAME=VALUE, and NAME for those without a value."""
-    found: dict[str, str | bool] = {}
-    for word in words:
+    options: dict[str, str | bool] = {}
+    for word in tokens:
         name, sign, value = word.partition("=")
         if not name or (sign and not value):
             raise InputError(
                 "slurm_option", "be NAME=VALUE, or NAME where there is no value", got=f"{word!r}"
             )
-        found[name] = value if sign else True
-    return found
+        options[name] = value if sign else True
+    return options
 
 
 @command()
 def status(file: File) -> None:
     """Say which runs are waiting, running, done and failed, and why."""
-    from polariscope.cli.console import printer, say, table
+    from polariscope.cli.console import printer, say
 
     ledger = open_study(file)
-    shown = table("run", "state", "steps", "of", "why", numbers=("steps", "of"), prose=("why",))
+    shown = TextTable("run", "state", "steps", "of", "why", numbers=("steps", "of"), prose=("why",))
     for entry in ledger.entries():
         shown.add_row(entry.run.name, entry.state, f"{entry.step:,}", f"{entry.run.steps:,}", entry.message)
     printer().print(shown)
@@ -276,7 +265,7 @@ class RetryOptions:
 @command(options=RetryOptions)
 def retry(file: File, options: RetryOptions) -> None:
     """Let failed runs be tried again by the next 'polariscope study run'."""
-    from polariscope.cli.console import plural, quoted, say, say_next
+    from polariscope.cli.console import quoted, say, say_next
     from polariscope.core.errors import check_word
 
     for word in options.kind:
@@ -301,7 +290,7 @@ class CleanOptions:
 @command(options=CleanOptions)
 def clean(file: File, options: CleanOptions) -> None:
     """Delete run folders in the study's own place that no run of the design has: those of an earlier design."""
-    from polariscope.cli.console import plural, say
+    from polariscope.cli.console import say
 
     folders = list(open_study(file).others())
     for folder in folders:
@@ -316,7 +305,7 @@ def clean(file: File, options: CleanOptions) -> None:
 
 def open_study(file: str) -> Ledger:
     """The ledger of a study file, all of its runs checked."""
-    from polariscope.studies.design import Study
+    from polariscope.studies.design import StudyDesign
     from polariscope.studies.ledger import Ledger
 
-    return Ledger(Study.load(file))
+    return Ledger(StudyDesign.load(file))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,11 @@ from polariscope.cli.study import File, open_study
 from polariscope.cli.table import RowOptions
 from polariscope.core.errors import InputError
 from polariscope.core.options import checked
+from polariscope.core.tables import TextTable
+from polariscope.core.text import listed
+
+if TYPE_CHECKING:
+    from polariscope.studies.select import Selections
 
 
 class FigureCommand(FlagCommand):
@@ -50,15 +55,15 @@ def figure(
     from polariscope.core.options import build
     from polariscope.studies.figures import family, make_figure
 
-    given = context.meta[KEY]
+    flags = context.meta[KEY]
     if name is None:
-        if given or options != FigureOptions():
+        if flags or options != FigureOptions():
             raise InputError(problem="no figure is named", remedy="name one; without it they are listed")
         _list_figures(file)
         return
     chosen = [group_of("figure", family, name)]
     every = context.command.groups  # type: ignore[attr-defined]
-    made = build(family, name, assign_flags(given, chosen, every, ("--out", "--csv", "--where"))["figure"])
+    made = build(family, name, assign_flags(flags, chosen, every, ("--out", "--csv", "--where"))["figure"])
     ledger = open_study(file)
     drawn = make_figure(made, made.table(ledger), rows.where)
     target = options.out or ledger.folder / "figures" / f"{name}.svg"
@@ -72,27 +77,27 @@ def figure(
 
 
 def _list_figures(file: str) -> None:
-    from polariscope.cli.console import printer, say, say_next, table
+    from polariscope.cli.console import printer, say, say_next
     from polariscope.studies.figures import family
-    from polariscope.studies.table import study_table
+    from polariscope.studies.table_rows import study_table
 
     ledger = open_study(file)
     runs = study_table(ledger, details=True)
-    ready = table("figure", "what it shows", "answers", prose=("what it shows", "answers"))
-    lacking = table("figure", "what is missing", prose=("what is missing",))
-    for name in family:
+    ready = TextTable("figure", "what it shows", "answers", prose=("what it shows", "answers"))
+    lacking = TextTable("figure", "what is missing", prose=("what is missing",))
+    for name in family.working():
         try:
             family[name]().check(ledger, runs)
         except InputError as error:
             lacking.add_row(name, str(error))
         else:
             ready.add_row(name, family.summary(name), ", ".join(family.traits(name)["answers"]))
-    if ready.row_count:
+    if len(ready):
         printer().print(ready)
-    if lacking.row_count:
+    if len(lacking):
         say("\nThese need more, or an option:")
         printer().print(lacking)
-    if ready.row_count:
+    if len(ready):
         say_next((f"polariscope study figure {file} NAME --out figure.pdf", "draw one of them"))
 
 
@@ -110,25 +115,42 @@ def select(file: File, options: SelectOptions) -> None:
     """Say which run would be chosen without labels, by each way of choosing, and what that costs.
 
     Labels judge the choices; none of them uses labels. Cost is how much worse the metric of the chosen run is than that
-    of the best.
+    of the best. If the data vary, runs are compared within each dataset.
     """
-    from polariscope.cli.console import printer, say, table
-    from polariscope.studies.select import select_runs
-    from polariscope.studies.table import some_of, study_table
+    from polariscope.cli.console import say
+    from polariscope.studies.select import data_in_words, select_by_data
+    from polariscope.studies.table_rows import study_table
 
-    found = select_runs(study_table(open_study(file)), options.metric)
-    headers = ("chosen by", "run", found.metric, "cost", "place", "Spearman", "95 %")
-    shown = table(*headers, numbers=(found.metric, "cost", "Spearman"))
-    for one in found.selections:
+    runs = study_table(open_study(file))
+    chosen = select_by_data(runs, options.metric)
+    several = len(chosen.parts) + len(chosen.not_ranked) > 1
+    for part in chosen.parts:
+        if several:
+            say(f"{data_in_words(part.data)}:")
+        _print_selections(part)
+    for data, reason in chosen.not_ranked.items():
+        say(f"No choice for {data}: {reason}")
+    if several:
+        names = ", ".join(runs.data_settings)
+        say(f"Runs are ranked within each dataset ({names}), not against runs of other datasets.")
+
+
+def _print_selections(result: Selections) -> None:
+    from polariscope.cli.console import printer, say
+    from polariscope.studies.table import MAX_RUNS_NAMED
+
+    headers = ("chosen by", "run", result.metric, "cost", "place", "Spearman", "95 %")
+    shown = TextTable(*headers, numbers=(result.metric, "cost", "Spearman"))
+    for one in result.selections:
         related = "" if one.correlation is None else f"{one.correlation:.2f}"
         interval = "" if one.interval is None else f"{one.interval[0]:.2f} to {one.interval[1]:.2f}"
-        place = f"{one.rank} of {one.n}"
-        shown.add_row(one.selector, one.run, f"{one.metric:.4g}", f"{one.cost:.4g}", place, related, interval)
-    shown.add_row("at random", "", f"{found.random:.4g}", f"{found.random_cost:.4g}", "on average", "", "")
-    shown.add_row("the best", found.best_run, f"{found.best:.4g}", "0", "1", "", "")
+        rank = f"{one.rank} of {one.n}"
+        shown.add_row(one.selector, one.run, f"{one.metric:.4g}", f"{one.cost:.4g}", rank, related, interval)
+    shown.add_row("at random", "", f"{result.random:.4g}", f"{result.random_cost:.4g}", "on average", "", "")
+    shown.add_row("the best", result.best_run, f"{result.best:.4g}", "0", "1", "", "")
     printer().print(shown)
-    if found.not_competing:
-        names = some_of(found.not_competing)
+    if result.not_competing:
+        names = listed(result.not_competing, MAX_RUNS_NAMED)
         say(f"Not compared, since they have fewer latents in use than factors vary: {names}.")
-    for selector, remedy in found.missing.items():
+    for selector, remedy in result.missing.items():
         say(f"Not measured: {selector}; {remedy}.")

@@ -91,7 +91,7 @@ def extremes(
 @checked
 @dataclasses.dataclass(frozen=True)
 class PaperOptions:
-    """Layout of a table for a paper; see :func:`polariscope.studies.summary.summary_table`."""
+    """Layout of a table for a paper; see :func:`polariscope.studies.paper_table.summary_table`."""
 
     format: Annotated[Literal["md", "latex"], Flag(default="by the file's name; otherwise md")] | None = None
     """Format."""
@@ -113,7 +113,7 @@ def paper(file: File, rows: RowOptions, options: PaperOptions) -> None:
     from polariscope.cli.console import say
     from polariscope.core import files
     from polariscope.core.errors import check_word
-    from polariscope.studies.summary import summary_table
+    from polariscope.studies.paper_table import summary_table
 
     ending = "md" if options.out is None else options.out.suffix.removeprefix(".")
     format = options.format or {"tex": "latex"}.get(ending, ending)
@@ -154,6 +154,6 @@ def sql(
 
 
 def _runs(file: str) -> Table:
-    from polariscope.studies.table import study_table
+    from polariscope.studies.table_rows import study_table
 
     return study_table(open_study(file))

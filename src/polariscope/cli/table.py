@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,10 +12,13 @@ import typer
 from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
+from polariscope.core.text import assigned, cell_text, interval, plural
 
 if TYPE_CHECKING:
     from polariscope.data.observations import Observations
-    from polariscope.studies.table import Aggregate, Comparison, Table
+    from polariscope.studies.over_seeds import Aggregate
+    from polariscope.studies.paired import Comparison
+    from polariscope.studies.table import Table
 
 MAIN = ("loss", "in_use", "training", "active", "mixed", "passive")
 """Results that are shown if no columns are named, and the KL."""
@@ -102,7 +105,7 @@ def table(
     """
     from polariscope.cli.console import say
     from polariscope.core import files
-    from polariscope.studies.table import runs_table
+    from polariscope.studies.table_rows import runs_table
 
     if options.csv is not None:
         files.check_target(options.csv, "csv")
@@ -164,9 +167,9 @@ def print_table(
     :param everything: (default False) whether all columns are shown.
     :param named_by: (default "settings") columns that name a row.
     """
-    from polariscope.cli.console import plural, print_in_parts, say
+    from polariscope.cli.console import print_in_parts, say
     from polariscope.core.frames import cells_of
-    from polariscope.studies.table import IDENTITY, WORDS, shown
+    from polariscope.studies.table import IDENTITY, WORDS
 
     filled = [name for name in table.columns if table.frame[name].notna().any()]
     settings = [name for name in ("step", *table.settings) if name in filled]
@@ -177,7 +180,7 @@ def print_table(
     first = [name for name in filled if name in (*keys, *state, *telling)]
     results = [name for name in asked or main_results(table) if name in filled and name not in first]
     chosen = filled if everything or not table.settings else [*first, *results]
-    cells = {name: [shown(cell) for cell in cells_of(table.frame[name])] for name in chosen}
+    cells = {name: list(map(cell_text, cells_of(table.frame[name]))) for name in chosen}
     named = [name for name in keys if name in first] if table.settings else filled[:1]
     print_in_parts(cells, keys=named, numbers=table.measured)
     for note in table.notes:
@@ -222,7 +225,6 @@ def print_comparisons(table: Table, text: str) -> None:
     :param text: SETTING=A,B.
     """
     from polariscope.cli.console import print_in_parts, say
-    from polariscope.studies.table import shown
 
     setting, _, values = text.partition("=")
     pair = [value.strip() for value in values.split(",")]
@@ -231,17 +233,19 @@ def print_comparisons(table: Table, text: str) -> None:
     comparisons = table.comparisons(setting.strip(), *pair)
     divided = any(one.settings for one in comparisons)
     cells = {
-        **({"settings": [in_words(one.settings) or "all" for one in comparisons]} if divided else {}),
+        **({"settings": [assigned(one.settings) or "all" for one in comparisons]} if divided else {}),
         "column": [one.column for one in comparisons],
         "pairs": [str(one.n) for one in comparisons],
-        "mean difference": [shown(one.difference) for one in comparisons],
-        "± SD": [shown(one.sd) for one in comparisons],
+        "mean difference": [cell_text(one.difference) for one in comparisons],
+        "± SD": [cell_text(one.sd) for one in comparisons],
         **_intervals(comparisons),
         "higher in": [f"{one.higher} of {one.n}" for one in comparisons],
     }
     print_in_parts(cells, keys=("settings", "column"), numbers=("pairs", "mean difference", "± SD"))
     meant = (comparisons[0].first, comparisons[0].second)
-    first, second = (f"{setting}={shown(value) or typed}" for value, typed in zip(meant, pair, strict=True))
+    first, second = (
+        f"{setting}={cell_text(value) or typed}" for value, typed in zip(meant, pair, strict=True)
+    )
     say(f"Differences are {second} minus {first}, over runs that are equal in all else.")
     for note in table.left_out:
         say(note)
@@ -256,7 +260,7 @@ def print_aggregates(table: Table) -> None:
 
     aggregates = table.aggregate()
     cells = {
-        "settings": [in_words(one.settings) for one in aggregates],
+        "settings": [assigned(one.settings) for one in aggregates],
         "column": [one.column for one in aggregates],
         "runs": [str(one.n) for one in aggregates],
         "mean": [f"{one.mean:.4g}" for one in aggregates],
@@ -272,23 +276,7 @@ def print_aggregates(table: Table) -> None:
 
 
 def _intervals(results: Sequence[Aggregate] | Sequence[Comparison]) -> dict[str, list[str]]:
-    def ends(interval: tuple[float, float] | None) -> str:
-        return "" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"
-
     return {
-        "95 % (t)": [ends(one.t) for one in results],
-        "95 % (bootstrap)": [ends(one.bootstrap) for one in results],
+        "95 % (t)": [interval(one.t, between=" to ") for one in results],
+        "95 % (bootstrap)": [interval(one.bootstrap, between=" to ") for one in results],
     }
-
-
-def in_words(settings: Mapping[str, object]) -> str:
-    """Return settings as they are typed, joined by commas.
-
-    :param settings: values by name.
-
-    >>> in_words({"beta": 4.0, "net": "conv"})
-    'beta=4, net=conv'
-    """
-    from polariscope.studies.table import shown
-
-    return ", ".join(f"{name}={shown(value)}" for name, value in settings.items())

@@ -28,6 +28,7 @@ from polariscope.cli.flags import (
 from polariscope.cli.shared import AUTO, Compute, ModelParts
 from polariscope.core.errors import Argument, Call, InputError
 from polariscope.core.options import checked, options_of
+from polariscope.core.text import capitalised, plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -134,9 +135,9 @@ def train(
     settings["n_latents"] = LATENTS if n_latents is None else n_latents
     settings |= {"keep_units": True} if wrapping.keep_units else {}
     run = options.out or default_run(data, settings)
-    train_and_tell(data, run, settings, compute=compute, tensorboard=options.tensorboard, quiet=options.quiet)
+    run_and_print(data, run, settings, compute=compute, tensorboard=options.tensorboard, quiet=options.quiet)
     if options.size is not None:
-        from polariscope.sizing.support.size import keep_size
+        from polariscope.sizing.size import keep_size
 
         keep_size(options.size, run)
     if not options.quiet:
@@ -175,7 +176,7 @@ class _Searched:
         :param folder: that of the search.
         :param concepts: parts of the model, as the caller named them.
         """
-        from polariscope.sizing.support.size import settings_of_models
+        from polariscope.sizing.size import settings_of_models
 
         record = settings_of_models(folder)
         if record is None:
@@ -235,19 +236,19 @@ class _Searched:
         used = {"objective": self.record["objective"], **self.record["model"]}
         for part in ModelParts().concepts():
             name, before = settings[part], used[part]["name"]
-            if part not in self.names and name != before:
-                text += f" {part[0].upper()}{part[1:]} {name} instead of the search's {before}."
+            if part not in self.names and name not in (before, AUTO):
+                text += f" {capitalised(part)} {name} instead of the search's {before}."
         for what, value in (("learning_rate", rate), ("batch_size", batch)):
             used = self.record["training"][what]
             name = what.replace("_", " ")
             instead = "" if used == value else f" instead of the search's {used:g}"
-            text += f" {name[0].upper()}{name[1:]} {value:g}{instead}."
+            text += f" {capitalised(name)} {value:g}{instead}."
         return text
 
 
 def latents_of(folder: Path) -> int:
     """The number of latents that was found in a folder of ``polariscope size``."""
-    from polariscope.sizing.support.size import read_size
+    from polariscope.sizing.size import read_size
     from polariscope.storage.search import SearchFolder
 
     search = SearchFolder(folder)
@@ -266,23 +267,23 @@ def latents_of(folder: Path) -> int:
                 f" made, but {folder} has no answer in it",
             ),
         )
-    found = read_size(folder)
-    if found.target == "beta":
+    size = read_size(folder)
+    if size.target == "beta":
         raise InputError(
             "size",
             f"hold a number of latents, and {folder} holds a β",
             remedy=(
                 "use ",
-                Argument("n_latents", found.n_latents),
+                Argument("n_latents", size.n_latents),
                 " ",
                 Argument("objective", "beta"),
                 " ",
-                Argument("beta", float(f"{found.value:.3g}")),
+                Argument("beta", float(f"{size.value:.3g}")),
             ),
         )
-    if not found.value:
+    if not size.value:
         raise InputError("size", f"hold a number of latents, but the search in {folder} found none")
-    return found.n_latents
+    return size.n_latents
 
 
 def training_group(without: Collection[str] = ()) -> Group:
@@ -380,7 +381,7 @@ def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
     return Path("runs", f"{data.name}-{label(settings['objective'])}-{digest[:8]}")
 
 
-class News:
+class TrainingProgress:
     """Says what was chosen and from where training goes on, then how it goes; silent when nothing is left to do."""
 
     def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool, chosen: str = "") -> None:
@@ -395,7 +396,7 @@ class News:
     def __call__(self, step: int, line: dict[str, object] | None) -> None:
         import torch
 
-        from polariscope.cli.console import plural, say
+        from polariscope.cli.console import say
         from polariscope.training.listeners import ProgressLine
 
         if not self.begun and not self.quiet:
@@ -411,7 +412,7 @@ class News:
             self.line(step, line)
 
 
-def train_and_tell(
+def run_and_print(
     data: AbstractDataset,
     run: Path,
     settings: dict[str, Any],
@@ -424,7 +425,7 @@ def train_and_tell(
     from polariscope.analysis.convergence import held_out_loss
     from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.note import ABOUT_LIKELIHOOD
-    from polariscope.cli.console import plural, say
+    from polariscope.cli.console import say
     from polariscope.runs.run import Run
     from polariscope.training.choices import announcement
     from polariscope.training.plan import plan, recorded_settings
@@ -434,7 +435,7 @@ def train_and_tell(
     steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
     data = job.data  # in the units it is trained in, which are measured once
     with ExitStack() as shown:
-        news = News(run, steps, shown, quiet, chosen)
+        news = TrainingProgress(run, steps, shown, quiet, chosen)
         where = dataclasses.asdict(compute or Compute())
         train_model(data, out=run, tensorboard=tensorboard, progress=news, **where, **settings)
     if quiet:

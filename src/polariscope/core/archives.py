@@ -28,13 +28,14 @@ from typing import BinaryIO, Protocol, cast, runtime_checkable
 import numpy as np
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.text import listed
 
 GIGABYTE = 10**9
 LIMIT = 4 * GIGABYTE
 """Bytes to which any file may unpack."""
 RATIO = 200
 """Or this many times its size, where that is more."""
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 """Entries that an archive may have; the largest we know, CelebA, has 202,599."""
 LONGEST_HEADER = 2**20
 """Bytes of a tar header that describes another: a name, times."""
@@ -182,7 +183,7 @@ def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.Bu
     :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes that may come out.
     """
     limit = unpacked_limit(path, max_unpacked)
-    with told(path), contextlib.ExitStack() as stack:
+    with translate_errors(path), contextlib.ExitStack() as stack:
         if not is_gzip(path):
             yield stack.enter_context(path.open("rb"))
             return
@@ -192,8 +193,8 @@ def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.Bu
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Whatever Python says of a damaged file becomes an error that names the file.
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of Python about a damaged file into one that names the file.
 
     :param path: the file.
     """
@@ -210,7 +211,7 @@ class Archive:
         self.path = path
         self.limit = unpacked_limit(path, max_unpacked)
         self.is_zip = is_zip(path)
-        with told(path):
+        with translate_errors(path):
             self.entries = tuple(self._zip_entries() if self.is_zip else self._tar_entries())
 
     def _zip_entries(self) -> Iterator[Entry]:
@@ -259,7 +260,7 @@ class Archive:
         :param wanted: (default all) whether an entry is read.
         """
         chosen = [entry for entry in self.entries if wanted is None or wanted(entry)]
-        with told(self.path):
+        with translate_errors(self.path):
             if self.is_zip:
                 with zipfile.ZipFile(self.path) as file:
                     for entry in chosen:
@@ -281,11 +282,13 @@ class Archive:
         """
         if name not in {entry.name for entry in self.entries}:
             raise InputError(
-                str(self.path), f"hold {name!r}", got=_few([entry.name for entry in self.entries])
+                str(self.path),
+                f"hold {name!r}",
+                got=listed(entry.name for entry in self.entries) or "nothing",
             )
-        with contextlib.closing(self.walk(lambda entry: entry.name == name)) as found:
-            _, stream = next(found)
-            with told(self.path):
+        with contextlib.closing(self.walk(lambda entry: entry.name == name)) as entries:
+            _, stream = next(entries)
+            with translate_errors(self.path):
                 yield stream
 
 
@@ -305,8 +308,8 @@ class _Check:
         if name in self.names:
             raise damaged(self.path, f"it has two entries {shown}")
         self.names.add(name)
-        if len(self.names) > MOST_ENTRIES:
-            raise damaged(self.path, f"it has more than {MOST_ENTRIES:,} entries")
+        if len(self.names) > MAX_ENTRIES:
+            raise damaged(self.path, f"it has more than {MAX_ENTRIES:,} entries")
 
     def size(self, name: str, size: int) -> None:
         if size < 0:
@@ -327,7 +330,7 @@ class _Exact:
 
         :param size: how many.
         """
-        with told(self._path):
+        with translate_errors(self._path):
             parts = []
             wanted = min(size, self._left)
             while wanted > 0:
@@ -491,7 +494,7 @@ def map_stored_array(path: Path, name: str) -> np.ndarray | None:
     :param name: of the array.
     """
     archive = open_archive(path, path.stat().st_size / GIGABYTE * RATIO)
-    with told(path), zipfile.ZipFile(path) as file:
+    with translate_errors(path), zipfile.ZipFile(path) as file:
         info = file.getinfo(f"{name}.npy")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
             return None
@@ -508,7 +511,3 @@ def map_stored_array(path: Path, name: str) -> np.ndarray | None:
         if begin + header.n_bytes > path.stat().st_size:
             raise damaged(path, f"{name!r} ends after the file")
     return np.memmap(path, dtype=header.dtype, mode="r", offset=begin, shape=header.shape)
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") or "nothing"

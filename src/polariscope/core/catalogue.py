@@ -20,7 +20,8 @@ from typing import Any, ClassVar, get_origin
 
 from polariscope.core.errors import unknown
 from polariscope.core.options import Option, documented_fields, documented_parameters, options_of
-from polariscope.core.registry import first_line
+from polariscope.core.plugins import plugins_of
+from polariscope.core.registry import first_line, group_of
 
 PACKAGE = "polariscope"
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,8 @@ class Member:
     """Its docstring."""
     declared_options: Mapping[str, Option]
     """Its options, in the order of the file."""
+    is_open: bool = True
+    """Whether docstring and options are known; not those of a plug-in that was not imported."""
 
     @property
     def summary(self) -> str:
@@ -67,34 +70,50 @@ class Catalogue(Mapping):  # bare, as Family is
 def read_catalogue(home: str) -> Catalogue:
     """Read the members of a family; members that were registered from elsewhere are added.
 
+    Of a plug-in that is not open only the name and the package are known: its module is not imported, and its source is
+    not evaluated.
+
     :param home: the module that holds the family: ``polariscope.objectives``.
     """
-    noun, members = _read_files(home)
+    noun, group, members = _read_files(home)
     opened = sys.modules[home].family.opened if home in sys.modules else {}
     others = {
         name: Member(name, inspect.getdoc(concept) or "", options_of(concept))
         for name, concept in opened.items()
         if name not in members
     }
-    return Catalogue(noun, {**members, **others})
+    plugins = {
+        name: Member(name, f"Plug-in of {plugin.package}, {plugin.value}.", {}, is_open=False)
+        for name, plugin in (plugins_of(group) if group else {}).items()
+    }
+    return Catalogue(noun, {**plugins, **members, **others})
+
+
+def read_family(name: str) -> Catalogue:
+    """Read the members of a family from their files, without opening them.
+
+    :param name: the family's public name: objectives.
+    """
+    return read_catalogue(importlib.import_module(PACKAGE)._FAMILIES[name])
 
 
 @functools.cache
-def _read_files(home: str) -> tuple[str, dict[str, Member]]:
-    """The noun of a family, and the members that its files declare."""
+def _read_files(home: str) -> tuple[str, str | None, dict[str, Member]]:
+    """The noun of a family, its group of entry points, and the members that its files declare."""
     module = _source(home)
     call = module.assignments["family"]
     assert isinstance(call, ast.Call)
     noun = ast.literal_eval(call.args[1])
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    folders = module.evaluate(given["folders"]) if "folders" in given else (home,)
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    folders = module.evaluate(keywords["folders"]) if "folders" in keywords else (home,)
     members = {}
     for folder in folders:
         for file in sorted(_path(folder).glob("*.py")):
             if file.stem != "__init__":
                 for member in _members(_source(f"{folder}.{file.stem}")):
                     members[member.name] = member
-    return noun, members
+    group = ast.literal_eval(keywords["group"]) if "group" in keywords else group_of(home)
+    return noun, group, members
 
 
 def _members(module: _Source) -> Iterator[Member]:

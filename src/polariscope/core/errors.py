@@ -222,9 +222,11 @@ class InputError(PolariscopeError, ValueError):
 def _renamed(text: Text | None, names: Mapping[str, Argument]) -> Text | None:
     """A text with its arguments under other names; one with a value to give keeps it."""
     if isinstance(text, Argument):
-        found = names.get(text.name, text)
+        renamed = names.get(text.name, text)
         return (
-            found if text.value is ABSENT or found.value is not ABSENT else Argument(found.name, text.value)
+            renamed
+            if text.value is ABSENT or renamed.value is not ABSENT
+            else Argument(renamed.name, text.value)
         )
     if text is None or isinstance(text, str | Call | Either):
         return text

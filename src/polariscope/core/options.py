@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -36,7 +37,9 @@ from typing import (
 
 from polariscope.core.errors import Argument, InputError, Text, unknown
 from polariscope.core.records import to_plain
-from polariscope.core.registry import Family
+
+if TYPE_CHECKING:
+    from polariscope.core.registry import Family
 
 Recorded = TypeVar("Recorded")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -98,14 +101,14 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 def _field_docstrings(concept: Any) -> dict[str, str]:
     """The string literal under each field of a dataclass and of the dataclasses it inherits from."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for kind in reversed(inspect.getmro(concept)):
         if not dataclasses.is_dataclass(kind):
             continue
         node = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
         assert isinstance(node, ast.ClassDef)
-        found |= documented_fields(node)
-    return found
+        docstrings |= documented_fields(node)
+    return docstrings
 
 
 def documented_fields(node: ast.ClassDef) -> dict[str, str]:
@@ -113,7 +116,7 @@ def documented_fields(node: ast.ClassDef) -> dict[str, str]:
 
     :param node: the class.
     """
-    found = {}
+    docstrings = {}
     for field, text in zip(node.body, node.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)
@@ -122,8 +125,8 @@ def documented_fields(node: ast.ClassDef) -> dict[str, str]:
             and isinstance(text.value, ast.Constant)
             and isinstance(text.value.value, str)
         ):
-            found[field.target.id] = " ".join(text.value.value.split())
-    return found
+            docstrings[field.target.id] = " ".join(text.value.value.split())
+    return docstrings
 
 
 def documented_parameters(docstring: str) -> dict[str, str]:
@@ -140,7 +143,7 @@ def documented_parameters(docstring: str) -> dict[str, str]:
 
 
 def check_options(
-    owner: str, concept: Callable[..., object], given: Mapping[str, object], *, partial: bool = False
+    owner: str, concept: Callable[..., object], values: Mapping[str, object], *, partial: bool = False
 ) -> dict[str, Any]:
     """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
 
@@ -154,10 +157,10 @@ def check_options(
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     options = options_of(concept)
-    for name in given:
+    for name in values:
         if name not in options:
             raise unknown(f"option of {owner}", name, options)
-    missing = [name for name, option in options.items() if option.required and name not in given]
+    missing = [name for name, option in options.items() if option.required and name not in values]
     if missing and not owner:
         raise InputError(missing[0], "be given")
     if missing and not partial:
@@ -165,7 +168,7 @@ def check_options(
     checked = {}
     concept = getattr(concept, "own_options", concept)
     kinds = get_type_hints(concept)  # without limits, which are checked below
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, bool):  # which would be taken for 0 or 1
             check_value(name, value, options[name].annotation, owner)
         adapter = TypeAdapter(kinds.get(name, Any), config=ConfigDict(arbitrary_types_allowed=True))
@@ -266,7 +269,7 @@ Refuse: TypeAlias = Callable[[str], Exception]
 
 
 def route(
-    given: Iterable[str],
+    names: Iterable[str],
     parts: Mapping[str, Collection[str]],
     refuse: Refuse,
     *,
@@ -278,7 +281,7 @@ def route(
     ``PART_NAME`` always works, ``NAME`` if one part has it. This is the one place where options are given to parts, for
     :func:`polariscope.train`, sizing and the command line.
 
-    :param given: names of options, with or without their part.
+    :param names: names of options, with or without their part.
     :param parts: names of the options of each part.
     :param refuse: makes the error about a name that no part has.
     :param defers: (default none) parts that leave an option to others which have it too: ``{"data": ["training"]}``.
@@ -289,7 +292,7 @@ def route(
     {'seed': ('training', 'seed'), 'data_seed': ('data', 'seed'), 'prior_scale': ('prior', 'scale')}
     """
     routed = {}
-    for key in given:
+    for key in names:
         plain = [(part, key) for part, known in parts.items() if key in known]
         homes = {part for part, _ in plain}
         plain = [match for match in plain if not homes & {*(defers or {}).get(match[0], ())}]
@@ -309,38 +312,39 @@ def route(
 
 def build(family: Family, chosen: object, options: Mapping[str, object] | None = None) -> Any:
     """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
-    given = dict(options or {})
+    values = dict(options or {})
     if isinstance(chosen, Mapping):
-        given = {**{key: value for key, value in chosen.items() if key != "name"}, **given}
+        values = {**{key: value for key, value in chosen.items() if key != "name"}, **values}
         if "name" not in chosen:
             raise InputError(problem=f"a {family.noun} given as a mapping needs a 'name'", got=sorted(chosen))
         chosen = chosen["name"]
     if isinstance(chosen, str):
         concept = family[chosen]
-        return concept(**check_options(f"{family.noun} {chosen!r}", concept, given))
+        return concept(**check_options(f"{family.noun} {chosen!r}", concept, values))
     family.name_of(chosen)  # refuses what is none of the family
-    if given:
+    if values:
         raise InputError(
             problem=f"{family.noun} was given as an object, so it takes no further options",
-            got=", ".join(given),
+            got=", ".join(values),
             remedy="set them when you make it",
         )
     return chosen
 
 
-def spelled_out(*records: Any) -> Callable[[Function], Function]:
+def spelled_out(*records: Any, open_ended: bool = False) -> Callable[[Function], Function]:
     """Decorate a function whose ``**options`` are fields of records: signature and docstring show each of them.
 
     Type checkers read the annotation of ``**options`` (``Unpack`` of a ``TypedDict``); ``help()`` and tab completion
     show the fields with their defaults. In the docstring they replace the line about ``options``.
 
     :param records: dataclasses whose fields the function accepts by name.
+    :param open_ended: (default False) whether the function accepts further options; signature and docstring keep them.
     """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        (rest,) = (each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD)
+        (rest,) = (each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD)
         kinds = {name: kind for record in records for name, kind in get_type_hints(record).items()}
         options = [
             each
@@ -355,12 +359,13 @@ def spelled_out(*records: Any) -> Callable[[Function], Function]:
         ]
         lines = [f":param {each.name}: (default {each.default!r}) {each.help}" for each in options]
         function.__doc__ = re.sub(
-            rf"^([ \t]*):param {rest}: .*(?:\n\1[ \t]+.*)*",
-            lambda line: "\n".join(line[1] + text for text in lines),
+            rf"^([ \t]*):param {rest.name}: .*(?:\n\1[ \t]+.*)*",
+            lambda line: "\n".join([*(line[1] + text for text in lines), *([line[0]] if open_ended else [])]),
             function.__doc__ or "",
             flags=re.MULTILINE,
         )
-        function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
+        parameters = [*own, *fields, *([rest] if open_ended else [])]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -485,25 +490,25 @@ def checked(kind: Kind) -> Kind:
     def init(self: Any, *args: Any, **options: Any) -> None:
         if type(self) is kind:  # one that inherits has options of its own
             try:
-                given = signature.bind(self, *args, **options).arguments
+                values = signature.bind(self, *args, **options).arguments
             except TypeError:
-                given = {}  # Python says what is missing or too much
-            check_values(kind, given)
+                values = {}  # Python says what is missing or too much
+            check_values(kind, values)
         make(self, *args, **options)
 
     kind.__init__ = init  # type: ignore[misc]
     return kind
 
 
-def check_values(concept: Callable[..., object], given: Mapping[str, object], owner: str = "") -> None:
+def check_values(concept: Callable[..., object], values: Mapping[str, object], owner: str = "") -> None:
     """Refuse values outside of what the annotations allow.
 
     :param concept: The dataclass or function whose annotations they are.
-    :param given: Values by name; names that have no annotation are passed over.
+    :param values: Values by name; names that have no annotation are passed over.
     :param owner: (default none) whose options they are, as messages say it.
     """
     hints, defaults = _hints(concept), _defaults(concept)
-    for name, value in given.items():
+    for name, value in values.items():
         if name in hints and not (name in defaults and _same(value, defaults[name])):
             check_value(name, value, hints[name], owner)
 
@@ -550,13 +555,13 @@ def violation(annotation: object, value: object) -> str | None:
         tests = [limit.func for limit in limits if hasattr(limit, "func")]  # predicates
         return wrong or (None if all(test(value) for test in tests) else f"be {describe(kind)}")
     if origin is Literal:
-        words = " or ".join(repr(choice) for choice in arguments)
-        return None if value in arguments else f"be {words}"
+        choices = " or ".join(repr(choice) for choice in arguments)
+        return None if value in arguments else f"be {choices}"
     if origin in (Union, types.UnionType):
-        found = [violation(argument, value) for argument in arguments if argument is not type(None)]
-        if None in found or (value is None and type(None) in arguments):
+        violations = [violation(argument, value) for argument in arguments if argument is not type(None)]
+        if None in violations or (value is None and type(None) in arguments):
             return None
-        return found[0] if len(found) == 1 else f"be {describe(annotation)}"
+        return violations[0] if len(violations) == 1 else f"be {describe(annotation)}"
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         if not isinstance(value, tuple | list):
             return f"be {describe(annotation)}"

@@ -1,45 +1,237 @@
-"""How far a long job on files is, said on standard error when it takes a while."""
+"""Progress of long jobs: one event that every job sends, and displays of it.
+
+A job calls a function of one :class:`ProgressEvent` (:data:`Progress`). Displays are such functions: a percentage
+(:class:`PercentLine`), or the last message of each task (:class:`ProgressDisplay`), which are updated in place on a
+terminal and in a notebook, and are plain lines now and then in a log.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import inspect
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with what is done and what there is to do, in the same unit."""
 PATIENCE = 2.0
-"""Seconds that a job may take before anything is said."""
+"""Seconds that a job may take before anything is shown."""
+EVERY_SECONDS = 20.0
+"""Seconds between two lines of a log."""
+MAX_LINES = 12
+"""Lines that are live at the same time."""
+
+
+Fact: TypeAlias = int | float | str
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgressEvent:
+    """The state of a task: how much is done, and of how much."""
+
+    task: str
+    """Name of the task: "dsprites: unpacking the images", "seed 0: 16 latents"."""
+    done: int = 0
+    total: int | None = None
+    """How much there is to do, in the unit of ``done``; None if nobody knows."""
+    unit: str = ""
+    """What is counted: "step", "metric"."""
+    facts: Mapping[str, Fact] = dataclasses.field(default_factory=dict)
+    """Further values by name, for programs."""
+    message: str = ""
+    """The state in words, for people."""
+
+    @property
+    def percent(self) -> int | None:
+        """Share that is done, in per cent, rounded down; None without a total."""
+        return None if self.total is None else 100 * self.done // max(self.total, 1)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.total is not None and self.done >= self.total
+
+    def __str__(self) -> str:
+        if self.message:
+            return self.message
+        return self.task if self.percent is None else f"{self.task} … {self.percent} %"
+
+
+Progress: TypeAlias = Callable[[ProgressEvent], None]
+"""A function that is called with every event of a job."""
+
+
+AnyProgress: TypeAlias = Callable[..., None]
+"""A function of events, or one with the arguments that were documented in 0.2.0; see :func:`listener`."""
+
+
+class Task:
+    """A task of a job, called with what is done and what there is to do.
+
+    >>> task = Task(lambda event: print(event), "counting")
+    >>> task(1, 4)
+    counting … 25 %
+
+    :param progress: called with the events; None for nobody.
+    :param name: of the task.
+    :param unit: (default none) what is counted.
+    """
+
+    def __init__(self, progress: Progress | None, name: str, unit: str = "") -> None:
+        self.progress, self.name, self.unit = progress, name, unit
+
+    def __call__(self, done: int, total: int | None = None, message: str = "") -> None:
+        if self.progress is not None:
+            self.progress(ProgressEvent(self.name, done, total, self.unit, message=message))
+
+
+def takes_events(function: Callable[..., object]) -> bool:
+    """Return whether a function has one parameter, annotated as :class:`ProgressEvent`.
+
+    :param function: any.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some functions of C have no signature
+        return False
+    return len(parameters) == 1 and parameters[0].annotation in (ProgressEvent, "ProgressEvent")
+
+
+def listener(
+    progress: AnyProgress | None, arguments: Callable[[ProgressEvent], tuple[object, ...]]
+) -> Progress | None:
+    """Return a function of events from the argument ``progress`` of a public function.
+
+    Functions that do not take events are called as documented in 0.2.0.
+
+    :param progress: a function of events, one of 0.2.0, or None.
+    :param arguments: from an event to the arguments that the public function documented in 0.2.0.
+    """
+    if progress is None or takes_events(progress):
+        return progress
+    function = progress
+
+    def send(event: ProgressEvent) -> None:
+        function(*arguments(event))
+
+    return send
 
 
 @contextlib.contextmanager
-def shown_progress(words: str, patience: float = PATIENCE) -> Iterator[Progress]:
-    """Yield a function to call as a job proceeds; nothing is shown of a job that is done at once.
+def reporting(
+    progress: bool | AnyProgress | None, arguments: Callable[[ProgressEvent], tuple[object, ...]]
+) -> Iterator[Progress | None]:
+    """Yield the function of events for an argument ``progress`` that can also be True, for a display.
+
+    :param progress: True, False, None, or a function; see :func:`listener`.
+    :param arguments: from an event to the arguments of a function of 0.2.0.
+    """
+    if progress is True:
+        with ProgressDisplay(transient=True) as display:
+            yield display
+    else:
+        yield listener(progress or None, arguments)
+
+
+class ProgressDisplay:
+    """The last message of each task: live on a terminal and in a notebook, plain lines now and then in a log.
+
+    :param every_seconds: (default 20) seconds between two lines of a log.
+    :param transient: (default False) whether live lines vanish at the end.
+    :param clock: (default time.monotonic) seconds since some moment.
+    """
+
+    def __init__(
+        self,
+        every_seconds: float = EVERY_SECONDS,
+        *,
+        transient: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        self.every_seconds, self.clock = every_seconds, clock
+        self.console = Console(file=sys.stderr, highlight=False, markup=False)
+        self.is_live = self.console.is_terminal or self.console.is_jupyter
+        self.text = Text()
+        self.live = Live(self.text, console=self.console, refresh_per_second=4, transient=transient)
+        self.lines: dict[str, str] = {}
+        self.printed: float | None = None
+        """When the last line of the log was printed, or the first event came."""
+
+    def __enter__(self) -> ProgressDisplay:
+        if self.is_live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_live:
+            self.live.stop()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        self.lines[event.task] = str(event)
+        self.text.plain = "\n".join([*self.lines.values()][-MAX_LINES:])
+        if self.is_live:
+            return
+        if self.printed is None:
+            self.printed = self.clock()
+        if event.is_done or self.clock() - self.printed >= self.every_seconds:
+            self.print(event)
+
+    def print(self, event: ProgressEvent) -> None:
+        """Print a line that stays, above those that are live.
+
+        :param event: the state of a task.
+        """
+        self.printed = self.clock()
+        self.console.print(str(event), soft_wrap=True)
+
+
+class PercentLine:
+    """The percentage of one task; nothing is shown of a task that is done at once.
 
     On a terminal the percentage is updated in place. Elsewhere (a file, a pipe) there is one line when it becomes
-    clear that the job takes a while, and one when it is done.
+    clear that the task takes a while, and one when it is done.
 
-    :param words: what is being done: "dsprites: unpacking the images".
+    :param task: what is being done: "dsprites: unpacking the images".
     :param patience: (default 2) seconds before anything is shown.
     """
-    start, shown = time.monotonic(), -1
-    live = sys.stderr.isatty()
 
-    def progress(done: int, total: int) -> None:
-        nonlocal shown
-        percent = 100 * done // max(total, 1)
-        if time.monotonic() - start < patience or percent == shown or (shown >= 0 and not live):
+    def __init__(self, task: str, patience: float = PATIENCE) -> None:
+        self.task, self.patience = task, patience
+        self.start, self.shown = time.monotonic(), -1
+        self.is_live = sys.stderr.isatty()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        percent = event.percent or 0
+        is_early = time.monotonic() - self.start < self.patience
+        if is_early or percent == self.shown or (self.shown >= 0 and not self.is_live):
             return
-        print(f"{words} … {percent} %", end="\r" if live else "\n", file=sys.stderr, flush=True)
-        shown = percent
+        end = "\r" if self.is_live else "\n"
+        print(f"{self.task} … {percent} %", end=end, file=sys.stderr, flush=True)
+        self.shown = percent
 
-    try:
-        yield progress
-    except BaseException:
-        if live and shown >= 0:
+    def __enter__(self) -> PercentLine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.shown < 0:
+            return
+        if kind is None:
+            print(f"{self.task}: done in {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+        elif self.is_live:
             print(file=sys.stderr)  # what is said next begins on a line of its own
-        raise
-    if shown >= 0:
-        print(f"{words}: done in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def shown_progress(task: str, patience: float = PATIENCE) -> Iterator[Task]:
+    """Yield a task to call as a job proceeds, shown by a :class:`PercentLine`.
+
+    :param task: what is being done.
+    :param patience: (default 2) seconds before anything is shown.
+    """
+    with PercentLine(task, patience) as line:
+        yield Task(line, task)

@@ -11,9 +11,10 @@ import functools
 import math
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.text import numbered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,29 @@ class AbstractRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON has it: tuples and arrays are lists, ∞ is the word "Infinity", NaN is null."""
         return to_plain(self)
+
+
+class AbstractStoredRecord(AbstractRecord):
+    """A record that can also be read back.
+
+    ``class Size(AbstractStoredRecord, remedy="size the data again")``: the remedy is what the error about JSON that is
+    no such record advises.
+    """
+
+    _remedy: ClassVar[str] = "make it again"
+
+    def __init_subclass__(cls, *, remedy: str | None = None) -> None:
+        super().__init_subclass__()
+        if remedy is not None:
+            cls._remedy = remedy
+
+    @classmethod
+    def from_dict(cls: type[Record], stored: Mapping[str, object]) -> Record:
+        """Return the record that :meth:`to_dict` wrote, equal in every bit; anything else is refused.
+
+        :param stored: JSON values; a field with a default may be missing.
+        """
+        return from_plain(cls, stored, cls._remedy)  # type: ignore[attr-defined]
 
 
 def from_plain(
@@ -140,8 +164,7 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
         raise _MisfitError(where, f"be a mapping with the fields {', '.join(hints)}", value)
     for must, names in (("have", _required(kind) - set(value)), ("not have", set(value) - set(hints))):
         if names:
-            listed = ", ".join(sorted(map(str, names)))
-            raise _MisfitError(where, f"{must} the field{'s' if len(names) > 1 else ''} {listed}")
+            raise _MisfitError(where, f"{must} the {numbered('field', sorted(map(str, names)))}")
     fields = {
         name: _read(hint, value[name], f"{where}.{name}" if where else name)
         for name, hint in hints.items()
@@ -211,8 +234,8 @@ def _read_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
             return _read(choice, value, where)
         except _MisfitError:
             continue
-    words = dict.fromkeys(WORDS.get(get_origin(choice) or choice, str(choice)) for choice in arguments)
-    raise _MisfitError(where, f"be {' or '.join(words)}", value)
+    types = dict.fromkeys(WORDS.get(get_origin(choice) or choice, str(choice)) for choice in arguments)
+    raise _MisfitError(where, f"be {' or '.join(types)}", value)
 
 
 def _read_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -223,7 +246,7 @@ def _read_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, where: s
     if len(hints) != len(value):
         raise _MisfitError(where, f"be a list of length {len(hints)}", value)
     items = enumerate(zip(hints, value, strict=True))
-    return origin(_read(hint, item, f"{where}[{place}]") for place, (hint, item) in items)
+    return origin(_read(hint, item, f"{where}[{index}]") for index, (hint, item) in items)
 
 
 def _read_key(hint: Any, key: str, where: str) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.text import joined
 
 KEY = re.compile(r"(?<![\w/.-])[a-z]{3,}(?:19|20)\d\d[a-z]?(?![\w-])")
 """What a citation key looks like: the first author in small letters and the year."""
@@ -53,8 +54,7 @@ class Reference:
         'Lisa Bonheme. The Polarised Regime of Variational Autoencoders. PhD thesis, School of Computing, University of
         Kent, 2023.'
         """
-        *others, last = self.authors
-        names = f"{', '.join(others)} and {last}" if others else last
+        names = joined(self.authors)
         title = self.fields["title"]
         link = f" {self.fields['url']}" if "url" in self.fields else ""
         stop = "" if title.endswith("?") else "."
@@ -96,7 +96,7 @@ def read_bibtex(text: str) -> dict[str, Reference]:
     >>> read_bibtex("@misc{a2020,\\n  author = {A},\\n  title = {On $a$},\\n}")["a2020"].fields["title"]
     'On $a$'
     """
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("%")]
     kind = key = ""
     fields: dict[str, str] = {}
@@ -107,14 +107,14 @@ def read_bibtex(text: str) -> dict[str, Reference]:
             kind, key, fields = head[1], head[2], {}
         elif field and key and field[1] not in fields:
             fields[field[1]] = field[2]
-        elif line == "}" and key and key not in found:
-            found[key] = Reference(key, kind, fields)
+        elif line == "}" and key and key not in references:
+            references[key] = Reference(key, kind, fields)
             key = ""
         else:
             raise InputError("a BibTeX entry", "have one field per line, name = {value}", got=f"{line!r}")
     if key:
         raise InputError(f"the BibTeX entry {key}", "end with a line }", remedy="the text stops before it")
-    return found
+    return references
 
 
 @functools.cache

@@ -4,6 +4,8 @@ A family is a folder whose modules each register one concept (an objective, a me
 family's decorator. Nothing else lists them. A file is named after its concept, so asking for one name imports one
 file; the command line, the docs, the contract tests and the error messages import them all and read what they found.
 ``polariscope.metrics.mig``, ``polariscope.metrics["mig"]`` and an import from the file give the same thing.
+Other packages add members through entry points (:mod:`polariscope.core.plugins`). Their names are listed without
+importing them; a module of theirs is imported when its member is asked for.
 """
 
 from __future__ import annotations
@@ -15,10 +17,15 @@ import inspect
 import pkgutil
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.options import checked
+
+if TYPE_CHECKING:
+    from polariscope.core.plugins import Plugin
 
 Concept = TypeVar("Concept", bound=Callable[..., Any])
 SUPPORT = "support"
@@ -31,16 +38,25 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     Used as a decorator in a member's file: ``@metric("mig", higher_is_better=True)``. What is given beside
     the name are the member's *traits*: properties it declares and the contract tests check. ``traits`` lists
-    those that every member has to declare.
+    those that every member has to declare. ``group`` is the group of entry points by which other packages add members;
+    None: they cannot.
     """
 
-    def __init__(self, folders: tuple[str, ...], noun: str, traits: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folders: tuple[str, ...],
+        noun: str,
+        traits: tuple[str, ...] = (),
+        group: str | None = None,
+    ) -> None:
         self.folders = folders
         self.noun = noun
         self.required_traits = traits
+        self.group = group
         self._members: dict[str, Any] = {}
         self._traits: dict[str, dict[str, Any]] = {}
         self._read = False
+        self._refused: set[str] = set()
 
     def __call__(self, name: str, **traits: object) -> Callable[[Concept], Concept]:
         if not re.fullmatch(NAME, name):
@@ -54,14 +70,18 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
             )
 
         def register(concept: Concept) -> Concept:
+            # A foreign module can be imported before our own file of that name, which would then be refused.
+            if not concept.__module__.startswith(self.folders) and self._file_of(name) is not None:
+                raise InputError(
+                    problem=f"{concept.__module__} defines a {self.noun} {name!r}, and there is a built-in one",
+                    remedy="choose another name",
+                )
             known = self._members.get(name)
             if known is not None and _home(known) != _home(concept):
                 raise InputError(
                     problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
             if dataclasses.is_dataclass(concept):  # its options are checked whoever makes it
-                from polariscope.core.options import checked
-
                 concept = checked(concept)
             self._members[name] = concept
             self._traits[name] = traits
@@ -84,9 +104,54 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         file = None if name in self._members else self._file_of(name)
         if file is not None:
             importlib.import_module(file)
+        elif name not in self._members and name in self.plugins:
+            self._open(self.plugins[name])
         if name not in self._members:
             self.read()
         return name in self._members
+
+    @property
+    def plugins(self) -> Mapping[str, Plugin]:
+        """The members of other packages, by name; none is imported. Those with the name of a built-in are refused."""
+        if self.group is None:
+            return {}
+        from polariscope.core.plugins import plugins_of
+
+        declared = plugins_of(self.group)
+        clashes = {name for name in declared if self._file_of(name) is not None}
+        for name in sorted(clashes - self._refused):
+            self._refused.add(name)
+            warnings.warn(
+                f"{self.noun} {name!r} of the package {declared[name].package} is ignored: there is a built-in one "
+                "of this name; the package must choose another name.",
+                stacklevel=2,
+            )
+        return {name: plugin for name, plugin in declared.items() if name not in clashes}
+
+    def _open(self, plugin: Plugin) -> None:
+        """Import the module of a plug-in, which registers its member; nothing is registered if this fails."""
+        members, traits = dict(self._members), dict(self._traits)
+        try:
+            loaded = plugin.load(self.noun)
+            if plugin.name not in self._members:
+                raise plugin.error(self.noun, f"its module registers no {self.noun} of this name")
+            if loaded is not self._members[plugin.name]:
+                raise plugin.error(self.noun, f"the object is not the {self.noun} that its module registers")
+        except BaseException:
+            self._members, self._traits = members, traits
+            raise
+
+    def working(self) -> Iterator[str]:
+        """Iterate over the names of all members and open each; warn of plug-ins that cannot be opened and skip them."""
+        from polariscope.core.plugins import PluginError
+
+        for name in self:
+            try:
+                self[name]
+            except PluginError as error:
+                warnings.warn(str(error), stacklevel=2)
+            else:
+                yield name
 
     def _file_of(self, name: str) -> str | None:
         """The module that is named after a member, not imported; None without one."""
@@ -103,7 +168,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def __getitem__(self, name: str) -> Any:
         if not self._find(name):
-            raise unknown(self.noun, name, self._members)
+            raise unknown(self.noun, name, self)
         return self._members[name]
 
     def __getattr__(self, name: str) -> Any:
@@ -112,9 +177,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
             if f"{folder}.{SUPPORT}" in sys.modules:
                 return sys.modules[f"{folder}.{SUPPORT}"]
         if name.startswith("_") or not self._find(name.replace("_", "-")):
-            raise AttributeError(
-                str(unknown(self.noun, name, (member.replace("-", "_") for member in self._members)))
-            )
+            raise AttributeError(str(unknown(self.noun, name, (member.replace("-", "_") for member in self))))
         return self._members[name.replace("_", "-")]
 
     def __dir__(self) -> list[str]:
@@ -125,15 +188,15 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     def has(self, name: str) -> bool:
         """Whether there is such a member, where files are named after their members: no file is opened for that."""
-        return name in self._members or self._file_of(name) is not None or self._find(name)
+        is_listed = name in self._members or self._file_of(name) is not None
+        return is_listed or (bool(re.fullmatch(NAME, name)) and name in self.plugins) or self._find(name)
 
     def __iter__(self) -> Iterator[str]:
         self.read()
-        return iter(sorted(self._members))
+        return iter(sorted({*self._members, *self.plugins}))
 
     def __len__(self) -> int:
-        self.read()
-        return len(self._members)
+        return sum(1 for _ in self)
 
     def traits(self, name: str) -> Mapping[str, Any]:
         """What the member declared in its decorator."""
@@ -175,14 +238,30 @@ def _home(concept: Any) -> tuple[str, str]:
     return inspect.getfile(inspect.unwrap(concept)), concept.__qualname__
 
 
+def group_of(package: str) -> str:
+    """Return the group of entry points of a family, if it does not name one itself.
+
+    :param package: the module that holds the family.
+
+    >>> group_of("polariscope.analysis.metrics")
+    'polariscope.metrics'
+    """
+    return f"polariscope.{package.rpartition('.')[2]}"
+
+
 def open_family(
-    package: str, noun: str, traits: tuple[str, ...] = (), folders: tuple[str, ...] = ()
+    package: str,
+    noun: str,
+    traits: tuple[str, ...] = (),
+    folders: tuple[str, ...] = (),
+    group: str | None = "",
 ) -> Family:
     """The family whose members are the files of ``package`` (its ``__name__``), or of several ``folders``.
 
     In the package's ``__init__``: ``metric = family = open_family(__name__, "metric")``. Its docstring becomes the
-    family's.
+    family's. Members of other packages are entry points of ``group``, by default ``polariscope.`` and the last name of
+    the package; None: there are none.
     """
-    family = Family(folders or (package,), noun, traits)
+    family = Family(folders or (package,), noun, traits, group_of(package) if group == "" else group)
     family.__doc__ = sys.modules[package].__doc__
     return family

@@ -28,7 +28,7 @@ def generator(seed: int, *names: object) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(derive(seed, *names)))
 
 
-def words(
+def random_words(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt64[np.ndarray, "sample width"]:
     """Words of 64 random bits that depend on the seed, the stream and each sample's index, never on the batch.
@@ -37,8 +37,8 @@ def words(
     own, index · 2²⁰ + column (a higher power for more columns), through the finaliser of SplitMix64 (Steele et al.,
     Fast Splittable Pseudorandom Number Generators, steele2014).
 
-    >>> both = words(0, "noise", indices=np.array([7, 8]), width=3)
-    >>> bool((words(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
+    >>> both = random_words(0, "noise", indices=np.array([7, 8]), width=3)
+    >>> bool((random_words(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
     True
     """
     room = np.uint64(max(20, (width - 1).bit_length()))
@@ -57,7 +57,7 @@ def uniforms(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> Float[np.ndarray, "sample width"]:
     """Uniform numbers between 0 and 1, neither of them included; by index, as :func:`words`."""
-    bits = words(seed, *names, indices=indices, width=width)
+    bits = random_words(seed, *names, indices=indices, width=width)
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
@@ -74,17 +74,17 @@ def random_bytes(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt8[np.ndarray, "sample width"]:
     """Bytes, each value as likely as the others, by index as :func:`words`; eight are made at once."""
-    return _parts(words(seed, *names, indices=indices, width=-(-width // 8)), "u1")[:, :width]
+    return _parts(random_words(seed, *names, indices=indices, width=-(-width // 8)), "u1")[:, :width]
 
 
 def random_integers(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt32[np.ndarray, "sample width"]:
     """Integers from 0 to 2³² − 1, each as likely as the others, by index as :func:`words`; two are made at once."""
-    return _parts(words(seed, *names, indices=indices, width=-(-width // 2)), "<u4")[:, :width]
+    return _parts(random_words(seed, *names, indices=indices, width=-(-width // 2)), "<u4")[:, :width]
 
 
 def _parts(bits: UInt64[np.ndarray, "sample width"], kind: str) -> Shaped[np.ndarray, "sample parts"]:
     """Words cut into smaller ones, the lowest bits first, on machines of either byte order."""
-    found = np.ascontiguousarray(bits, dtype="<u8").view(kind)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    parts = np.ascontiguousarray(bits, dtype="<u8").view(kind)
+    return parts.astype(parts.dtype.newbyteorder("="), copy=False)

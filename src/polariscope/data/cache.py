@@ -1,4 +1,4 @@
-"""Where unpacked and rendered images are kept between runs: arrays on disk that are mapped, not read.
+"""Where unpacked and rendered images are stored between runs: arrays on disk that are mapped, not read.
 
 A compressed file cannot be mapped into memory, and rendering takes time. So what such a dataset holds is written once
 into the cache folder as plain ``.npy`` files. Everything in this folder can be made again: it may be deleted at any
@@ -24,7 +24,8 @@ from numpy.typing import DTypeLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.progress import Progress, shown_progress
+from polariscope.core.progress import Task, shown_progress
+from polariscope.core.text import file_size
 
 VARIABLE = "POLARISCOPE_CACHE"
 """Environment variable with the cache folder."""
@@ -36,9 +37,9 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
 
 def cache_folder() -> Path:
-    """The folder of everything that is kept between runs: ``POLARISCOPE_CACHE``, or the user's cache folder."""
-    if given := os.environ.get(VARIABLE):
-        return Path(given).expanduser().resolve()
+    """The folder of everything that is stored between runs: ``POLARISCOPE_CACHE``, or the user's cache folder."""
+    if folder := os.environ.get(VARIABLE):
+        return Path(folder).expanduser().resolve()
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -67,7 +68,7 @@ def cached_array(
     key: str,
     shape: tuple[int, ...],
     dtype: DTypeLike,
-    write: Callable[[np.ndarray, Progress], None],
+    write: Callable[[np.ndarray, Task], None],
     words: str,
 ) -> Shaped[np.ndarray, "..."]:
     """A read-only array that is mapped from the cache folder, and made first if it is not there.
@@ -84,9 +85,9 @@ def cached_array(
     :param words: what is being done, for the progress: "dsprites: unpacking the images".
     """
     path = array_file(key)
-    kept = _map(path, shape, np.dtype(dtype))
-    if kept is not None:
-        return kept
+    cached = _map(path, shape, np.dtype(dtype))
+    if cached is not None:
+        return cached
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:  # one of its folders is a file, say
@@ -94,9 +95,9 @@ def cached_array(
     try:
         _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
         with filelock.FileLock(path.with_suffix(".lock")):
-            kept = _map(path, shape, np.dtype(dtype))  # another process may have made it meanwhile
-            if kept is not None:
-                return kept
+            cached = _map(path, shape, np.dtype(dtype))  # another process may have made it meanwhile
+            if cached is not None:
+                return cached
             with files.atomic(path) as part, shown_progress(words) as progress:
                 array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
                 write(array, progress)
@@ -142,26 +143,11 @@ def _check_room(path: Path, needed: int) -> None:
     if needed + HEADER > free:
         raise InputError(
             problem=(
-                f"the cache folder {cache_folder()} needs {in_bytes(needed)} more, and its disk has "
-                f"{in_bytes(free)} free"
+                f"the cache folder {cache_folder()} needs {file_size(needed)} more, and its disk has "
+                f"{file_size(free)} free"
             ),
             remedy=f"free some, or set the environment variable {VARIABLE} to a folder on another disk",
         )
-
-
-def in_bytes(count: int) -> str:
-    """A number of bytes in the unit a reader expects.
-
-    >>> in_bytes(999), in_bytes(377_487_360), in_bytes(3_000_000_000)
-    ('999 bytes', '377 MB', '3.0 GB')
-
-    :param count: how many bytes.
-    """
-    if count < 1000:
-        return f"{count} bytes"
-    if count < 10**6:
-        return f"{count / 1e3:.0f} kB"
-    return f"{count / 1e6:.0f} MB" if count < 10**9 else f"{count / 1e9:.1f} GB"
 
 
 def originals_folder(name: str) -> Path:
@@ -173,7 +159,7 @@ def originals_folder(name: str) -> Path:
 
 
 def content_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes; that of a large file is remembered by its place, size and time of change.
+    """SHA-256 of a file's bytes; that of a large file is remembered by its path, size and time of change.
 
     :param path: the file.
     """
@@ -186,14 +172,14 @@ def content_digest(path: Path) -> str:
         return str(files.read_json(note))
     with shown_progress(f"{path.name}: reading it once to know it again") as progress:
         progress(0, 1)
-        found = files.digest_file(path)
-    with contextlib.suppress(OSError):  # without a place to remember it, it is computed again
-        files.write_json(note, found)
-    return found
+        digest = files.digest_file(path)
+    with contextlib.suppress(OSError):  # where it cannot be written, it is computed again
+        files.write_json(note, digest)
+    return digest
 
 
 @dataclasses.dataclass(frozen=True)
-class KeptFile:
+class CachedFile:
     """A file in the cache folder that belongs to a dataset."""
 
     dataset: str
@@ -204,28 +190,34 @@ class KeptFile:
     """Its size."""
 
 
-def kept_files(name: str | None = None, originals: bool = False) -> list[KeptFile]:
-    """What is kept of datasets: arrays and, where asked for, original files.
+def cached_files(name: str | None = None, originals: bool = False) -> list[CachedFile]:
+    """List the cached files of datasets: arrays and, where asked for, original files.
 
     :param name: (default all datasets) of the dataset.
     :param originals: (default False) list fetched original files as well.
     """
-    found = []
+    listed = []
     for folder in (arrays_folder(), cache_folder() / "originals")[: 2 if originals else 1]:
-        for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if place.is_dir() and not place.is_symlink() and name in (None, place.name):
-                files_in = (path for path in sorted(place.rglob("*")) if path.is_file() or path.is_symlink())
-                found += [KeptFile(place.name, path, path.lstat().st_size) for path in files_in]
-    return found
+        for dataset_folder in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if (
+                dataset_folder.is_dir()
+                and not dataset_folder.is_symlink()
+                and name in (None, dataset_folder.name)
+            ):
+                files_in = (
+                    path for path in sorted(dataset_folder.rglob("*")) if path.is_file() or path.is_symlink()
+                )
+                listed += [CachedFile(dataset_folder.name, path, path.lstat().st_size) for path in files_in]
+    return listed
 
 
-def remove_kept(kept: list[KeptFile]) -> None:
+def remove_cached(cached: list[CachedFile]) -> None:
     """Delete files of the cache folder, and the folders that are empty then. Links are deleted, not what they lead to.
 
-    :param kept: what :func:`kept_files` found.
+    :param cached: files that :func:`cached_files` returned.
     """
     root = cache_folder()
-    for file in kept:
+    for file in cached:
         file.path.unlink(missing_ok=True)
         for folder in file.path.parents:
             if folder == root or not folder.is_relative_to(root) or any(folder.iterdir()):

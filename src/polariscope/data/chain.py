@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+from jaxtyping import Float
+
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import check_options, options_of, show
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.inputs import as_dataset
 from polariscope.data.missing import Missing
-from polariscope.data.sources import as_dataset
+from polariscope.data.rescaling import AbstractRescaling, Rescaling
+from polariscope.data.statistics import merged
+from polariscope.data.types import DataLike
 from polariscope.data.variants import AbstractVariant, family
 
 Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
@@ -21,7 +27,7 @@ USUAL_UNITS = "centred"
 
 
 def apply_variants(
-    data: object,
+    data: DataLike,
     variants: Given = (),
     *,
     standardise: bool = False,
@@ -51,6 +57,29 @@ def apply_variants(
     for name in shorthands(standardise=standardise, scale=scale):
         made = _apply(made, name)
     return made
+
+
+def units_of_rows(
+    rows: Float[np.ndarray, "sample feature"], *, standardise: bool, scale: bool, keep_units: bool = False
+) -> Rescaling | None:
+    """Return the units in which rows of a table are trained, measured in their own precision; None: their own.
+
+    These are the units of :func:`apply_variants` and :func:`in_usual_units`. A dataset holds single precision, so rows
+    with a large mean keep more digits if they are put into units before they become one.
+
+    :param rows: observations of a table.
+    :param standardise: whether each feature gets mean 0 and standard deviation 1.
+    :param scale: whether each feature is brought to [0, 1].
+    :param keep_units: (default False) whether the table stays as it is.
+    """
+    names = shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
+    if keep_units:
+        return None
+    # The variant needs a base for its shape only: a dataset of the rows would round them to single precision first.
+    shape_only = as_dataset(np.zeros_like(rows[:1]))
+    rescaled = _apply(shape_only, names[0] if names else USUAL_UNITS)
+    assert isinstance(rescaled, AbstractRescaling)
+    return rescaled.measured_on(merged([rows]))
 
 
 def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
@@ -84,8 +113,8 @@ def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
 
 def shorthands(*, standardise: object, scale: object, keep_units: object = False) -> list[str]:
     """The variants that the arguments stand for; only one of them may be given."""
-    given = {"standardise": standardise, "scale": scale}
-    for name, value in given.items():
+    units = {"standardise": standardise, "scale": scale}
+    for name, value in units.items():
         if not isinstance(value, bool):
             remedy = "put the part in front for the scale of a prior" if name == "scale" else None
             raise InputError(name, "be True or False", got=f"{value!r}", remedy=remedy)
@@ -99,7 +128,7 @@ def shorthands(*, standardise: object, scale: object, keep_units: object = False
             ),
             remedy="give one of them",
         )
-    names = [name for name, value in given.items() if value]
+    names = [name for name, value in units.items() if value]
     if keep_units and names:
         raise InputError(
             problem=(Argument("keep_units"), " and ", Argument(names[0]), " contradict each other"),
@@ -149,15 +178,15 @@ def _listed(variants: object) -> list[Any]:
     return list(variants)
 
 
-def _apply(base: AbstractDataset, given: object) -> AbstractVariant:
+def _apply(base: AbstractDataset, variant: object) -> AbstractVariant:
     """One variant by name."""
-    if isinstance(given, str):
-        given = parse_variant(given)
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
-        raise InputError("variants", "be names, or mappings with a 'name' and options", got=f"{given!r}")
-    name = given["name"]
+    if isinstance(variant, str):
+        variant = parse_variant(variant)
+    if not isinstance(variant, Mapping) or not isinstance(variant.get("name"), str):
+        raise InputError("variants", "be names, or mappings with a 'name' and options", got=f"{variant!r}")
+    name = variant["name"]
     concept = family[name]
-    options = concept.read_options(base, {key: value for key, value in given.items() if key != "name"})
+    options = concept.read_options(base, {key: value for key, value in variant.items() if key != "name"})
     return concept(base, **check_options(f"variant {name!r}", concept, options))
 
 
@@ -186,9 +215,9 @@ def variants_of(record: Mapping[str, object]) -> list[dict[str, object]]:
 
     :param record: what ``describe()`` returned.
     """
-    found = record.get("variants", [])
-    assert isinstance(found, list)
-    return found
+    records = record.get("variants", [])
+    assert isinstance(records, list)
+    return records
 
 
 def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:

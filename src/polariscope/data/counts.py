@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.data.dataset import VALUES, AbstractDataset
-from polariscope.data.variants.support.statistics import merged
+from polariscope.data.reading import rows_at_once
+from polariscope.data.statistics import merged
 
-MOST_ROWS = 10_000
+if TYPE_CHECKING:
+    from polariscope.data.dataset import AbstractDataset
+
+MAX_ROWS = 10_000
 """From how many observations the usual total is taken."""
 SAMPLE_VALUES, MIN_ROWS = 2**24, 256
 """Values, and the least number of rows, of the sample in which the values of a table are compared."""
@@ -41,6 +45,8 @@ class ValueFacts(AbstractRecord):
     """Whether no column that varies contains a value twice."""
     n_rows: int = 0
     """Rows in which dispersion, share and repetitions were measured."""
+    n_values: int = 0
+    """Values in these rows."""
 
     @property
     def is_binary(self) -> bool:
@@ -73,12 +79,12 @@ def measure_rows(values: Float[np.ndarray, "sample feature"]) -> ValueFacts:
 
 
 def _sample_rows(n_samples: int, n_features: int) -> Int[np.ndarray, " chosen"]:
-    return _spread(n_samples, min(MOST_ROWS, max(MIN_ROWS, SAMPLE_VALUES // n_features)))
+    return _spread(n_samples, min(MAX_ROWS, max(MIN_ROWS, SAMPLE_VALUES // n_features)))
 
 
 def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> ValueFacts:
     """Return the facts about whole numbers, from a sample of rows and the largest value of all."""
-    step = max(1, VALUES // sample.shape[1])
+    step = rows_at_once(sample.shape[1])
     statistics = merged(sample[first : first + step] for first in range(0, len(sample), step))
     positive = statistics.mean > 0
     ratios = statistics.deviation[positive] ** 2 / statistics.mean[positive]
@@ -89,6 +95,7 @@ def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> Value
         share_at_largest=float(np.mean(sample == sample.dtype.type(largest))),
         is_distinct=_is_distinct(sample[:, statistics.deviation > 0]),
         n_rows=len(sample),
+        n_values=sample.size,
     )
 
 
@@ -164,10 +171,12 @@ def totals_of(data: AbstractDataset) -> Float[np.ndarray, " sample"]:
 
     :param data: a dataset.
     """
-    chosen = _spread(len(data), MOST_ROWS)
-    rows = max(1, VALUES // data.n_features)
+    rows_read = _spread(len(data), MAX_ROWS)
+    rows = rows_at_once(data.n_features)
     parts = [
-        data.values(chosen[first : first + rows]).reshape(-1, data.n_features).sum(axis=1, dtype=np.float64)
-        for first in range(0, len(chosen), rows)
+        data.values(rows_read[first : first + rows])
+        .reshape(-1, data.n_features)
+        .sum(axis=1, dtype=np.float64)
+        for first in range(0, len(rows_read), rows)
     ]
     return np.concatenate(parts)

@@ -23,13 +23,11 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, to_record
 from polariscope.core.registry import open_family
+from polariscope.data.reading import rows_at_once
 
 if TYPE_CHECKING:
     from polariscope.data.counts import ValueFacts
     from polariscope.data.footprint import Footprint
-
-VALUES = 2**22
-"""Values that are read together when all observations are looked through."""
 
 
 class AbstractDataset(abc.ABC):
@@ -81,7 +79,7 @@ class AbstractDataset(abc.ABC):
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample *shape"]:
         """What a network is fed: float32; images scaled to [0, 1], flat rows as they are.
 
-        The same for the same index every time: small data are asked once, and kept.
+        The same for the same index every time: small data are read once and cached.
 
         :param indices: numbers of the observations, from 0.
         """
@@ -196,7 +194,7 @@ class AbstractDataset(abc.ABC):
 
     def stored_values(self) -> Iterator[Shaped[np.ndarray, "..."]]:
         """Yield every value, some at a time; the zeros that a sparse matrix leaves out can be missing."""
-        rows = max(1, VALUES // self.n_features)
+        rows = rows_at_once(self.n_features)
         for first in range(0, len(self), rows):
             yield self.values(np.arange(first, min(first + rows, len(self))))
 
@@ -280,4 +278,5 @@ dataset = family = open_family(
     __name__,
     "dataset",
     folders=("polariscope.data.rendered", "polariscope.data.published", "polariscope.data.own"),
+    group="polariscope.datasets",
 )

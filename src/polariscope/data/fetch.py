@@ -25,10 +25,11 @@ from polariscope import __version__
 from polariscope.core import archives, files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import check_options
-from polariscope.core.progress import Progress, shown_progress
-from polariscope.data.cache import in_bytes, originals_folder
+from polariscope.core.progress import Task, shown_progress
+from polariscope.core.text import file_size
+from polariscope.data.cache import originals_folder
 from polariscope.data.dataset import family
-from polariscope.data.published.support.original import AbstractPublishedDataset, OriginalFile
+from polariscope.data.originals import AbstractPublishedDataset, OriginalFile
 from polariscope.data.sources import original_of
 
 BLOCK = 2**18
@@ -71,19 +72,19 @@ def fetch(
 
     :param name: of the dataset, "dsprites", or of a look-alike that says whose it is.
     :param options: (default none) options of the dataset that decide which files are needed.
-    :param folder: (default: in the cache folder, where the dataset is found by its name) where to put them.
+    :param folder: (default: in the cache folder, where the dataset looks for them) where to put them.
     :param say: (default nothing) is told what is being done.
     """
     name = original_of(name)
     kind = family[name]
     if not _is_published(kind):
-        fetchable = [each for each in family if _is_published(family[each])]
+        fetchable = [each for each in family.working() if _is_published(family[each])]
         raise InputError(
             problem=f"dataset {name!r} has no files to fetch", remedy=f"these have: {', '.join(fetchable)}"
         )
-    given: dict[str, Any] = check_options(f"dataset {name!r}", kind, options or {})
+    arguments: dict[str, Any] = check_options(f"dataset {name!r}", kind, options or {})
     target = (originals_folder(name) if folder is None else folder.expanduser()).resolve()
-    wanted = kind.files_for(**given)
+    wanted = kind.files_for(**arguments)
     by_hand = [file.name for file in wanted if file.url is None and not (target / file.name).exists()]
     if by_hand:
         raise InputError(
@@ -108,7 +109,7 @@ def fetch(
         fetched.append(Fetched(path, checked_by(file, path), there is not None))
     if any(file.md5 is None for file in wanted):
         try:
-            kind(**{**given, "path": str(target)})  # looks at headers and shapes
+            kind(**{**arguments, "path": str(target)})  # looks at headers and shapes
         except InputError as error:
             if not new:
                 raise
@@ -182,7 +183,7 @@ def download(file: OriginalFile, folder: Path) -> Path:
     return target
 
 
-def _complete(file: OriginalFile, part: Path, note: Path, progress: Progress) -> None:
+def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> None:
     """Connect until the part holds the whole file; each connection goes on where the last one ended."""
     failures = 0
     while True:
@@ -211,7 +212,7 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Progress) ->
         time.sleep(PAUSE * 2.0 ** (failures - 1) if failures else 0)
 
 
-def _receive(file: OriginalFile, part: Path, note: Path, progress: Progress) -> bool:
+def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool:
     """Receive what one connection brings; true if the file is then whole."""
     assert file.url is not None
     have = part.stat().st_size if part.exists() else 0
@@ -255,7 +256,7 @@ def _check_room(part: Path, needed: int) -> None:
     free = shutil.disk_usage(part.parent).free
     if needed > free:
         raise InputError(
-            problem=f"{part.parent} needs {in_bytes(needed)} more, and its disk has {in_bytes(free)} free",
+            problem=f"{part.parent} needs {file_size(needed)} more, and its disk has {file_size(free)} free",
             remedy="free some, or choose another folder",
         )
 
@@ -264,21 +265,21 @@ def _verify(file: OriginalFile, part: Path, note: Path) -> None:
     """Compare the published checksum, where there is one; a file that has another is removed."""
     if file.md5 is None:
         return
-    found = _md5(part)
-    if found != file.md5 and found != file.md5_unpacked:
+    md5 = _md5(part)
+    if md5 != file.md5 and md5 != file.md5_unpacked:
         part.unlink()
         note.unlink(missing_ok=True)
         raise PolariscopeError(
-            f"{file.name} from {file.url} is not the published file: its MD5 is {found}, not {file.md5}. It was "
+            f"{file.name} from {file.url} is not the published file: its MD5 is {md5}, not {file.md5}. It was "
             "removed; give the same command again, or get the file elsewhere."
         )
 
 
 def _unreachable(file: OriginalFile, part: Path, reason: str) -> UnreachableError:
     have = part.stat().st_size if part.exists() else 0
-    kept = f" {in_bytes(have)} of it are here; the same command again goes on from there." if have else ""
+    resume = f" {file_size(have)} of it are here; the same command again goes on from there." if have else ""
     return UnreachableError(
-        f"{file.url} could not be downloaded ({reason.rstrip('.')}).{kept} Without a network, download it elsewhere "
+        f"{file.url} could not be downloaded ({reason.rstrip('.')}).{resume} Without a network, download it elsewhere "
         f"and put it at {part.with_name(file.name)}."
     )
 

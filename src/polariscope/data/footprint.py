@@ -31,12 +31,14 @@ def disk_bytes(path: str | os.PathLike[str] | None) -> int:
 
     :param path: the file or folder.
     """
-    place = Path(path) if path is not None else None
-    if place is None or not place.exists():
+    location = Path(path) if path is not None else None
+    if location is None or not location.exists():
         return 0
-    if place.is_file():
-        return place.stat().st_size
-    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file() and not file.is_symlink())
+    if location.is_file():
+        return location.stat().st_size
+    return sum(
+        file.stat().st_size for file in location.rglob("*") if file.is_file() and not file.is_symlink()
+    )
 
 
 def batch_bytes(n_features: int, n_samples: int = BATCH) -> int:

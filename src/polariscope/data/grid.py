@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 
-MOST_CELLS = 2**62
+MAX_CELLS = 2**62
 """Combinations that can be numbered."""
 TRIES = 32
 """Observations that are tried at once for one that agrees."""
@@ -33,7 +33,7 @@ class FactorGrid:
     codes: Int[np.ndarray, "observation factor"]
     """Of every observation."""
     keys: Int[np.ndarray, " cell"]
-    """One number for each combination that occurs, in order: its place in the full grid, the last factor fastest."""
+    """One number for each combination that occurs, in order: its index in the full grid, the last factor fastest."""
     order: Int[np.ndarray, " observation"]
     """The observations, cell by cell."""
     starts: Int[np.ndarray, " cell_and_end"]
@@ -53,7 +53,7 @@ class FactorGrid:
         if reason is None:
             factors = data.factors(np.arange(len(data)))
             columns = [_coded(*pair) for pair in zip(factors.T, data.factor_sizes, strict=True)]
-            if math.prod(len(values) for values, _ in columns) >= MOST_CELLS:
+            if math.prod(len(values) for values, _ in columns) >= MAX_CELLS:
                 reason = "has factors with more combinations than can be numbered"
         if reason is not None:
             raise InputError(
@@ -97,9 +97,9 @@ class FactorGrid:
 
         :param codes: codes of combinations.
         """
-        places = np.ravel_multi_index(tuple(codes.T), self.sizes)
-        found = np.minimum(np.searchsorted(self.keys, places), len(self.keys) - 1)
-        return np.where(self.keys[found] == places, found, -1)
+        keys = np.ravel_multi_index(tuple(codes.T), self.sizes)
+        cells = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[cells] == keys, cells, -1)
 
     def cells_sharing(self, columns: Bool[np.ndarray, " factor"]) -> Int[np.ndarray, " cell"]:
         """How many cells have the same codes as each in these factors, itself included.
@@ -109,8 +109,8 @@ class FactorGrid:
         if not columns.any():
             return np.full(len(self.keys), len(self.keys))
         sizes = tuple(np.array(self.sizes)[columns])
-        places = np.ravel_multi_index(tuple(self.cell_codes[:, columns].T), sizes)
-        _, group, counts = np.unique(places, return_inverse=True, return_counts=True)
+        keys = np.ravel_multi_index(tuple(self.cell_codes[:, columns].T), sizes)
+        _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
         return counts[group.reshape(-1)]
 
     def one_of(
@@ -128,44 +128,44 @@ class FactorGrid:
     def one_agreeing(
         self,
         codes: Int[np.ndarray, "sample factor"],
-        kept: Bool[np.ndarray, "sample factor"],
+        shared: Bool[np.ndarray, "sample factor"],
         generator: np.random.Generator,
     ) -> Int[np.ndarray, " sample"]:
-        """For each row one of the observations that have its codes in the factors that are kept, at random.
+        """For each row one of the observations that have its codes in the factors that are shared, at random.
 
         Observations that agree in the rarest of these values are tried; a row that finds none so looks at all of them.
 
         :param codes: codes of combinations that occur.
-        :param kept: which factors count, at least one in each row.
+        :param shared: which factors count, at least one in each row.
         :param generator: decides.
         """
         order, starts = self._by_value
         columns = np.arange(codes.shape[1])
         first, last = starts[columns, codes], starts[columns, codes + 1]
-        rarest = np.where(kept, last - first, len(order[0]) + 1).argmin(axis=1)
+        rarest = np.where(shared, last - first, len(order[0]) + 1).argmin(axis=1)
         rows = np.arange(len(codes))
         first, last = first[rows, rarest], last[rows, rarest]
         tried = order[
             rarest[:, None], generator.integers(first[:, None], last[:, None], size=(len(codes), TRIES))
         ]
-        agree = ((self.codes[tried] == codes[:, None]) | ~kept[:, None]).all(axis=2)
-        found = tried[rows, agree.argmax(axis=1)]
+        agree = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
+        indices = tried[rows, agree.argmax(axis=1)]
         for row in np.flatnonzero(~agree.any(axis=1)):
-            pool = self._all_agreeing(codes[row], kept[row], order[rarest[row], first[row] : last[row]])
-            found[row] = pool[generator.integers(len(pool))]
-        return found
+            pool = self._all_agreeing(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
+            indices[row] = pool[generator.integers(len(pool))]
+        return indices
 
     def _all_agreeing(
         self,
         code: Int[np.ndarray, " factor"],
-        kept: Bool[np.ndarray, " factor"],
+        shared: Bool[np.ndarray, " factor"],
         pool: Int[np.ndarray, " some"],
     ) -> Int[np.ndarray, " agreeing"]:
-        """Every observation with the code's values in the factors that are kept: by what others can be, or by a scan.
+        """Every observation with the code's values in the factors that are shared: by what others can be, or by a scan.
 
         :param pool: observations among which these are.
         """
-        free = np.flatnonzero(~kept)
+        free = np.flatnonzero(~shared)
         sizes = tuple(self.sizes[column] for column in free)
         if math.prod(sizes) < len(pool):
             possible = np.repeat(code[np.newaxis], math.prod(sizes), axis=0)
@@ -175,7 +175,7 @@ class FactorGrid:
             return np.concatenate(
                 [self.order[self.starts[cell] : self.starts[cell + 1]] for cell in cells[cells >= 0]]
             )
-        for column in np.flatnonzero(kept):
+        for column in np.flatnonzero(shared):
             pool = pool[self.codes[pool, column] == code[column]]
         return pool
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.core.errors import Argument, InputError, Text
+from polariscope.core.text import listed, noun, plural
 
 Missing = Literal["refuse", "drop", "median"]
 """What is done about missing values: they are refused; rows that lack a value are left out; or each missing value is
@@ -63,16 +64,16 @@ class Gaps:
         :param names: (default: their numbers) names of the columns.
         """
         columns = np.argsort(-self.count, kind="stable")[: np.count_nonzero(self.count)].tolist()
-        listed = [
-            f"column {_name(column, names)} lacks {self.count[column]:,} "
-            f"value{'s' * bool(self.count[column] > 1)}, first in row {self.first[column]}"
+        named = [
+            f"column {_name(column, names)} lacks "
+            f"{plural(int(self.count[column]), 'value')}, first in row {self.first[column]}"
             for column in columns[:MAX_NAMED]
         ]
-        more = len(columns) - len(listed)
-        rest = f", and {more} more column{'s' * (more > 1)}" if more else ""
+        more = len(columns) - len(named)
+        rest = f", and {more} more {noun(more, 'column')}" if more else ""
         all_values = self.n_samples * len(self.count)
         raise InputError(
-            problem=f"{where} lacks {self.total:,} of {all_values:,} values (NaN): {'; '.join(listed)}{rest}",
+            problem=f"{where} lacks {self.total:,} of {all_values:,} values (NaN): {'; '.join(named)}{rest}",
             remedy=OPTIONS,
         )
 
@@ -84,10 +85,9 @@ class Gaps:
         """
         empty = np.flatnonzero(self.count == self.n_samples).tolist()
         if empty:
-            listed = ", ".join(_name(column, names) for column in empty[:MAX_NAMED])
-            more = f" and {len(empty) - MAX_NAMED} more" if len(empty) > MAX_NAMED else ""
+            named = listed((_name(column, names) for column in empty), MAX_NAMED)
             raise InputError(
-                problem=f"{where} has no value at all in column {listed}{more}",
+                problem=f"{where} has no value at all in column {named}",
                 remedy="leave such columns out",
             )
 

@@ -19,7 +19,7 @@ from polariscope.data.grid import TRIES, FactorGrid
 TransitionKind = Literal["laplace", "uniform", "share", "share-one"]
 ROUNDS = 8
 """How often partners that do not exist are drawn again, so many at once, before all that exist are looked at."""
-MOST_ITSELF = 0.5
+MAX_SHARE_OF_ITSELF = 0.5
 """Share of draws that may give an observation itself, as on the smallest grid, 2 × 2."""
 N_CHECKED = 1000
 """Draws from which that share is taken."""
@@ -68,7 +68,7 @@ class Transition:
 
     @staticmethod
     def check(data: AbstractDataset) -> None:
-        """Pairs are found by their factors, so these must be discrete."""
+        """Pairs are drawn by their factors, so these must be discrete."""
         reason = None
         if not data.factor_sizes:
             reason = "has no factors"
@@ -110,7 +110,7 @@ class Transition:
     ) -> tuple[Int[np.ndarray, " sample"], Bool[np.ndarray, "sample factor"]]:
         """Index of a partner for each index, and which factors the two share.
 
-        Where some are kept these are the shared ones, whatever the others came out as; otherwise all that agree.
+        Where some stay, these are the shared ones, whatever the others came out as; otherwise all that agree.
         """
         return self.on(data).draw(indices, generator)
 
@@ -121,7 +121,7 @@ class Transition:
 
     @property
     def keeps(self) -> bool:
-        """Whether some factors are kept and all others drawn anew."""
+        """Whether some factors stay and all others drawn anew."""
         return self.kind in ("share", "share-one")
 
     def propose(
@@ -135,19 +135,19 @@ class Transition:
         if self.kind == "laplace":
             moved = self._laplace(codes, sizes, kinds, generator)
             return moved, moved == codes
-        chosen = self.choose(len(codes), len(sizes), generator)
+        selected = self.choose(len(codes), len(sizes), generator)
         if self.kind == "uniform":
             # A shift by 1 … n − 1 gives every other value the same chance; a factor of one value stays.
             shift = generator.integers(1, np.maximum(sizes, 2), size=codes.shape)
-            moved = np.where(chosen, (codes + shift) % sizes, codes)
+            moved = np.where(selected, (codes + shift) % sizes, codes)
             return moved, moved == codes
         fresh = generator.integers(0, sizes, size=codes.shape)
-        return np.where(chosen, codes, fresh), chosen
+        return np.where(selected, codes, fresh), selected
 
     def choose(
         self, n_samples: int, n_factors: int, generator: np.random.Generator
     ) -> Bool[np.ndarray, "sample factor"]:
-        """Which factors of each sample are kept, or in a ``uniform`` transition get another value."""
+        """Which factors of each sample stay, or in a ``uniform`` transition get another value."""
         if self.kind == "share-one":
             return np.eye(n_factors, dtype=bool)[generator.integers(n_factors, size=n_samples)]
         return _random_sets(n_samples, n_factors, generator)
@@ -174,8 +174,8 @@ class Transition:
             alone = differs[:, column] & (differs.sum(axis=1) == 1)
             only[alone] = row[ends[alone, column]] - others
         # Either the factors moved by themselves, or none did and the one that differs was made to.
-        found = np.logaddexp(total, stay + only)
-        return np.where(differs[:, ~moving].any(axis=1) | ~differs.any(axis=1), -np.inf, found)
+        log_probability = np.logaddexp(total, stay + only)
+        return np.where(differs[:, ~moving].any(axis=1) | ~differs.any(axis=1), -np.inf, log_probability)
 
     def probabilities(self, size: int, is_cyclic: bool) -> Float[np.ndarray, "start end"]:
         """P(i → k) of a Laplace step of a factor with ``size`` ≥ 2 values; rows sum to 1."""
@@ -235,8 +235,8 @@ class Pairing:
             moved, shared = self._propose(codes, generator)
             return self.grid.order[self.grid.cells(moved)], shared
         if self.transition.keeps:
-            kept = self.transition.choose(len(codes), codes.shape[1], generator)
-            return self.grid.one_agreeing(codes, kept, generator), kept
+            shared = self.transition.choose(len(codes), codes.shape[1], generator)
+            return self.grid.one_agreeing(codes, shared, generator), shared
         cells = self._existing(codes, generator)
         return self.grid.one_of(cells, generator), self.grid.cell_codes[cells] == codes
 
@@ -258,11 +258,11 @@ class Pairing:
         waiting = np.arange(len(codes))
         for _ in range(ROUNDS):
             moved, same = self._propose(np.repeat(codes[waiting], TRIES, axis=0), generator)
-            found = np.where(same.all(axis=1), -1, self.grid.cells(moved)).reshape(-1, TRIES)
-            cells[waiting] = found[
-                np.arange(len(waiting)), (found >= 0).argmax(axis=1)
+            candidates = np.where(same.all(axis=1), -1, self.grid.cells(moved)).reshape(-1, TRIES)
+            cells[waiting] = candidates[
+                np.arange(len(waiting)), (candidates >= 0).argmax(axis=1)
             ]  # the first that exists
-            waiting = waiting[(found < 0).all(axis=1)]
+            waiting = waiting[(candidates < 0).all(axis=1)]
             if not len(waiting):
                 break
         for row in waiting:
@@ -288,7 +288,7 @@ class Pairing:
                 got=f"{n_alone} of {len(self.grid.order)} without",
                 remedy=("leave them out, or use ", Argument("transition_kind", "share")),
             )
-        if self.transition.keeps and (share := self._share_of_itself()) > MOST_ITSELF:
+        if self.transition.keeps and (share := self._share_of_itself()) > MAX_SHARE_OF_ITSELF:
             raise InputError(
                 problem=(
                     f"a {self.transition.kind} transition needs observations of {self.data.name} that agree in some "

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
+from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset, family
-from polariscope.data.missing import Missing
 
 if TYPE_CHECKING:
     from polariscope.data.chain import Given
 
 
-def load_dataset(name: object, *, variants: Given = (), **options: object) -> AbstractDataset:
+def load_dataset(name: object, *, variants: Given = (), **options: OptionValue) -> AbstractDataset:
     """Make a dataset by name, or from a file or folder, with its options.
 
     :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
@@ -73,16 +73,18 @@ def name_and_path(source: str) -> tuple[str, str | None]:
     name, _, path = source.partition(":")
     if family.has(name):
         return (original_of(name), path) if path else (name, None)
-    readers = {ending: member for member in family for ending in family.traits(member).get("endings", ())}
-    place = Path(source).expanduser()
+    readers = {
+        ending: member for member in family.working() for ending in family.traits(member).get("endings", ())
+    }
+    file = Path(source).expanduser()
     ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
-    if place.is_dir() and "/" in readers:
+    if file.is_dir() and "/" in readers:
         return readers["/"], source
     if ending is not None and ending != "/":
         return readers[ending], source
-    if place.is_file():
+    if file.is_file():
         raise InputError(
-            problem=f"nothing here reads {place.name}",
+            problem=f"nothing here reads {file.name}",
             remedy=f"it reads folders and files ending in {', '.join(sorted(end for end in readers if end != '/'))}",
         )
     if os.sep in source:
@@ -108,11 +110,11 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
     100
     """
     name, path = name_and_path(source)
-    given: dict[str, Any] = dict(options or {})
+    arguments: dict[str, Any] = dict(options or {})
     reads = options_of(family[name]).get("path")
-    if reads is not None and reads.required and path is None and "path" not in given:
+    if reads is not None and reads.required and path is None and "path" not in arguments:
         raise InputError(problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH")
-    return load_dataset(source, **given)
+    return load_dataset(source, **arguments)
 
 
 def original_of(name: str) -> str:
@@ -164,25 +166,3 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
             "put the old data back, or start again with the new."
         )
     return data
-
-
-def as_dataset(data: object, missing: Missing = "refuse") -> AbstractDataset:
-    """The dataset given, or an array or items as one; a name is refused, since options may belong to it.
-
-    :param data: a dataset, an array or items.
-    :param missing: (default "refuse") what is done about missing values of an array.
-    """
-    if isinstance(data, str):
-        raise InputError(
-            "data", "be a dataset or an array", got=f"{data!r}", remedy=f"use load_dataset({data!r})"
-        )
-    if isinstance(data, AbstractDataset):
-        if missing != "refuse":
-            raise InputError(
-                problem=(Argument("missing"), f" is for arrays, and {data.name} is a dataset"),
-                remedy="give it where the dataset is made, to load_dataset or from_arrays",
-            )
-        return data
-    from polariscope.data.own.arrays import from_dataset
-
-    return from_dataset(data, missing=missing)

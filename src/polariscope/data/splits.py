@@ -126,9 +126,9 @@ def split_parts(
     for name in parts:
         if name not in PARTS:
             raise unknown("part", name, PARTS)
-    found = {name: np.asarray(parts.get(name, ()), dtype=np.int64).reshape(-1) for name in PARTS}
-    together = np.concatenate(list(found.values()))
-    if not len(found["train"]):
+    indices = {name: np.asarray(parts.get(name, ()), dtype=np.int64).reshape(-1) for name in PARTS}
+    together = np.concatenate(list(indices.values()))
+    if not len(indices["train"]):
         raise InputError("the given split", "have samples in its training part", got="none")
     if together.min() < 0 or together.max() >= n or len(np.unique(together)) < len(together):
         raise InputError(
@@ -137,7 +137,7 @@ def split_parts(
             got=f"{len(together)} indices from {together.min()} to {together.max()}",
         )
     mix = generator(seed, "split")
-    train, validation, test = (mix.permutation(found[name]) for name in PARTS)
+    train, validation, test = (mix.permutation(indices[name]) for name in PARTS)
     if not len(validation) and train_fraction == 1:
         return dataclasses.replace(_on_all(train, OF_TRAINING), test=test)
     if not len(validation):
@@ -167,19 +167,19 @@ def parts_of_column(column: Shaped[np.ndarray, " sample"], name: str) -> dict[st
     """
     if column.dtype.kind in "iufb":
         numbers: dict[float, str] = dict(enumerate(PARTS))
-        words = [numbers.get(float(value)) for value in np.unique(column)]
+        part_names = [numbers.get(float(value)) for value in np.unique(column)]
     else:
-        words = [WORDS.get(str(value).strip().lower()) for value in np.unique(column)]
+        part_names = [WORDS.get(str(value).strip().lower()) for value in np.unique(column)]
     values, which = np.unique(column, return_inverse=True)
-    if None in words:
-        strange = [str(value) for value, word in zip(values, words, strict=True) if word is None]
+    if None in part_names:
+        strange = [str(value) for value, word in zip(values, part_names, strict=True) if word is None]
         raise InputError(
             f"column {name!r}",
             "say train, validation or test for every sample (or 0, 1, 2)",
             got=", ".join(strange[:3]),
             remedy="a column of groups is given as the group column",
         )
-    named = np.array(words, dtype=object)[which.reshape(-1)]
+    named = np.array(part_names, dtype=object)[which.reshape(-1)]
     return {part: np.flatnonzero(named == part) for part in PARTS}
 
 

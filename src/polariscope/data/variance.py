@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 
@@ -21,7 +21,7 @@ AT_ONCE = 512
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class VarianceShares:
+class VarianceShares(AbstractStoredRecord, remedy="measure the shares again"):
     """Variance of the data by factor, summed over values."""
 
     factor_names: tuple[str, ...]
@@ -51,18 +51,6 @@ class VarianceShares:
             **{"local_share": self.local_share, "global_share": self.global_share},
         }
         return pandas.DataFrame(columns, index=pandas.Index(self.factor_names, name="factor"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: object) -> VarianceShares:
-        """What :meth:`to_dict` wrote.
-
-        :param stored: the JSON value.
-        """
-        return from_plain(cls, stored, "measure the shares again")
 
 
 def _shares(values: Float[np.ndarray, " factor"]) -> Float[np.ndarray, " factor"]:
@@ -161,11 +149,11 @@ def _square(data: AbstractDataset, base: Factors, k: int, values: Int[np.ndarray
     """Mean square distance to observations with other values of factor k."""
     other = base.copy()
     other[:, k] = values
-    found = sum(
+    total = sum(
         float(((_values(data, base[rows]) - _values(data, other[rows])) ** 2).sum())
         for rows in _parts(len(base))
     )
-    return found / len(base)
+    return total / len(base)
 
 
 def _shared(

@@ -97,5 +97,5 @@ def _weighted(
         log_q = -0.5 * (constant + epsilon.square().sum())
         weights.append(model.decode(z).log_density(x) + prior.log_density(z).sum(1) - log_q)
     # Not a number where z or x̂ is beyond all numbers: prior and likelihood are 0 there, and so is the weight.
-    found = torch.stack(weights).nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
-    return torch.logsumexp(found, dim=0) - math.log(n_draws)
+    log_weights = torch.stack(weights).nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
+    return torch.logsumexp(log_weights, dim=0) - math.log(n_draws)

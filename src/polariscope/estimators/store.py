@@ -17,10 +17,11 @@ from polariscope.core.records import to_plain
 from polariscope.data.counts import ValueFacts
 from polariscope.estimators.units import Units
 from polariscope.models.model import read_model
-from polariscope.sizing import Size
+from polariscope.sizing.result import Size
 from polariscope.storage import ESTIMATOR, MODEL
 from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.plan import FAMILIES
+from polariscope.training.planner import Planned
 
 if TYPE_CHECKING:
     from polariscope.estimators.vae import VAE
@@ -57,6 +58,7 @@ def save(vae: VAE, folder: Path) -> None:
         | ({} if units.ratio == 1 else {"ratio": units.ratio}),
         "likelihood": None if vae.likelihood_ is None else vae.likelihood_.to_dict(),
         "n_missing": vae.n_missing_,
+        "planned": dict(vae.planned_.options),
         "n_features_in": vae.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(vae, "feature_names_in_", ())],
     }
@@ -67,11 +69,9 @@ def save(vae: VAE, folder: Path) -> None:
         files.write_tensors(part / ESTIMATOR, tensors, record)
 
 
-def load(folder: Path, device: str) -> VAE:
+def load(kind: type[VAE], folder: Path, device: str) -> VAE:
     """What :func:`save` wrote; both files are checked, and that they belong together."""
     import numpy as np
-
-    from polariscope.estimators.vae import VAE
 
     if not folder.exists() and folder.parent.is_dir():
         files.remove_leftovers(
@@ -95,29 +95,30 @@ def load(folder: Path, device: str) -> VAE:
         )
     shape = tuple(record["units"].pop("shape"))
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
-    vae = VAE(**record["parameters"])
+    vae = kind(**record["parameters"])
     vae.medians_, vae.n_missing_ = arrays.pop("medians", None), record.get("n_missing", 0)
     vae._settle(
         model=model,
         regime=Regime.from_dict(record["regime"]),
         size=None if record["size"] is None else Size.from_dict(record["size"]),
         units=Units(shape=shape, **record["units"], **arrays),
-        kept=record["kept"],
+        latents=record["kept"],
         history=record["history"],
         seed=record["seed"],
         likelihood=_likelihood(record, vae.likelihood),
     )
+    vae.planned_ = Planned(record.get("planned", {}), {})  # 0.2.0 did not store it
     vae.n_features_in_ = record["n_features_in"]
     if record["feature_names_in"]:
         vae.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
     return vae
 
 
-def _likelihood(record: dict[str, Any], given: object) -> LikelihoodChoice | None:
+def _likelihood(record: dict[str, Any], parameter: object) -> LikelihoodChoice | None:
     """Return the likelihood that was chosen; version 0.2 did not write it, and looked only at the interval."""
     if "likelihood" in record:
         return None if record["likelihood"] is None else LikelihoodChoice.from_dict(record["likelihood"])
-    if given != "auto":
+    if parameter != "auto":
         return None
     units = record["units"]
     return choose_likelihood(ValueFacts(units["kind"] == "rows", units["is_unit_interval"]))

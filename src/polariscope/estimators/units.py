@@ -9,9 +9,11 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from polariscope.core.errors import InputError
+from polariscope.data.chain import units_of_rows
+from polariscope.data.own import Layout
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
-from polariscope.data.own.support.layout import Layout
-from polariscope.data.variants.support.statistics import merged
+from polariscope.data.rescaling import Rescaling
+from polariscope.data.statistics import merged
 
 Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 
@@ -20,11 +22,9 @@ Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 class Units:
     r"""Shape, scale and type of the observations that an estimator was fitted on, and the way there and back.
 
-    A row x of a table becomes (x − offset) / scale. The offset is the mean of each feature. The scale is one
-    number for all of them, the root of their mean variance, which only changes the unit; or, standardised, the
-    standard deviation of each, which changes what the model thinks important, as it does for PCA. Scaled, the offset is
-    the lowest value of each feature and the scale its range, which brings it to [0, 1]. Features that never vary keep
-    their unit. A density in the owner's units is that of the network's less Σ log scale.
+    A row x of a table becomes (x − offset) / scale: the units of the variants ``centred``, ``standardised`` and
+    ``scaled`` (:func:`polariscope.data.chain.units_of_rows`). Standardised, the scale changes what the model thinks
+    important, as it does for PCA. A density in the owner's units is that of the network's less Σ log scale.
 
     Counts, where a likelihood of counts is asked for, stay as they are.
 
@@ -59,22 +59,20 @@ class Units:
     ) -> Units:
         """The units of ``X``, which has passed scikit-learn's own checks."""
         shape = tuple(X.shape[1:])
-        if counts and X.ndim == 2:
+        keeps_units = counts or (unit_interval and not scale)
+        if X.ndim != 2 or keeps_units:
+            what = "rows in [0, 1] for a Bernoulli likelihood"
+            what = "images" if X.ndim != 2 else "counts" if counts else what
+            remedy = "leave it out" if what == "counts" else "they are used as they are, in [0, 1]"
             for name, asked in (("standardise", standardise), ("scale", scale)):
                 if asked:
-                    raise InputError(name, "be False for counts", got="True", remedy="leave it out")
-            return Units("rows", shape, False, False)
-        if X.ndim == 2 and scale:
-            return Units("rows", shape, False, True, *lowest_and_range(X))
-        if X.ndim == 2 and not unit_interval:
-            ratio = 1.0 if standardise else merged([X]).ratio
-            return Units("rows", shape, False, False, *offset_and_scale(X, standardise), ratio=ratio)
-        for name, asked in (("standardise", standardise), ("scale", scale)):
-            what = "rows in [0, 1] for a Bernoulli likelihood" if X.ndim == 2 else "images"
-            if asked:
-                raise InputError(
-                    name, f"be False for {what}", got="True", remedy="they are used as they are, in [0, 1]"
-                )
+                    raise InputError(name, f"be False for {what}", got="True", remedy=remedy)
+        if X.ndim == 2 and (counts or not keeps_units):
+            units = units_of_rows(X, standardise=standardise, scale=scale, keep_units=keeps_units)
+            if units is None:
+                return Units("rows", shape, False, False)
+            ratio = 1.0 if standardise or scale else merged([X]).ratio
+            return Units("rows", shape, False, scale, units.offset, units.unit, ratio=ratio)
         kind: Kind = "rows" if X.ndim == 2 else "grey"
         if X.ndim == 4:
             first = from_arrays(X[:1], layout=layout).shape == shape
@@ -89,8 +87,14 @@ class Units:
 
     @property
     def log_scale(self) -> float:
-        """Σ log scale: what a log-density in the network's units exceeds that in the owner's."""
-        return 0.0 if self.scale is None else float(np.log(self.scale).sum())
+        """Σ log scale: the difference between a log-density in the network's units and one in the owner's."""
+        return 0.0 if self._rescaling is None else self._rescaling.log_volume
+
+    @property
+    def _rescaling(self) -> Rescaling | None:
+        if self.offset is None or self.scale is None:
+            return None
+        return Rescaling(self.offset, self.scale)
 
     def dataset(self, X: Shaped[np.ndarray, "sample ..."]) -> ArraysDataset:
         """What the network is trained on."""
@@ -118,8 +122,8 @@ class Units:
         self, values: Float[np.ndarray, "sample ..."], dtype: Any
     ) -> Shaped[np.ndarray, "sample ..."]:
         """The inverse of :meth:`values`: the owner's shape and units; bytes for bytes, else of ``dtype``."""
-        if self.scale is not None and self.offset is not None:
-            return (values * self.scale + self.offset).astype(dtype)
+        if (rescaling := self._rescaling) is not None:
+            return rescaling.inverse(values, dtype)
         if self.kind == "grey":
             values = values[:, 0]
         elif self.kind == "channels-last":
@@ -132,31 +136,4 @@ class Units:
             raise InputError("X", f"have shape ({wanted}) as in fit", got=f"({got})")
 
     def _scaled(self, X: Shaped[np.ndarray, "sample feature"]) -> Float[np.ndarray, "sample feature"]:
-        return X if self.scale is None else ((X - self.offset) / self.scale).astype(X.dtype)
-
-
-def offset_and_scale(
-    X: Float[np.ndarray, "sample feature"], standardise: bool
-) -> tuple[Float[np.ndarray, " feature"], Float[np.ndarray, " feature"]]:
-    """Mean of each feature, and the standard deviation of each or the root of their mean variance.
-
-    >>> offset_and_scale(np.array([[0.0, 5.0], [4.0, 5.0]]), standardise=True)
-    (array([2., 5.]), array([2., 1.]))
-    """
-    seen = merged([X])
-    if standardise:
-        return seen.mean, np.where(seen.deviation > 0, seen.deviation, 1.0)
-    return seen.mean, np.full_like(seen.deviation, np.sqrt(seen.mean_variance))
-
-
-def lowest_and_range(
-    X: Float[np.ndarray, "sample feature"],
-) -> tuple[Float[np.ndarray, " feature"], Float[np.ndarray, " feature"]]:
-    """Lowest value of each feature, and how far it reaches above it; 1 where it never varies.
-
-    >>> lowest_and_range(np.array([[0.0, 5.0], [4.0, 5.0]]))
-    (array([0., 5.]), array([4., 1.]))
-    """
-    seen = merged([X])
-    span = seen.high - seen.low
-    return seen.low, np.where(span > 0, span, 1.0)
+        return X if (rescaling := self._rescaling) is None else rescaling.apply(X, X.dtype)

@@ -26,31 +26,34 @@ from polariscope.analysis.verdict import Verdict
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import derive
+from polariscope.core.types import OptionValue
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import ValueFacts, measure_rows, refuse_non_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import check_missing, fill, find_gaps, medians_of
-from polariscope.data.own.support.layout import Layout
+from polariscope.data.own import Layout
 from polariscope.data.splits import Split
+from polariscope.data.types import DataLike
 from polariscope.data.variants.centred import in_words
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units
 from polariscope.models.inference import batch_size, chunks
 from polariscope.models.model import Model
+from polariscope.models.protocol import DeviceLike
 from polariscope.runs.encode import encode
-from polariscope.sizing import Size
+from polariscope.sizing.result import Size
 from polariscope.training.choices import choices
 from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.loop import fit
-from polariscope.training.plan import FAMILIES, choose, concept_of, plan
-from polariscope.training.planner import QUICK_IMAGES, Pace, pace_for
+from polariscope.training.plan import FAMILIES, PartLike, choose, concept_of, plan
+from polariscope.training.planner import QUICK_IMAGES, Pace, Planned, planned_training
 from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
 PACE = tuple(field.name for field in dataclasses.fields(Pace))
 """Parameters that the planner decides, unless they are set."""
-LEAST = 400  # steps of a candidate, below which sizing can see no trend
+MIN_STEPS = 400  # steps of a candidate, below which sizing can see no trend
 MIN_SAMPLES = 3
 """Observations that training asks of a dataset."""
 OWN = (*PACE, "patience", "seed")
@@ -97,7 +100,7 @@ class VAE(TransformerMixin, BaseEstimator):
         which are then used as they are.
     variables:
         Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
-        with the largest KL is kept, with a warning: an array without columns would stop any pipeline.
+        with the largest KL is returned, with a warning: an array without columns would stop any pipeline.
     steps, learning_rate, batch_size:
         Of the training; None: for a table as in :func:`polariscope.train`, 100 passes (2,000 to 20,000 steps) with rate
         1e-3 and batches of 64; for images 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is
@@ -139,7 +142,10 @@ class VAE(TransformerMixin, BaseEstimator):
     model_, regime_, size_:
         The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
     chosen_:
-        What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance.
+        What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance,
+        learning rate, batch size and length.
+    planned_:
+        Learning rate, batch size and length that the planner chose, without those that you set.
     medians_, n_missing_:
         The medians that fill in missing values (None unless ``missing="median"``); the number of missing values that
         were filled, or of rows left out.
@@ -167,28 +173,28 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_latents: object = "fondue",
+        n_latents: OptionValue = "fondue",
         *,
-        objective: object = "vae",
-        variables: object = "in-use",
-        net: object = "auto",
-        posterior: object = "auto",
-        prior: object = "auto",
-        likelihood: object = "auto",
-        steps: object = None,
-        learning_rate: object = None,
-        batch_size: object = None,
-        patience: object = 0,
-        standardise: object = False,
-        scale: object = False,
-        missing: object = "refuse",
-        threshold: object = 1.0,
-        n_draws: object = 128,
+        objective: PartLike = "vae",
+        variables: OptionValue = "in-use",
+        net: PartLike = "auto",
+        posterior: PartLike = "auto",
+        prior: PartLike = "auto",
+        likelihood: PartLike = "auto",
+        steps: OptionValue = None,
+        learning_rate: OptionValue = None,
+        batch_size: OptionValue = None,
+        patience: OptionValue = 0,
+        standardise: OptionValue = False,
+        scale: OptionValue = False,
+        missing: OptionValue = "refuse",
+        threshold: OptionValue = 1.0,
+        n_draws: OptionValue = 128,
         layout: Any = None,
         random_state: object = 0,
-        device: object = "auto",
-        threads: object = None,
-        options: object = None,
+        device: DeviceLike = "auto",
+        threads: OptionValue = None,
+        options: OptionValue = None,
     ) -> None:
         self.n_latents = n_latents
         self.objective = objective
@@ -219,7 +225,7 @@ class VAE(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: object, y: object = None) -> VAE:
+    def fit(self, X: DataLike, y: object = None) -> VAE:
         """Choose the number of latents, train, and name each latent's type; ``y`` is not used.
 
         :param X: a table or images, as the class describes.
@@ -258,8 +264,9 @@ class VAE(TransformerMixin, BaseEstimator):
         stopped_at = model.step if model.step is not None and model.step < history[-1]["step"] else None
         state = training_state(history, threshold=INFORMATION, stopped_at=stopped_at)
         regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
-        kept = kept_latents(regime, self.variables)
-        self._settle(model, regime, size, units, kept, history, seed, suitable)
+        latents = select_latents(regime, self.variables)
+        self._settle(model, regime, size, units, latents, history, seed, suitable)
+        self.planned_ = self._planned(data, recipe)
         return self
 
     def _learn_gaps(self, X: Shaped[np.ndarray, "sample ..."]) -> Shaped[np.ndarray, "kept ..."]:
@@ -290,8 +297,8 @@ class VAE(TransformerMixin, BaseEstimator):
             return fill(X, self.medians_), None
         if X.ndim != 2 or self.missing == "refuse":
             return X, None
-        kept = find_gaps([(0, X)]).complete
-        return (X, None) if len(kept) == len(X) else (X[kept], kept)
+        complete = find_gaps([(0, X)]).complete
+        return (X, None) if len(complete) == len(X) else (X[complete], complete)
 
     def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
         """Return the likelihood that "auto" stands for, with its reason; None if another one was asked for."""
@@ -310,7 +317,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def chosen_(self) -> tuple[str, ...]:
         """What was chosen for the user, in a few words each."""
         check_is_fitted(self)
-        given = {kind: getattr(self, kind) for kind in ("net", "posterior", "prior", "likelihood")}
+        parts = {kind: getattr(self, kind) for kind in ("net", "posterior", "prior", "likelihood")}
         assert self.options is None or isinstance(self.options, Mapping)
         options = {key.removeprefix("likelihood_"): value for key, value in (self.options or {}).items()}
         units = self.units_
@@ -329,9 +336,9 @@ class VAE(TransformerMixin, BaseEstimator):
                 if self.standardise
                 else in_words(float(units.scale[0]), units.ratio)
             )
-        words = choices(given, self.model_.blueprint, options, self.likelihood_)
+        model_choices = choices(parts, self.model_.blueprint, options, self.likelihood_)
         latents = [] if self.size_ is None else [f"{self.n_latents_} latents (by {self.size_.method})"]
-        return (*read, *latents, *words)
+        return (*read, *latents, *model_choices, *self.planned_.in_words)
 
     @property
     def verdict_(self) -> Verdict:
@@ -351,7 +358,7 @@ class VAE(TransformerMixin, BaseEstimator):
         regime: Regime,
         size: Size | None,
         units: Units,
-        kept: list[int],
+        latents: list[int],
         history: list[dict[str, Any]],
         seed: int,
         likelihood: LikelihoodChoice | None,
@@ -361,7 +368,7 @@ class VAE(TransformerMixin, BaseEstimator):
         self.regime_ = regime
         self.size_ = size
         self.units_ = units
-        self.kept_ = kept
+        self.kept_ = latents
         self.history_ = history
         self.seed_ = seed
         self.likelihood_ = likelihood
@@ -369,8 +376,8 @@ class VAE(TransformerMixin, BaseEstimator):
         self.types_ = regime.types
         self.loss_curve_ = np.array([line["loss"] for line in history])
 
-    def transform(self, X: object) -> Float[np.ndarray, "sample kept"]:
-        """Posterior means of the latents that are kept, (sample, latent), in the precision of ``X``.
+    def transform(self, X: DataLike) -> Float[np.ndarray, "sample kept"]:
+        """Posterior means of the selected latents, (sample, latent), in the precision of ``X``.
 
         :param X: observations shaped like those of ``fit``.
         """
@@ -381,12 +388,12 @@ class VAE(TransformerMixin, BaseEstimator):
         with torch.inference_mode():
             means = [model.encode(x).mean[:, self.kept_].cpu().numpy() for x in self._batches(model, X)]
         codes = np.concatenate([np.empty((0, len(self.kept_))), *means]).astype(_precision(X), copy=False)
-        return _in_place(codes, rows, len(checked))
+        return _scatter(codes, rows, len(checked))
 
     def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
         """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
 
-        Latents that were not kept are at the prior's mean. Images given as bytes come back as bytes; those
+        Latents that were not selected are at the prior's mean. Images given as bytes come back as bytes; those
         of bytes 0 and 1 alone as floats, which can be grey.
 
         :param Z: latents as ``transform`` gives them, (sample, latent).
@@ -422,7 +429,7 @@ class VAE(TransformerMixin, BaseEstimator):
             z = self.model_.prior.given(None).sample(int(n_samples), generator)
         return self._decoded(self.model_, z, generator if noise else None, np.float64)
 
-    def score_samples(self, X: object) -> Float[np.ndarray, " sample"]:
+    def score_samples(self, X: DataLike) -> Float[np.ndarray, " sample"]:
         """log p(x) of each observation in nats, estimated with ``n_draws`` importance-weighted draws.
 
         A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
@@ -442,9 +449,9 @@ class VAE(TransformerMixin, BaseEstimator):
                 for x in self._batches(model, X)
             ]
         scores = np.concatenate([np.empty(0), *parts]) - self.units_.log_scale
-        return _in_place(scores, rows, len(checked))
+        return _scatter(scores, rows, len(checked))
 
-    def score(self, X: object, y: object = None) -> float:
+    def score(self, X: DataLike, y: object = None) -> float:
         """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
 
         With ``missing="drop"``, rows that lack a value do not count.
@@ -482,7 +489,7 @@ class VAE(TransformerMixin, BaseEstimator):
         """
         from polariscope.estimators.store import load
 
-        return load(Path(folder), device)
+        return load(VAE, Path(folder), device)
 
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
@@ -518,10 +525,8 @@ class VAE(TransformerMixin, BaseEstimator):
                 del self.feature_names_in_
         return X
 
-    def _recipe(self, data: AbstractDataset, likelihood: object, seed: int) -> dict[str, Any]:
+    def _recipe(self, data: AbstractDataset, likelihood: PartLike, seed: int) -> dict[str, Any]:
         """The parts and the training, as :func:`polariscope.train` takes them."""
-        pace = QUICK_IMAGES if len(data.shape) == 3 else pace_for(data.shape, len(data))
-        training: dict[str, Any] = {**pace.to_dict(), **self._training()}
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
@@ -543,8 +548,14 @@ class VAE(TransformerMixin, BaseEstimator):
                 ),
                 remedy="use polariscope.train",
             )
+        training = {**self._planned(data, chosen).options, **self._training()}
         training |= {"patience": self.patience, "seed": seed}
         return {**chosen, "schedule": "cosine", **training, **options}
+
+    def _planned(self, data: AbstractDataset, parts: Mapping[str, Any]) -> Planned:
+        """Return the rate, batch size and length that the planner chooses, without those that were set."""
+        pace = QUICK_IMAGES if len(data.shape) == 3 else None
+        return planned_training(data, concept_of("net", parts["net"]), self._training(), pace=pace)
 
     def _training(self) -> dict[str, Any]:
         """What was said of the training."""
@@ -552,21 +563,21 @@ class VAE(TransformerMixin, BaseEstimator):
             isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1
         ):
             raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
-        given = {name: getattr(self, name) for name in PACE}
-        given |= {} if self.steps is None else {"steps": int(self.steps)}
-        return {name: value for name, value in given.items() if value is not None}
+        settings = {name: getattr(self, name) for name in PACE}
+        settings |= {} if self.steps is None else {"steps": int(self.steps)}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def _size(self, data: AbstractDataset, method: str, seed: int, threads: int | None) -> Size:
         """How many latents the data need: what :func:`polariscope.size` says, with what was set here."""
-        from polariscope.sizing.support.checks import supported_options
-        from polariscope.sizing.support.size import size
+        from polariscope.sizing.checks import supported_options
+        from polariscope.sizing.size import size
 
         parts = {kind: getattr(self, kind) for kind in FAMILIES if not _is_auto(getattr(self, kind))}
         assert self.options is None or isinstance(self.options, Mapping)
         # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
         further = {name: value for name, value in (self.options or {}).items() if name != "schedule"}
         asked = {**parts, **self._training(), **further, "threshold": self.threshold}
-        asked |= {"steps": max(LEAST, asked["steps"])} if "steps" in asked else {}
+        asked |= {"steps": max(MIN_STEPS, asked["steps"])} if "steps" in asked else {}
         asked |= {"standardise": bool(self.standardise), "scale": bool(self.scale)}
         asked |= {"seed": seed, "device": self.device, "threads": threads}
         return size(data, method, **supported_options(method, asked))
@@ -631,13 +642,13 @@ def _text_columns(X: Any) -> list[str]:
     return [str(name) for name in names if any(isinstance(value, str) for value in X[name])]
 
 
-def kept_latents(regime: Regime, variables: object) -> list[int]:
+def select_latents(regime: Regime, variables: object) -> list[int]:
     """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
     if not isinstance(variables, str):
         raise InputError("variables", 'be "in-use", "active+mixed", "active" or "all"', got=f"{variables!r}")
-    kept = regime.select("full" if variables == "all" else variables)
-    if kept:
-        return kept
+    latents = regime.select("full" if variables == "all" else variables)
+    if latents:
+        return latents
     first, kinds = regime.order[0], variables.replace("+", " or ").replace("-", " ")
     warnings.warn(
         f"none of the {regime.n_latents} latents is {kinds}; transform keeps latent {first}, "
@@ -655,7 +666,7 @@ def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
 
 
-def _in_place(
+def _scatter(
     values: Float[np.ndarray, "kept ..."], rows: Int[np.ndarray, " kept"] | None, n_samples: int
 ) -> Float[np.ndarray, "sample ..."]:
     """Return results of some observations in the places of all, with NaN for the others."""

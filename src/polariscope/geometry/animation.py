@@ -11,7 +11,7 @@ from PIL import Image
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.geometry.figures import tile, to_pictures
+from polariscope.core.pictures import tile, to_pictures
 
 SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so they can be seen
 

@@ -13,18 +13,19 @@ from torch import Tensor, nn
 
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.models.inference import batch_size, chunks, looking
-from polariscope.models.protocol import AbstractModel
+from polariscope.core.types import ArrayInput
+from polariscope.models.inference import batch_size, chunks, inference_mode
+from polariscope.models.protocol import AbstractModel, ModelLike
 
 Output = Literal["mean", "logits"]
 
 
-def decode(model: object, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
+def decode(model: ModelLike, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
     """The decoder's mean at each code, float32."""
     codes = check_codes(model, codes)
     decoder = decoder_function(model)
     size = batch_size(math.prod(model.shape) if isinstance(model, AbstractModel) else codes.shape[1])
-    with looking(model):
+    with inference_mode(model):
         outputs = [
             decoder(place_codes(model, codes[rows])).float().cpu().numpy()
             for rows in chunks(len(codes), size)
@@ -33,7 +34,7 @@ def decode(model: object, codes: Float[np.ndarray, "sample latent"]) -> Float[np
 
 
 def decoder_function(
-    model: object, output: Output = "mean"
+    model: ModelLike, output: Output = "mean"
 ) -> Callable[[Float[Tensor, "sample latent"]], Float[Tensor, "sample *shape"]]:
     """From latents to the mean of p(x|z), or to the logits of a Bernoulli one.
 
@@ -96,7 +97,7 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
     return likelihood.logits
 
 
-def check_codes(model: object, codes: object) -> Float[np.ndarray, "sample latent"]:
+def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sample latent"]:
     """Codes as a finite array with a column for each latent; anything else is refused."""
     refuse_masked(codes, "codes")
     array = np.asarray(codes)
@@ -120,7 +121,9 @@ def check_codes(model: object, codes: object) -> Float[np.ndarray, "sample laten
     return array
 
 
-def place_codes(model: object, codes: Float[np.ndarray, "sample latent"]) -> Float[Tensor, "sample latent"]:
+def place_codes(
+    model: ModelLike, codes: Float[np.ndarray, "sample latent"]
+) -> Float[Tensor, "sample latent"]:
     """Codes on the decoder's device and in its type; as they are for a bare function."""
     z = torch.from_numpy(np.ascontiguousarray(codes))
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None

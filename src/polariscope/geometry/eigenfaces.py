@@ -11,9 +11,10 @@ from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
+from polariscope.data.types import DataLike
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.traversals import traverse_code
-from polariscope.models.inference import choose_observations, look, looking
+from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +48,7 @@ class Eigenfaces(AbstractRecord):
 
 def eigenfaces(
     model: Any,
-    data: object,
+    data: DataLike,
     *,
     n_faces: int = 5,
     n_samples: int | None = 300,
@@ -78,8 +79,8 @@ def eigenfaces(
     if centre not in ("mean-of-codes", "code-of-mean"):
         raise InputError("centre", "be 'mean-of-codes' or 'code-of-mean'", got=f"{centre!r}")
     means, deviations, pixels = [], [], []
-    with looking(model):
-        for seen in look(model, dataset, indices):
+    with inference_mode(model):
+        for seen in encode_batches(model, dataset, indices):
             x, q = seen.x, seen.posterior
             means.append(q.mean.double().cpu().numpy())
             deviations.append(q.variance.double().sqrt().cpu().numpy())

@@ -10,8 +10,10 @@ from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
+from polariscope.data.types import DataLike
 from polariscope.geometry.decoder import check_codes, decode
-from polariscope.models.inference import choose_observations, look, looking
+from polariscope.models.inference import choose_observations, encode_batches, inference_mode
+from polariscope.models.protocol import ModelLike
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +44,7 @@ class Interpolation(AbstractRecord):
 
 
 def interpolate(
-    model: object,
+    model: ModelLike,
     first: Float[np.ndarray, " latent"],
     second: Float[np.ndarray, " latent"],
     *,
@@ -58,13 +60,13 @@ def interpolate(
 
 
 def interpolate_observations(
-    model: Any, data: object, first: int, second: int, *, n_steps: int = 10, path: Course = "linear"
+    model: Any, data: DataLike, first: int, second: int, *, n_steps: int = 10, path: Course = "linear"
 ) -> Interpolation:
     """:func:`interpolate` between the posterior means of two observations of ``data``, by index."""
     dataset, _ = choose_observations(model, data, None, 0)
     indices = dataset.check_indices([first, second])
-    with looking(model):
-        (seen,) = look(model, dataset, indices)
+    with inference_mode(model):
+        (seen,) = encode_batches(model, dataset, indices)
         q = seen.posterior
         start, end = q.mean.cpu().numpy()
     return interpolate(model, start, end, n_steps=n_steps, path=path)

@@ -14,12 +14,13 @@ from torch import Tensor
 from polariscope.core.errors import PolariscopeError
 from polariscope.geometry.decoder import Output, check_codes, decoder_function, place_codes
 from polariscope.models.inference import evaluating
+from polariscope.models.protocol import ModelLike
 
 MOST_VALUES = 2**22  # entries of Jacobians held at once; what hidden layers need comes on top
 
 
 def decoder_jacobian(
-    model: object, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
+    model: ModelLike, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
 ) -> Float[np.ndarray, "sample value latent"]:
     r"""Derivative of every output with respect to every latent, at each code.
 
@@ -42,7 +43,7 @@ def decoder_jacobian(
 
 
 def decoder_metric(
-    model: object, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
+    model: ModelLike, codes: Float[np.ndarray, "sample latent"], *, output: Output = "mean"
 ) -> Float[np.ndarray, "sample latent latent"]:
     r"""Metric that the decoder pulls back to the latents, JᵀJ in float64, at each code, in bounded memory.
 
@@ -56,7 +57,7 @@ def decoder_metric(
 
 
 def jacobian_blocks(
-    model: object, codes: Float[np.ndarray, "sample latent"], output: Output = "mean"
+    model: ModelLike, codes: Float[np.ndarray, "sample latent"], output: Output = "mean"
 ) -> Iterator[Float[np.ndarray, "sample value latent"]]:
     """The Jacobians of a few codes at a time."""
     codes = check_codes(model, codes)

@@ -86,16 +86,16 @@ def kept_latents(
         for name in types:
             if name not in TYPES:
                 raise unknown("variable type", str(name), TYPES)
-        kept = [j for j, name in enumerate(types) if name != "passive"]
-        if not kept:
+        latents = [j for j, name in enumerate(types) if name != "passive"]
+        if not latents:
             raise InputError(
                 problem=f"all {n_latents} latents are passive, so the decoder has no direction to look along",
                 remedy="train with a smaller beta",
             )
-        return tuple(kept)
+        return tuple(latents)
     if keep is None:
         return tuple(range(n_latents))
-    kept = [int(j) for j in np.asarray(keep).ravel()]
-    if not kept or len(set(kept)) != len(kept) or min(kept) < 0 or max(kept) >= n_latents:
-        raise InputError(name, f"name different latents from 0 to {n_latents - 1}, at least one", got=kept)
-    return tuple(kept)
+    latents = [int(j) for j in np.asarray(keep).ravel()]
+    if not latents or len(set(latents)) != len(latents) or min(latents) < 0 or max(latents) >= n_latents:
+        raise InputError(name, f"name different latents from 0 to {n_latents - 1}, at least one", got=latents)
+    return tuple(latents)

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
+from polariscope.data.types import DataLike
 from polariscope.geometry.decoder import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
-from polariscope.models.inference import choose_observations, look, looking
+from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import AbstractModel
 from polariscope.numerics.intervals import interval_of_mean
 
@@ -78,7 +79,7 @@ class LossSplit(AbstractRecord):
 
 def split_reconstruction(
     model: Any,
-    data: object,
+    data: DataLike,
     *,
     n_samples: int | None = 1000,
     n_draws: int = 2,
@@ -91,7 +92,7 @@ def split_reconstruction(
         + \mathrm{E}\|\mathrm{Dec}(z) - \mathrm{Dec}(\mu)\|^2
         + 2\,\mathrm{E}\langle \mathrm{Dec}(z) - \mathrm{Dec}(\mu), \mathrm{Dec}(\mu) - x \rangle
 
-    with z ~ q(z|x) and μ its mean. The last term is 0 if E Dec(z) = Dec(μ), as in a linear model; it is kept, so
+    with z ~ q(z|x) and μ its mean. The last term is 0 if E Dec(z) = Dec(μ), as in a linear model; it is included, so
     the parts always add up. It is negative where training has put the mean of the noisy outputs nearer to x
     than the output of the mean code; a note says when it is over a tenth of the others. The stochastic part is what
     pushes the decoder's columns to be orthogonal; to first order it is tr(J Σ Jᵀ), with the posterior covariance Σ
@@ -108,8 +109,8 @@ def split_reconstruction(
     decoder_function(model)  # refuses a model without one
     dataset, indices = choose_observations(model, data, n_samples, seed)
     parts, codes, covariances = [], [], []
-    with looking(model):
-        for seen in look(model, dataset, indices):
+    with inference_mode(model):
+        for seen in encode_batches(model, dataset, indices):
             x, q = seen.x, seen.posterior
             still = decoded(model, q.mean, x)
             error = (still - x).flatten(1).double()

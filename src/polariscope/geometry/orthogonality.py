@@ -19,6 +19,7 @@ from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import Output, check_codes
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.geometry.latents import kept_latents
+from polariscope.models.protocol import ModelLike
 from polariscope.numerics.assignment import signed_permutation_distance
 from polariscope.numerics.intervals import interval_of_mean
 
@@ -152,11 +153,11 @@ def distance_to_orthogonality(
     a column of zeros is orthogonal to all. ``types`` removes passive latents, whose columns are near 0 and point
     anywhere, or ``keep`` names the latents to look at. Points where the whole Jacobian is 0 have no V and are left out.
 
-    Reference: zietlow2022 Eq. 3.25. Ours: the assignment in place of an integer program, the reference values, the
+    Reference: zietlow2022 Eq. 3.25. Ours: the assignment instead of an integer program, the reference values, the
     overlap.
 
-    >>> found = distance_to_orthogonality(np.array([[[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]))
-    >>> found.value, round(found.haar, 3)
+    >>> result = distance_to_orthogonality(np.array([[[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]))
+    >>> result.value, round(result.haar, 3)
     (0.0, 0.548)
     """
     refuse_masked(jacobians, "jacobians")
@@ -169,13 +170,13 @@ def distance_to_orthogonality(
         raise InputError(
             "jacobians", "be finite", got="NaN or infinite values", remedy="the model may have diverged"
         )
-    kept = kept_latents(J.shape[2], types, keep)
-    J = J[:, :, list(kept)].astype(np.float64)
-    return _measure(np.einsum("nvi,nvj->nij", J, J, optimize=True), kept, J.shape[1], seed)
+    latents = kept_latents(J.shape[2], types, keep)
+    J = J[:, :, list(latents)].astype(np.float64)
+    return _measure(np.einsum("nvi,nvj->nij", J, J, optimize=True), latents, J.shape[1], seed)
 
 
 def decoder_orthogonality(
-    model: object,
+    model: ModelLike,
     codes: Float[np.ndarray, "sample latent"],
     *,
     types: Sequence[VariableType] | None = None,
@@ -192,16 +193,16 @@ def decoder_orthogonality(
     codes = check_codes(model, codes)
     if n_points < 1:
         raise InputError("n_points", "be at least 1", got=n_points)
-    kept = kept_latents(codes.shape[1], types, keep)
+    latents = kept_latents(codes.shape[1], types, keep)
     if len(codes) > n_points:
         codes = codes[generator(seed, "orthogonality", "points").choice(len(codes), n_points, replace=False)]
     metric = decoder_metric(model, codes, output=output)
-    return _measure(metric[np.ix_(range(len(codes)), kept, kept)], kept, None, seed)
+    return _measure(metric[np.ix_(range(len(codes)), latents, latents)], latents, None, seed)
 
 
 def _measure(
     metric: Float[np.ndarray, "sample latent latent"],
-    kept: tuple[int, ...],
+    latents: tuple[int, ...],
     n_values: int | None,
     seed: int,
 ) -> Orthogonality:
@@ -210,7 +211,7 @@ def _measure(
     if not alive.any():
         raise InputError(
             problem=(
-                f"the decoder does not move with any of the {len(kept)} latents at these codes: all "
+                f"the decoder does not move with any of the {len(latents)} latents at these codes: all "
                 "are passive, and there is no direction to compare"
             )
         )
@@ -233,11 +234,11 @@ def _measure(
         overlap=_off_diagonal_mean(squares),
         random_overlap=_off_diagonal_mean(_squared_cosines(rotated)),
         degenerate=degenerate,
-        latents=kept,
+        latents=latents,
         distances=distances,
         cosines=np.sqrt(squares.mean(axis=0)),
         singular_values=singular,
-        notes=tuple(_notes(kept, lengths, degenerate, n_dead, n_values)),
+        notes=tuple(_notes(latents, lengths, degenerate, n_dead, n_values)),
     )
 
 
@@ -270,14 +271,14 @@ def _share_degenerate(singular: Float[np.ndarray, "sample latent"]) -> float:
 
 
 def _notes(
-    kept: tuple[int, ...],
+    latents: tuple[int, ...],
     lengths: Float[np.ndarray, "sample latent"],
     degenerate: float,
     n_dead: int,
     n_values: int | None,
 ) -> list[str]:
     notes = []
-    if len(kept) == 1:
+    if len(latents) == 1:
         notes.append("a single latent has nothing to be orthogonal to: the distance is 0 by definition.")
     if degenerate >= OFTEN:
         notes.append(
@@ -285,15 +286,15 @@ def _notes(
             "are arbitrary, and the distance to orthogonality with them; read the overlap."
         )
     roots = np.sqrt(lengths.mean(axis=0))
-    idle = [str(j) for j, root in zip(kept, roots, strict=True) if root < IDLE * roots.max()]
+    idle = [str(j) for j, root in zip(latents, roots, strict=True) if root < IDLE * roots.max()]
     if idle:
         notes.append(
             f"the decoder hardly moves with latent {', '.join(idle)}: passive latents make V arbitrary; "
             "remove them with types or keep."
         )
-    if n_values is not None and n_values < len(kept):
+    if n_values is not None and n_values < len(latents):
         notes.append(
-            f"{n_values} outputs cannot tell {len(kept)} latents apart: V is arbitrary where the decoder is flat."
+            f"{n_values} outputs cannot tell {len(latents)} latents apart: V is arbitrary where the decoder is flat."
         )
     if n_dead:
         notes.append(f"{n_dead} points where the decoder does not move at all were left out.")

@@ -72,12 +72,12 @@ def pca_alignment(
     >>> pca_alignment(np.array([[0.0, -3.0], [0.5, 0.0]]), x).components
     (1, 0)
     """
-    kept = kept_latents(weights.shape[1], types, keep)
-    W, x = weights[:, list(kept)].astype(np.float64), observations.astype(np.float64)
-    _check(W, x, kept)
+    latents = kept_latents(weights.shape[1], types, keep)
+    W, x = weights[:, list(latents)].astype(np.float64), observations.astype(np.float64)
+    _check(W, x, latents)
     x = x - x.mean(axis=0)
     _, singular, directions = np.linalg.svd(x, full_matrices=False)
-    d = len(kept)
+    d = len(latents)
     if d > len(singular):
         raise InputError(
             problem=(
@@ -102,9 +102,9 @@ def pca_alignment(
         cosines=cosines,
         components=components,
         angles=angles,
-        correlations=None if codes is None else _correlations(x @ U, codes[:, list(kept)]),
+        correlations=None if codes is None else _correlations(x @ U, codes[:, list(latents)]),
         eigenvalues=eigenvalues[:d],
-        latents=kept,
+        latents=latents,
         notes=tuple(_notes(eigenvalues, d)),
     )
 
@@ -136,7 +136,7 @@ def align_with_pca(
 
 
 def _check(
-    W: Float[np.ndarray, "feature latent"], x: Float[np.ndarray, "sample f"], kept: Sequence[int]
+    W: Float[np.ndarray, "feature latent"], x: Float[np.ndarray, "sample f"], latents: Sequence[int]
 ) -> None:
     if len(W) != x.shape[1]:
         raise InputError(
@@ -149,7 +149,7 @@ def _check(
             got=len(x),
             remedy="the model may have diverged",
         )
-    idle = [j for j, length in zip(kept, np.linalg.norm(W, axis=0), strict=True) if length == 0]
+    idle = [j for j, length in zip(latents, np.linalg.norm(W, axis=0), strict=True) if length == 0]
     if idle:
         raise InputError(
             problem=f"latent {', '.join(map(str, idle))} has a column of zeros, which has no direction",
@@ -168,7 +168,7 @@ def _correlations(
 
 
 def _notes(eigenvalues: Float[np.ndarray, " component"], d: int) -> list[str]:
-    shown = eigenvalues[: d + 1]  # the first that is left out may be confused with the last that is kept
+    shown = eigenvalues[: d + 1]  # the first that is left out may be confused with the last that is included
     close = [i for i in range(len(shown) - 1) if shown[i] - shown[i + 1] < CLOSE * shown[i]]
     if not close:
         return []

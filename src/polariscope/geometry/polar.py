@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
-from polariscope.numerics.intervals import recentred_interval
+from polariscope.numerics.intervals import bounds_of_difference, recentred_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -103,7 +103,8 @@ def polar_test(
         again = _explained(bins[rows], [column[rows] for column in columns])
         draws.append(_best_pairing(again[:, 2:])[0] - _best_pairing(again[:, :2])[0])
     value = polar - cartesian
-    low, high = recentred_interval(value, np.array(draws))  # resampled shares are too large
+    # Only the spread of the resamples is used, since resampled shares are too large.
+    low, high = recentred_interval(value, np.array(draws), bounds_of_difference((0, 1)))
     return PolarTest(
         value=value,
         interval=(low, high),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.loss_split import LossSplit, split_reconstruction
 from polariscope.geometry.orthogonality import N_POINTS, Orthogonality, decoder_orthogonality
@@ -19,22 +17,13 @@ N_OBSERVATIONS = 200
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Geometry:
+class Geometry(AbstractStoredRecord):
     """Orthogonality and loss split of a decoder."""
 
     orthogonality: Orthogonality | None
     reason: str
     """Why there is no orthogonality; empty when there is."""
     split: LossSplit
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Geometry:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored)
 
 
 def summarise(

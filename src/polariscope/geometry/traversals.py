@@ -16,8 +16,8 @@ from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder import check_codes, decode
 from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
-from polariscope.models.inference import choose_observations, look, looking
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.inference import choose_observations, encode_batches, inference_mode
+from polariscope.models.protocol import AbstractModel, ModelLike
 
 if TYPE_CHECKING:
     import pandas
@@ -117,7 +117,7 @@ def central_sample(
 
 
 def traverse_code(
-    model: object,
+    model: ModelLike,
     code: Float[np.ndarray, " latent"],
     latents: Sequence[int],
     values: Float[np.ndarray, " step"],
@@ -136,7 +136,7 @@ def traverse_code(
 
 
 def traverse_observation(
-    model: object,
+    model: ModelLike,
     observation: Shaped[np.ndarray, "*shape"],
     latents: Sequence[int],
     *,
@@ -158,8 +158,8 @@ def traverse_observation(
         )
     refuse_masked(observation, "observation")
     dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
-    with looking(model):
-        (seen,) = look(model, dataset, indices)
+    with inference_mode(model):
+        (seen,) = encode_batches(model, dataset, indices)
         q = seen.posterior
         code = q.mean[0].cpu().numpy()
     centre, deviation = prior_of(model, seed)
@@ -168,7 +168,7 @@ def traverse_observation(
 
 
 def traverse_plane(
-    model: object,
+    model: ModelLike,
     code: Float[np.ndarray, " latent"],
     latents: tuple[int, int],
     *,

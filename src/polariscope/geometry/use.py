@@ -8,10 +8,11 @@ from jaxtyping import Float
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.geometry.decoder import check_codes, decode
+from polariscope.models.protocol import ModelLike
 
 
 def decoder_use(
-    model: object,
+    model: ModelLike,
     codes: Float[np.ndarray, "sample latent"],
     observed: Float[np.ndarray, "observation *shape"],
     *,
@@ -50,10 +51,10 @@ def decoder_use(
     order = generator(seed, "decoder-use").permutation(n)
     codes = codes[order]
     outputs = decode(model, codes).reshape(n, -1).astype(np.float64)
-    found = []
+    effects = []
     for j in range(codes.shape[1]):
         moved = codes.copy()
         moved[:, j] = np.roll(codes[:, j], 1)  # in random order, so the next is any other
         change = decode(model, moved).reshape(n, -1) - outputs
-        found.append((change**2).sum(axis=1).mean() / (2 * spread))
-    return np.array(found)
+        effects.append((change**2).sum(axis=1).mean() / (2 * spread))
+    return np.array(effects)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.layer_checks import check_table, is_constant
+from polariscope.analysis.layer_forms import AbstractForm
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check_table, is_constant
-from polariscope.analysis.similarity.support.forms import AbstractForm
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
+from polariscope.core.progress import Progress, Task
 from polariscope.core.seeds import generator
+from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import LAYER_SAMPLES
 from polariscope.layers.comparison import Comparison
@@ -35,8 +37,8 @@ def compare_layers(
     *,
     folder: str | Path | None = None,
     memory: float | int = 4.0,
-    progress: Callable[[str], None] | None = None,
-    **options: object,
+    progress: Progress | None = None,
+    **options: OptionValue,
 ) -> Comparison:
     """Similarity of every layer of every source with every other; see :func:`polariscope.compare`.
 
@@ -45,17 +47,24 @@ def compare_layers(
     concept = similarity[measure]
     options = check_options(f"similarity {measure!r}", concept, options)
     form: AbstractForm = similarity.traits(measure)["form"]
-    tell = progress or _say_nothing
-    with scratch(folder, memory * 1e9 / 2) as kept:
-        bank = _Bank(form, options, kept)
+    task = Task(progress, "comparing layers", "model")
+    with scratch(folder, memory * 1e9 / 2) as arrays:
+        bank = _Bank(form, options, arrays)
         layers: list[tuple[str, ...]] = []
         digests: list[str] = []
         notes: list[str] = []
         widest = 0
-        for source, digest, found in _layers_of(sources, dataset, n_samples, seed, folder, memory * 1e9 / 2):
-            tell(f"{source.label}: {len(found)} layers, model {len(layers) + 1} of {len(sources)}")
-            varying = {name: array for name, array in found.items() if not _is_still(array, source, name)}
-            notes += [_left_out(source, name) for name in found if name not in varying]
+        for source, digest, layers_of_model in _layers_of(
+            sources, dataset, n_samples, seed, folder, memory * 1e9 / 2
+        ):
+            message = (
+                f"{source.label}: {len(layers_of_model)} layers, model {len(layers) + 1} of {len(sources)}"
+            )
+            task(len(layers), len(sources), message)
+            varying = {
+                name: array for name, array in layers_of_model.items() if not _is_still(array, source, name)
+            }
+            notes += [_left_out(source, name) for name in layers_of_model if name not in varying]
             if not varying:
                 raise InputError(
                     problem=f"no layer of {source.label} varies over these samples",
@@ -66,12 +75,12 @@ def compare_layers(
             widest = max(widest, *(array.shape[1] for array in varying.values()))
             layers.append(tuple(varying))
             digests += [] if digest is None else [digest]
-        tell(f"scoring {len(bank.order)} layers, each with each")
+        task(len(sources), len(sources), f"scoring {len(bank.order)} layers, each with each")
         scores, parts = bank.scores()
         n = bank.n_samples
         notes += bank.notes
     if widest > n and similarity.traits(measure)["too_high_when_wide"]:
-        others = [name for name in similarity if not similarity.traits(name)["too_high_when_wide"]]
+        others = [name for name in similarity.working() if not similarity.traits(name)["too_high_when_wide"]]
         notes.append(
             f"The widest layer has {widest} features for {n} samples; {measure} is too high for such layers. "
             f"Compare changes, not levels, or use another measure ({', '.join(others)})."
@@ -91,10 +100,6 @@ def compare_layers(
         checkpoints=tuple(source.checkpoint for source in sources if source.checkpoint is not None),
         digests=tuple(digests),
     )
-
-
-def _say_nothing(message: str) -> None:
-    del message
 
 
 def _layers_of(
@@ -123,8 +128,8 @@ def _layers_of(
         def number_of(digest: str, first: int = first) -> int:
             return digests.setdefault(digest, first)
 
-        with scratch(folder, budget) as place:
-            yield source, *encode_layers(source, number_of, dataset, indices, seed, place)
+        with scratch(folder, budget) as arrays:
+            yield source, *encode_layers(source, number_of, dataset, indices, seed, arrays)
 
 
 def _is_still(array: np.ndarray, source: Source, name: str) -> bool:
@@ -138,8 +143,8 @@ def _left_out(source: Source, name: str) -> str:
 class _Bank:
     """Compressed layers, of all samples and of disjoint fifths of them; equal layers share a place."""
 
-    def __init__(self, form: AbstractForm, options: dict[str, Any], place: Scratch) -> None:
-        self.form, self.options, self.place = form, options, place
+    def __init__(self, form: AbstractForm, options: dict[str, Any], arrays: Scratch) -> None:
+        self.form, self.options, self.arrays = form, options, arrays
         self.n_samples = 0
         self.notes: list[str] = []
         self.order: list[int] = []
@@ -186,9 +191,9 @@ class _Bank:
 
     def _compress(self, array: np.ndarray) -> np.ndarray:
         small = self.form.compress(array, **self.options)
-        kept = self.place.array(small.shape, self.form.kept_as)
-        kept[...] = small
-        return kept
+        compressed = self.arrays.array(small.shape, self.form.kept_as)
+        compressed[...] = small
+        return compressed
 
     def scores(
         self,

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord, to_plain
 from polariscope.core.seeds import generator
 from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
 LATENT = ("mean", "variance", "sampled")
-FEWEST_STEPS = 3  # of two, all layers of one are shown with all of the other
-MOST_STEPS = 12  # rows of a table or figure; similarity.json has all
+MIN_STEPS = 3  # of two, all layers of one are shown with all of the other
+MAX_STEPS = 12  # rows of a table or figure; similarity.json has all
 NOTHING_SHARED = (
     "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
     "the same name, or look at two models with average(one, other)."
 )
 MIN_RESAMPLED = 3  # models; pairs share models, so their spread is no error of a mean over models
 N_RESAMPLES = 500
-MOST_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
+MAX_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
 
 
 def block_of(layer: str) -> Block:
@@ -47,12 +47,12 @@ def block_of(layer: str) -> Block:
 
 
 def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
-    """First place and the one after the last of each block of neighbouring layers."""
-    found: dict[Block, tuple[int, int]] = {}
-    for place, layer in enumerate(layers):
+    """First index and the one after the last of each block of neighbouring layers."""
+    blocks: dict[Block, tuple[int, int]] = {}
+    for index, layer in enumerate(layers):
         block = block_of(layer)
-        found[block] = (found.get(block, (place, place))[0], place + 1)
-    return found
+        blocks[block] = (blocks.get(block, (index, index))[0], index + 1)
+    return blocks
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,9 +106,9 @@ class HeatMap(AbstractRecord):
         return draw_heat_map(self)
 
     def __str__(self) -> str:
-        from polariscope.layers.printing import heat_map_as_text
+        from polariscope.layers.printing import table_of
 
-        return heat_map_as_text(self)
+        return str(table_of(self))
 
 
 def short(layer: str) -> str:
@@ -135,52 +135,52 @@ def cell(value: float) -> str:
     return "1.0" if text == "1.00" else text.replace("0.", ".", 1)
 
 
-def sentence(found: HeatMap) -> str:
+def sentence(heat_map: HeatMap) -> str:
     """What is compared, on what."""
-    who = found.about or (
-        f"{found.row_label} (rows) with {found.column_label} (columns)"
-        if found.row_label != found.column_label
-        else f"{found.row_label}, layers with each other"
+    who = heat_map.about or (
+        f"{heat_map.row_label} (rows) with {heat_map.column_label} (columns)"
+        if heat_map.row_label != heat_map.column_label
+        else f"{heat_map.row_label}, layers with each other"
     )
-    pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
-    return f"{found.measure}: {who}{pairs}, {found.n_samples:,} samples"
+    pairs = f", mean of {heat_map.n_pairs} {mean_of(heat_map)}" if heat_map.n_pairs > 1 else ""
+    return f"{heat_map.measure}: {who}{pairs}, {heat_map.n_samples:,} samples"
 
 
-def mean_of(found: HeatMap) -> str:
+def mean_of(heat_map: HeatMap) -> str:
     """What a heat map is a mean of."""
-    return "runs" if found.about else "pairs of models"
+    return "runs" if heat_map.about else "pairs of models"
 
 
-def has_matching(found: HeatMap) -> bool:
+def has_matching(heat_map: HeatMap) -> bool:
     """Whether there are layers of the same name worth a list: not of one model with itself, nor of steps."""
-    several = found.row_label != found.column_label or found.n_pairs > 1
-    return not found.about and several and bool(found.matching())
+    several = heat_map.row_label != heat_map.column_label or heat_map.n_pairs > 1
+    return not heat_map.about and several and bool(heat_map.matching())
 
 
-def thinned(found: HeatMap) -> HeatMap:
+def thinned(heat_map: HeatMap) -> HeatMap:
     """The heat map with at most a dozen steps, evenly spread from the first to the last, and its title saying so."""
-    n = len(found.rows)
-    if not found.about or n <= MOST_STEPS:
-        return found
-    chosen = [round(place * (n - 1) / (MOST_STEPS - 1)) for place in range(MOST_STEPS)]
-    both = found.rows == found.columns
+    n = len(heat_map.rows)
+    if not heat_map.about or n <= MAX_STEPS:
+        return heat_map
+    chosen = [round(index * (n - 1) / (MAX_STEPS - 1)) for index in range(MAX_STEPS)]
+    both = heat_map.rows == heat_map.columns
 
     def cut(table: Any) -> Any:
         return None if table is None else table[chosen][:, chosen] if both else table[chosen]
 
     return dataclasses.replace(
-        found,
-        values=cut(found.values),
-        errors=cut(found.errors),
-        spread=cut(found.spread),
-        rows=tuple(found.rows[place] for place in chosen),
-        columns=tuple(found.columns[place] for place in chosen) if both else found.columns,
-        about=f"{found.about} ({MOST_STEPS} of {n} steps)",
+        heat_map,
+        values=cut(heat_map.values),
+        errors=cut(heat_map.errors),
+        spread=cut(heat_map.spread),
+        rows=tuple(heat_map.rows[index] for index in chosen),
+        columns=tuple(heat_map.columns[index] for index in chosen) if both else heat_map.columns,
+        about=f"{heat_map.about} ({MAX_STEPS} of {n} steps)",
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(AbstractStoredRecord, remedy="compare the models again"):
     """Every layer of every model with every other; models in the order given, layers in network order."""
 
     measure: str
@@ -215,7 +215,7 @@ class Comparison:
     @property
     def is_course(self) -> bool:
         """Whether these are checkpoints of enough steps to be shown step against step."""
-        return len(self.steps) >= FEWEST_STEPS
+        return len(self.steps) >= MIN_STEPS
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -239,11 +239,11 @@ class Comparison:
         return None if errors is None else self._four(errors)
 
     def _four(self, matrix: np.ndarray) -> np.ndarray:
-        places = [self._place(model, layer) for model in range(len(self.models)) for layer in self.layers]
+        places = [self._index(model, layer) for model in range(len(self.models)) for layer in self.layers]
         shape = (len(self.models), len(self.layers))
         return matrix[np.ix_(places, places)].reshape(*shape, *shape)
 
-    def _place(self, model: int, layer: str) -> int:
+    def _index(self, model: int, layer: str) -> int:
         return sum(map(len, self.layers_of[:model])) + self.layers_of[model].index(layer)
 
     def average(self, one: str | None = None, other: str | None = None) -> HeatMap:
@@ -269,19 +269,19 @@ class Comparison:
         def tables(matrix: np.ndarray) -> np.ndarray:
             return np.stack(
                 [
-                    matrix[np.ix_([self._place(a, x) for x in rows], [self._place(b, y) for y in columns])]
+                    matrix[np.ix_([self._index(a, x) for x in rows], [self._index(b, y) for y in columns])]
                     for a, b in pairs
                 ]
             )
 
-        found = tables(self.matrix)
+        scores = tables(self.matrix)
         parts = np.array([tables(part).mean(axis=0) for part in self.parts])
-        table = self._heat_map(found, parts, rows=rows, columns=columns, row_label=one, column_label=other)
+        table = self._heat_map(scores, parts, rows=rows, columns=columns, row_label=one, column_label=other)
         n_models = len({model for pair in pairs for model in pair})
         if n_models < MIN_RESAMPLED or len(pairs) < 2:
             return table
         draw = generator(self.seed, "compare", "models")
-        return dataclasses.replace(table, errors=_error_over_models(pairs, found, draw), resampled="models")
+        return dataclasses.replace(table, errors=_error_over_models(pairs, scores, draw), resampled="models")
 
     def course(self, reference: int | None = None) -> HeatMap:
         r"""Every layer at every step (rows) with the same layer at a step of reference, by default the last.
@@ -333,12 +333,12 @@ class Comparison:
     ) -> HeatMap:
         """The scores of a layer at two steps, for each cell, averaged over runs."""
 
-        def place(run: int, layer: str, step: int) -> int:
-            return self._place(self.checkpoints.index((run, step)), layer)
+        def index(run: int, layer: str, step: int) -> int:
+            return self._index(self.checkpoints.index((run, step)), layer)
 
         runs = sorted({run for run, _ in self.checkpoints})
-        one = np.array([[[place(run, layer, a) for layer, a, _ in row] for row in pairs] for run in runs])
-        other = np.array([[[place(run, layer, b) for layer, _, b in row] for row in pairs] for run in runs])
+        one = np.array([[[index(run, layer, a) for layer, a, _ in row] for row in pairs] for run in runs])
+        other = np.array([[[index(run, layer, b) for layer, _, b in row] for row in pairs] for run in runs])
         parts = np.array([part[one, other].mean(axis=0) for part in self.parts])
         return self._heat_map(
             self.matrix[one, other],
@@ -350,13 +350,13 @@ class Comparison:
             about=about,
         )
 
-    def _heat_map(self, found: np.ndarray, parts: np.ndarray, **names: Any) -> HeatMap:
+    def _heat_map(self, scores: np.ndarray, parts: np.ndarray, **names: Any) -> HeatMap:
         """The mean of the tables found for several pairs of models, and of those of each part of the samples."""
         return HeatMap(
-            values=found.mean(axis=0),
+            values=scores.mean(axis=0),
             errors=_error(parts),
-            spread=found.std(axis=0, ddof=1) if len(found) > 1 else None,
-            n_pairs=len(found),
+            spread=scores.std(axis=0, ddof=1) if len(scores) > 1 else None,
+            n_pairs=len(scores),
             measure=self.measure,
             title=self.title,
             n_samples=self.n_samples,
@@ -369,11 +369,11 @@ class Comparison:
         return joined.average()
 
     def _members(self, name: str) -> list[int]:
-        found = [place for place, group in enumerate(self.groups) if group == name]
-        found = found or [place for place, model in enumerate(self.models) if model == name]
-        if not found:
+        indices = [index for index, group in enumerate(self.groups) if group == name]
+        indices = indices or [index for index, model in enumerate(self.models) if model == name]
+        if not indices:
             raise unknown("group or model", name, {*self.groups, *self.models})
-        return found
+        return indices
 
     def _shared(self, models: list[int]) -> tuple[str, ...]:
         first, *rest = (self.layers_of[model] for model in dict.fromkeys(models))
@@ -407,26 +407,20 @@ class Comparison:
         Every layer is scored with every other, and on each part again, so the parts are most of a large file. They
         give the standard errors, which a comparison of many layers has no more once it is read back.
         """
-        many = len(self.matrix) > MOST_WITH_PARTS
+        many = len(self.matrix) > MAX_WITH_PARTS
         return to_plain(dataclasses.replace(self, parts=self.parts[:0]) if many else self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Comparison:
-        """What :meth:`to_dict` wrote, equal in every bit; ``parts`` are those it kept. Anything else is refused."""
-        return from_plain(cls, stored, "compare the models again")
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         """Write the scores and a picture of the averaged heat map into a folder; returns their paths.
 
         The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
         """
+        from polariscope.core.figures import save_figure
+
         record, picture = Path(folder) / SIMILARITY, Path(folder) / SIMILARITY_PICTURE
         figure = thinned(self.headline()).figure()
         files.write_json(record, self.to_dict())
-        with files.atomic(picture) as part:
-            # Without its usual date and version the same comparison has the same bytes.
-            figure.savefig(part, format="png", dpi=160, metadata={"Software": None})
-        return record, picture
+        return record, save_figure(figure, picture, {}, dpi=160)
 
     def headline(self) -> HeatMap:
         """The heat map to show first: the course of checkpoints, of two groups, else of all pairs of models."""
@@ -462,7 +456,7 @@ def _error_over_models(
     Rows and columns are drawn apart if they are of different models, and together if the models are the same. Resamples
     without a pair of different models are left out.
     """
-    one, other = ([pair[place] for pair in pairs] for place in (0, 1))
+    one, other = ([pair[side] for pair in pairs] for side in (0, 1))
     times = [_multiplicities(one, draw)]
     times.append(times[0] if set(one) == set(other) else _multiplicities(other, draw))
     weights = times[0][:, one] * times[1][:, other]

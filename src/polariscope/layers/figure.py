@@ -6,48 +6,47 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from polariscope.core.errors import InputError
+from polariscope.core.figure_style import INK, ORANGE, QUIET, SLATE, TEAL
+from polariscope.core.figures import add_colour_bar, axes_grid, hide_frame, single_axes, write_cell
 from polariscope.layers.comparison import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
 
     from polariscope.layers.comparison import HeatMap
 
-INK, QUIET = "#1f2933", "#5b6570"
-BLOCKS = {"encoder": "#44546a", "latent": "#e08e0b", "decoder": "#0f8b8d", "layers": QUIET, "steps": QUIET}
+BLOCKS = {"encoder": SLATE, "latent": ORANGE, "decoder": TEAL, "layers": QUIET, "steps": QUIET}
 STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.5, "axes.titlelocation": "left"}
 NUMBERS_UP_TO = 20  # layers; in more cells numbers would not be legible
-MOST_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
+MAX_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
 ACROSS = 6  # small heat maps beside each other
 
 
-def draw_heat_map(found: HeatMap) -> Figure:
+def draw_heat_map(heat_map: HeatMap) -> Figure:
     """Scores of layers with layers; bars beside it mark encoder, latent and decoder, white lines part them."""
-    n_rows, n_columns = found.values.shape
-    if not found.values.size:
+    n_rows, n_columns = heat_map.values.shape
+    if not heat_map.values.size:
         raise InputError(problem=f"there is no heat map to draw. {NOTHING_SHARED}")
     with rc_context(STYLE):
-        figure = Figure(figsize=(2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows), layout="constrained")
-        axes = figure.add_subplot()
-        low = _lowest([found])
-        mesh = _draw_cells(axes, found, low, as_pixels=found.values.size > MOST_SHAPES)
-        axes.set_xticks([i + 0.5 for i in range(n_columns)], [short(layer) for layer in found.columns])
-        axes.set_yticks([i + 0.5 for i in range(n_rows)], [short(layer) for layer in found.rows])
+        figure, axes = single_axes((2.6 + 0.36 * n_columns, 1.9 + 0.36 * n_rows))
+        low = _lowest([heat_map])
+        mesh = _draw_cells(axes, heat_map, low, as_pixels=heat_map.values.size > MAX_SHAPES)
+        axes.set_xticks([i + 0.5 for i in range(n_columns)], [short(layer) for layer in heat_map.columns])
+        axes.set_yticks([i + 0.5 for i in range(n_rows)], [short(layer) for layer in heat_map.rows])
         axes.tick_params(length=0, labelcolor=INK, pad=11)
         axes.xaxis.tick_top()
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        hide_frame(axes)
         if max(n_rows, n_columns) <= NUMBERS_UP_TO:
-            _write_numbers(axes, found, low)
-        _mark_blocks(axes, found)
-        axes.set_ylabel(found.row_label, color=INK, fontweight="bold", parse_math=False)
-        axes.set_xlabel(found.column_label, color=INK, fontweight="bold", parse_math=False)
-        pairs = f", mean of {found.n_pairs} {mean_of(found)}" if found.n_pairs > 1 else ""
-        title = f"{found.title or found.measure}{pairs}, {found.n_samples:,} samples"
+            _write_numbers(axes, heat_map, low)
+        _mark_blocks(axes, heat_map)
+        axes.set_ylabel(heat_map.row_label, color=INK, fontweight="bold", parse_math=False)
+        axes.set_xlabel(heat_map.column_label, color=INK, fontweight="bold", parse_math=False)
+        pairs = f", mean of {heat_map.n_pairs} {mean_of(heat_map)}" if heat_map.n_pairs > 1 else ""
+        title = f"{heat_map.title or heat_map.measure}{pairs}, {heat_map.n_samples:,} samples"
         figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11, color=INK)
         _draw_bar(figure, mesh, axes, low)
     return figure
@@ -59,32 +58,27 @@ def draw_steps(maps: dict[str, HeatMap]) -> Figure:
     n_rows = -(-len(maps) // n_columns)
     with rc_context(STYLE):
         size = (0.9 + 1.15 * n_columns, 0.5 + 1.3 * n_rows)
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(n_rows, n_columns, squeeze=False)
+        figure, grid = axes_grid(size, len(maps), n_columns)
         low = _lowest(maps.values())
-        as_pixels = sum(found.values.size for found in maps.values()) > MOST_SHAPES
-        for axes in grid.flat:
-            axes.set_axis_off()
-        for number, (axes, (layer, found)) in enumerate(zip(grid.flat, maps.items(), strict=False)):
-            axes.set_axis_on()
-            mesh = _draw_cells(axes, found, low, as_pixels=as_pixels)
+        as_pixels = sum(heat_map.values.size for heat_map in maps.values()) > MAX_SHAPES
+        for number, (axes, (layer, heat_map)) in enumerate(zip(grid, maps.items(), strict=True)):
+            mesh = _draw_cells(axes, heat_map, low, as_pixels=as_pixels)
             axes.set_title(
                 layer, color=BLOCKS[block_of(layer)], fontsize=8, fontweight="bold", parse_math=False
             )
-            ends = [0.5, len(found.rows) - 0.5]
-            steps = [short(found.rows[0]), short(found.rows[-1])]
+            ends = [0.5, len(heat_map.rows) - 0.5]
+            steps = [short(heat_map.rows[0]), short(heat_map.rows[-1])]
             axes.set_xticks(ends, steps if number == 0 else ["", ""])
             axes.set_yticks(ends, steps if number == 0 else ["", ""])
             axes.tick_params(length=0, labelcolor=QUIET, labelsize=7)
-            for spine in axes.spines.values():
-                spine.set_visible(False)
+            hide_frame(axes)
         _draw_bar(figure, mesh, grid, low)
     return figure
 
 
 def _lowest(maps: Iterable[HeatMap]) -> float:
     """Where the colours start: −1 where a measure can be negative and is, else 0."""
-    measures = {found.measure for found in maps if found.values.min() < -0.05}
+    measures = {heat_map.measure for heat_map in maps if heat_map.values.min() < -0.05}
     return -1.0 if any(_may_be_negative(measure) for measure in measures) else 0.0
 
 
@@ -94,10 +88,10 @@ def _may_be_negative(measure: str) -> bool:
     return similarity.traits(measure)["bounds"][0] < 0
 
 
-def _draw_cells(axes: Axes, found: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:
+def _draw_cells(axes: Axes, heat_map: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:
     colours = "magma" if low == 0 else "RdBu_r"
     mesh = axes.pcolormesh(
-        found.values, cmap=colours, vmin=low, vmax=1, edgecolors="face", lw=0.2, rasterized=as_pixels
+        heat_map.values, cmap=colours, vmin=low, vmax=1, edgecolors="face", lw=0.2, rasterized=as_pixels
     )
     axes.set_aspect("equal")
     axes.invert_yaxis()
@@ -105,30 +99,22 @@ def _draw_cells(axes: Axes, found: HeatMap, low: float, *, as_pixels: bool) -> Q
 
 
 def _draw_bar(figure: Figure, mesh: QuadMesh, axes: Any, low: float) -> None:
-    bar = figure.colorbar(mesh, ax=axes, shrink=0.7, ticks=[low, 0, 0.5, 1] if low else [0, 0.5, 1])
-    bar.outline.set_visible(False)
+    ticks = [low, 0, 0.5, 1] if low else [0, 0.5, 1]
+    bar = add_colour_bar(figure, mesh, axes, shrink=0.7, ticks=ticks)
     bar.ax.tick_params(length=0, labelcolor=QUIET)
 
 
-def _write_numbers(axes: Axes, found: HeatMap, low: float) -> None:
-    for row, values in enumerate(found.values.tolist()):
+def _write_numbers(axes: Axes, heat_map: HeatMap, low: float) -> None:
+    for row, values in enumerate(heat_map.values.tolist()):
         for column, value in enumerate(values):
             dark = value < 0.62 if low == 0 else abs(value) > 0.6
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                cell(value).replace("-", "−"),
-                ha="center",
-                va="center",
-                fontsize=6.5,
-                color="white" if dark else INK,
-            )
+            write_cell(axes, column + 0.5, row + 0.5, cell(value), on_dark=dark)
 
 
-def _mark_blocks(axes: Axes, found: HeatMap) -> None:
+def _mark_blocks(axes: Axes, heat_map: HeatMap) -> None:
     """A coloured bar along each block of rows and columns, its name on top, and lines through the map."""
-    n_rows, n_columns = found.values.shape
-    for block, (start, stop) in blocks_of(found.columns).items():
+    n_rows, n_columns = heat_map.values.shape
+    for block, (start, stop) in blocks_of(heat_map.columns).items():
         axes.plot(
             [start + 0.08, stop - 0.08], [-0.22, -0.22], color=BLOCKS[block], lw=4, clip_on=False,
             solid_capstyle="butt",
@@ -138,7 +124,7 @@ def _mark_blocks(axes: Axes, found: HeatMap) -> None:
         )
         if start:
             axes.axvline(start, color="white", lw=1.6)
-    for block, (start, stop) in blocks_of(found.rows).items():
+    for block, (start, stop) in blocks_of(heat_map.rows).items():
         axes.plot(
             [-0.22, -0.22], [start + 0.08, stop - 0.08], color=BLOCKS[block], lw=4, clip_on=False,
             solid_capstyle="butt",

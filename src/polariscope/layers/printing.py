@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from polariscope.core.tables import TextTable
 from polariscope.layers.comparison import (
     NOTHING_SHARED,
     Comparison,
@@ -16,41 +17,33 @@ from polariscope.layers.comparison import (
 )
 
 
-def cells_of(found: HeatMap) -> list[list[str]]:
-    """The heat map in numbers: a header, then a line for each row; all cells of a column are equally wide."""
-    lines = [["", *map(short, found.columns)]]
-    lines += [
-        [layer, *map(cell, values)] for layer, values in zip(found.rows, found.values.tolist(), strict=True)
-    ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        [
-            text.rjust(width + 2) if place else text.ljust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in lines
-    ]
+def table_of(heat_map: HeatMap) -> TextTable:
+    """Return the heat map in numbers.
+
+    :param heat_map: layers compared with layers.
+    """
+    columns = list(map(short, heat_map.columns))
+    rows = (
+        [layer, *map(cell, values)]
+        for layer, values in zip(heat_map.rows, heat_map.values.tolist(), strict=True)
+    )
+    return TextTable("", *columns, rows=rows, numbers=columns, title=sentence(heat_map))
 
 
-def heat_map_as_text(found: HeatMap) -> str:
-    """The heat map in numbers."""
-    return "\n".join([sentence(found), *map("".join, cells_of(found))])
-
-
-def matching_as_text(found: HeatMap) -> str:
+def matching_as_text(heat_map: HeatMap) -> str:
     """Each layer with the one of the same name."""
     rows = [
         f"{layer:<12}{value:7.3f}" + ("" if error is None else f" ± {error:.3f}")
-        for layer, (value, error) in found.matching().items()
+        for layer, (value, error) in heat_map.matching().items()
     ]
-    how = "" if found.errors is None else f" (± standard error over {found.resampled})"
+    how = "" if heat_map.errors is None else f" (± standard error over {heat_map.resampled})"
     return "\n".join([f"Layers of the same name{how}", *rows])
 
 
 def as_text(comparison: Comparison) -> str:
     """The heat maps to show, layers of the same name, notes."""
     maps = comparison.maps()
-    parts = [heat_map_as_text(thinned(found)) for found in maps]
+    parts = [str(table_of(thinned(heat_map))) for heat_map in maps]
     if has_matching(maps[0]):
         parts.append(matching_as_text(maps[0]))
     if notes := _notes(comparison, maps[0]):
@@ -65,14 +58,14 @@ def _notes(comparison: Comparison, headline: HeatMap) -> tuple[str, ...]:
 def as_html(comparison: Comparison) -> str:
     """The heat maps to show as tables whose cells are shaded; names are escaped."""
     maps = comparison.maps()
-    tables = "".join(heat_map_as_html(thinned(found)) for found in maps)
+    tables = "".join(heat_map_as_html(thinned(heat_map)) for heat_map in maps)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(comparison, maps[0]))
     return tables + (f"<p>Read with care</p><ul>{notes}</ul>" if notes else "")
 
 
-def heat_map_as_html(found: HeatMap) -> str:
+def heat_map_as_html(heat_map: HeatMap) -> str:
     """A table whose cells are shaded."""
-    head = "".join(f"<th>{html.escape(short(layer))}</th>" for layer in found.columns)
+    head = "".join(f"<th>{html.escape(short(layer))}</th>" for layer in heat_map.columns)
     body = "".join(
         f"<tr><th style='text-align:left'>{html.escape(layer)}</th>"
         + "".join(
@@ -80,9 +73,9 @@ def heat_map_as_html(found: HeatMap) -> str:
             for value in values
         )
         + "</tr>"
-        for layer, values in zip(found.rows, found.values.tolist(), strict=True)
+        for layer, values in zip(heat_map.rows, heat_map.values.tolist(), strict=True)
     )
     return (
-        f"<p><strong>{html.escape(sentence(found))}</strong></p>"
+        f"<p><strong>{html.escape(sentence(heat_map))}</strong></p>"
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
     )

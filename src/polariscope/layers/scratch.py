@@ -34,5 +34,5 @@ def scratch(folder: str | Path | None, budget: float | int) -> Iterator[Scratch]
     """A scratch whose files are in a new folder inside ``folder`` (None: the system's place for temporary files)."""
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".polariscope-", dir=folder) as place:
-        yield Scratch(Path(place), budget)
+    with tempfile.TemporaryDirectory(prefix=".polariscope-", dir=folder) as directory:
+        yield Scratch(Path(directory), budget)

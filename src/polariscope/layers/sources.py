@@ -15,7 +15,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import normals
 from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.scratch import Scratch
-from polariscope.models.inference import Seen, collect
+from polariscope.models.inference import EncodedBatch, collect
 from polariscope.models.protocol import AbstractModel
 
 Layers = Mapping[str, Shaped[np.ndarray, "..."]]
@@ -43,7 +43,7 @@ def encode_layers(
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     seed: int,
-    place: Scratch,
+    arrays: Scratch,
 ) -> tuple[str, dict[str, Float[np.ndarray, "sample feature"]]]:
     """The digest of a model, and every layer of it on these observations, flattened, in float32.
 
@@ -55,7 +55,7 @@ def encode_layers(
     :param dataset: what is encoded.
     :param indices: which observations.
     :param seed: seed of the noise.
-    :param place: makes the arrays, in memory or in files.
+    :param arrays: makes the arrays, in memory or in files.
     """
     assert source.model is not None
     model = source.model()
@@ -67,10 +67,10 @@ def encode_layers(
         )
     stream = ("compare", "sampled", number_of(model.digest))
 
-    def compute(seen: Seen) -> dict[str, Tensor]:
+    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
         noise = normals(seed, *stream, indices=seen.indices, width=seen.posterior.mean.shape[1])
         drawn = torch.from_numpy(noise).to(seen.posterior.mean)
         layers = model.activations(seen.x, drawn, seen.auxiliary)
         return {name: activation.flatten(1) for name, activation in layers}
 
-    return model.digest, collect(model, dataset, indices, compute, make=place.array)
+    return model.digest, collect(model, dataset, indices, compute, make=arrays.array)

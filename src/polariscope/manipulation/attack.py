@@ -1,36 +1,31 @@
-"""The loop of the attack: decoders that follow the data, and a manipulation that leads one of them astray."""
+"""The attack: decoders that follow the data, and a manipulation that makes it hard for one side."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import logging
 import math
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from polariscope.core.errors import DivergedError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.bounds import moved
 from polariscope.manipulation.settings import AttackSettings
+from polariscope.models.adam import FusedAdam
 from polariscope.models.inference import auxiliary_of, evaluating
 from polariscope.models.model import Model
-from polariscope.objectives.support.adam import FusedAdam
-from polariscope.storage.checkpoints import Trained
-from polariscope.storage.folder import RunFolder
-from polariscope.training.loop import Listener
+from polariscope.training.feed import DATA_LOCK, ModelValues
+from polariscope.training.loop import AbstractTask, gradient_norm
 from polariscope.training.order import DataOrder
 from polariscope.training.state import TrainState
-from polariscope.training.stopping import stop_requests
 from polariscope.training.threads import multiply_adds
-
-logger = logging.getLogger("polariscope")
 
 ADAM_EPSILON = 1e-7
 BATCHES_BEFORE = 16
@@ -61,15 +56,15 @@ class Side(nn.Module):
         """Draws of each model's latents for original observations, all of the first draw, then of the second …
 
         :param x: the observations.
-        :param auxiliary: what each model's encoder is shown beside them.
+        :param auxiliary: what each model's encoder gets besides them.
         :param draws: how many for each observation.
         :param noise: where they are drawn from.
         """
-        found = []
-        for model, beside in zip(self.models, auxiliary, strict=True):
-            posterior = model.encode(x, beside)
-            found.append(torch.cat([posterior.sample(noise) for _ in range(draws)]))
-        return found
+        codes = []
+        for model, known in zip(self.models, auxiliary, strict=True):
+            posterior = model.encode(x, known)
+            codes.append(torch.cat([posterior.sample(noise) for _ in range(draws)]))
+        return codes
 
     def loss(
         self,
@@ -117,6 +112,7 @@ class AttackFeed:
     def __init__(self, data: AbstractDataset, sides: Sides, settings: AttackSettings) -> None:
         self.data, self.sides, self.settings = data, sides, settings
         self.model = sides.entangled.models[0]
+        self.values = ModelValues(data, self.model)
 
     def batch(
         self, indices: Int[np.ndarray, " sample"], noise: torch.Generator
@@ -126,24 +122,21 @@ class AttackFeed:
         :param indices: of the observations.
         :param noise: where the codes are drawn from.
         """
-        x = self.model.place(torch.from_numpy(self.data.values(indices)))
-        factors = torch.from_numpy(self.data.factors(indices)).to(x.device, x.dtype)
-        codes = []
-        for side in self.sides.both:
-            auxiliary = [auxiliary_of(model, self.data, indices) for model in side.models]
-            codes.append(side.codes(x, auxiliary, self.settings.draws, noise))
+        with DATA_LOCK:
+            x = self.values(indices)
+            factors = torch.from_numpy(self.data.factors(indices)).to(x.device, x.dtype)
+            auxiliary = [
+                [auxiliary_of(model, self.data, indices) for model in side.models] for side in self.sides.both
+            ]
+        codes = [
+            side.codes(x, known, self.settings.draws, noise)
+            for side, known in zip(self.sides.both, auxiliary, strict=True)
+        ]
         return x, factors, codes
 
 
-def fit_manipulation(
-    manipulation: nn.Module,
-    sides: Sides,
-    data: AbstractDataset,
-    settings: AttackSettings,
-    run: RunFolder | None = None,
-    listeners: tuple[Listener, ...] = (),
-) -> TrainState:
-    r"""Train a manipulation in place against both sides; with a folder, from where it stopped.
+class AttackTask(AbstractTask[AttackSettings]):
+    r"""The attack, as the loop trains it: decoders that follow the data, and a manipulation against one side.
 
     With z drawn by the frozen encoders from the original x, and x' = x + ε m_ψ(w),
 
@@ -154,7 +147,7 @@ def fit_manipulation(
     manipulation on one. At the decoders' optimum the gradient of the gap L_ent − L_dis in ψ is that with the decoders
     held fixed, so theirs need not be followed.
 
-    Raises ``KeyboardInterrupt`` after saving a checkpoint when asked to stop.
+    The gap of a game between two players does not fall steadily, so its patience never runs out.
 
     Reference: zietlow2022 §4.2.4.
 
@@ -162,69 +155,87 @@ def fit_manipulation(
     :param sides: whose encoders stay as they are, and whose copied decoders are trained.
     :param data: the original data, with factors.
     :param settings: strength, length and record.
-    :param run: (default None: nothing is written) folder of the attack.
-    :param listeners: (default none) told after every step how many are done, and what was logged.
     """
-    state = first_state(manipulation, sides, settings)
-    trained = {
-        name: [p for group in one.param_groups for p in group["params"]]
-        for name, one in state.optimisers.items()
-    }
-    order = DataOrder(np.arange(len(data)), settings.batch_size, settings.seed)
-    feed = AttackFeed(data, sides, settings)
-    if run is not None:
-        for message in run.resume(state.restore):
-            logger.warning(message)
-    at_once = settings.decoder_batches + 1
 
-    def change(x: Tensor, factors: Tensor) -> Tensor:
-        return moved(x, manipulation(factors), settings.epsilon, reflects=data.is_unit_interval)
+    noun = "the attack"
 
-    with stop_requests() as stop, _evaluating(sides):
-        if run is not None and state.step == 0:
-            run.log.append(before_line(feed, order, settings))
-        while state.step < settings.steps:
-            for number in range(settings.decoder_batches):
-                x, factors, codes = feed.batch(order.batch(at_once * state.step + number), state.noise)
-                with torch.no_grad():
-                    x = change(x, factors)
-                losses = [side.loss(x, z, trains=True) for side, z in zip(sides.both, codes, strict=True)]
-                _step(losses[0] + losses[1], trained["companion"], state.optimisers["companion"])
-            last = order.batch(at_once * state.step + at_once - 1)
-            original, factors, codes = feed.batch(last, state.noise)
-            x = change(original, factors)
-            entangled, disentangled = (
-                side.loss(x, z, trains=False) for side, z in zip(sides.both, codes, strict=True)
-            )
-            gap = entangled - disentangled
-            distance = (x - original).abs().mean()
-            values = torch.stack([each.detach() for each in (entangled, disentangled, gap, distance)])
-            numbers = dict(zip(NUMBERS, values.tolist(), strict=True))
-            if not all(map(math.isfinite, numbers.values())):
-                raise DivergedError(_explain(numbers, state.step, settings, run))
-            _step(gap, trained["model"], state.optimisers["model"])
-            state.step += 1
+    def __init__(
+        self, manipulation: nn.Module, sides: Sides, data: AbstractDataset, settings: AttackSettings
+    ) -> None:
+        self.manipulation, self.sides, self.data, self.settings = manipulation, sides, data, settings
+        self.state = first_state(manipulation, sides, settings)
+        self.trained = {
+            name: [parameter for group in optimiser.param_groups for parameter in group["params"]]
+            for name, optimiser in self.state.optimisers.items()
+        }
+        self.order = DataOrder(np.arange(len(data)), settings.batch_size, settings.seed)
+        self.feed = AttackFeed(data, sides, settings)
 
-            for name, value in {**numbers, "steps": 1}.items():
-                state.totals[name] = state.totals.get(name, 0.0) + value
-            line = None
-            if state.step % settings.log_every == 0 or state.step == settings.steps:
-                line = log_line(state)
-                if run is not None:
-                    run.log.append(line)
-            for listener in listeners:
-                listener(state.step, line)
-            due = state.step % settings.checkpoint_every == 0 or state.step == settings.steps
-            if run is not None and (due or stop.is_set()):
-                saved = cast(Trained, manipulation)  # with a folder it is one that can be kept
-                run.save_checkpoint(state.step, saved, state.tensors(), state.words(), keep_all=False)
-            if stop.is_set() and state.step < settings.steps:
-                raise KeyboardInterrupt
-    return state
+    def mode(self) -> AbstractContextManager[None]:
+        return _evaluating(self.sides)
+
+    @torch.no_grad()
+    def first_line(self) -> dict[str, Any]:
+        """Return both losses of the original data, with the decoders as they were given.
+
+        Their noise comes from another generator, so nothing else depends on it.
+        """
+        noise = torch.Generator(self.feed.model.device).manual_seed(derive(self.settings.seed, "before"))
+        batches = []
+        for number in range(BATCHES_BEFORE):
+            x, _, codes = self.feed.batch(self.order.batch(number), noise)
+            batches.append(torch.stack(self._losses(x, codes, trains=False)))
+        entangled, disentangled = torch.stack(batches).mean(0).tolist()
+        numbers = (entangled, disentangled, entangled - disentangled, 0.0)
+        return {"step": 0, **dict(zip(NUMBERS, numbers, strict=True))}
+
+    def gradients(self) -> dict[str, Float[Tensor, ""]]:
+        """Train the decoders on their batches, and compute the gradient of the gap in the manipulation."""
+        state, n_batches = self.state, self.settings.decoder_batches
+        first = (n_batches + 1) * state.step
+        for number in range(first, first + n_batches):
+            x, factors, codes = self.feed.batch(self.order.batch(number), state.noise)
+            with torch.no_grad():
+                x = self._changed(x, factors)
+            losses = self._losses(x, codes, trains=True)
+            _backward(losses[0] + losses[1], self.trained["companion"])
+            state.optimisers["companion"].step()
+        original, factors, codes = self.feed.batch(self.order.batch(first + n_batches), state.noise)
+        x = self._changed(original, factors)
+        entangled, disentangled = self._losses(x, codes, trains=False)
+        gap = entangled - disentangled
+        _backward(gap, self.trained["model"])
+        values = (entangled, disentangled, gap, (x - original).abs().mean())
+        numbers = dict(zip(NUMBERS, values, strict=True))
+        return {**numbers, "gradient": gradient_norm(self.trained["model"], None)}
+
+    def update(self) -> None:
+        self.state.optimisers["model"].step()
+
+    def line(self, means: dict[str, float]) -> dict[str, Any]:
+        return {"step": self.state.step, **{name: means[name] for name in NUMBERS}}
+
+    def causes(self, numbers: Mapping[str, float]) -> list[str]:
+        losses = [f"{name} loss" for name in NUMBERS[:2] if not math.isfinite(numbers[name])]
+        return losses or ["gradient of the gap"]
+
+    def remedy(self, step: int, *, has_moved: bool) -> str:
+        return f"Try a lower learning rate (it is {self.settings.learning_rate:g})."
+
+    def _changed(
+        self, x: Float[Tensor, "sample *shape"], factors: Float[Tensor, "sample factor"]
+    ) -> Float[Tensor, "sample *shape"]:
+        change = self.manipulation(factors)
+        return moved(x, change, self.settings.epsilon, reflects=self.data.is_unit_interval)
+
+    def _losses(
+        self, x: Float[Tensor, "sample *shape"], codes: list[list[Tensor]], *, trains: bool
+    ) -> list[Float[Tensor, ""]]:
+        return [side.loss(x, z, trains=trains) for side, z in zip(self.sides.both, codes, strict=True)]
 
 
 NUMBERS = ("entangled", "disentangled", "gap", "change")
-"""What is logged: both losses, the first minus the second, and the mean change of a value."""
+"""Numbers that are logged: both losses, the first minus the second, and the mean change of a value."""
 
 
 def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings) -> TrainState:
@@ -276,40 +287,10 @@ def work_of_batch(
         return multiply_adds([manipulation, *sides.both, *encoders], forward)
 
 
-@torch.no_grad()
-def before_line(feed: AttackFeed, order: DataOrder, settings: AttackSettings) -> dict[str, Any]:
-    """The first line of the log: both losses of the original data, with the decoders as they were given.
-
-    :param feed: makes the batches; their noise is its own, so nothing else depends on it.
-    :param order: which observations.
-    :param settings: of the attack.
-    """
-    noise = torch.Generator(feed.model.device).manual_seed(derive(settings.seed, "before"))
-    found = []
-    for number in range(BATCHES_BEFORE):
-        x, _, codes = feed.batch(order.batch(number), noise)
-        losses = [side.loss(x, z, trains=False) for side, z in zip(feed.sides.both, codes, strict=True)]
-        found.append(torch.stack(losses))
-    entangled, disentangled = torch.stack(found).mean(0).tolist()
-    numbers = (entangled, disentangled, entangled - disentangled, 0.0)
-    return {"step": 0, **dict(zip(NUMBERS, numbers, strict=True))}
-
-
-def log_line(state: TrainState) -> dict[str, Any]:
-    """One line of the log: losses averaged since the last line.
-
-    :param state: whose sums are taken and begun anew.
-    """
-    count = state.totals.pop("steps")
-    means = {name: value / count for name, value in state.totals.items()}
-    state.totals = {}
-    return {"step": state.step, **means}
-
-
 def in_words(line: dict[str, Any]) -> str:
     """A line of the log in one breath.
 
-    :param line: what :func:`log_line` made.
+    :param line: what :meth:`AttackTask.line` returned.
 
     >>> in_words({"step": 10, "entangled": 31.42, "disentangled": 30.0, "gap": 1.42, "change": 0.02})
     'entangled 31.42 · disentangled 30.00 · gap +1.42 · mean change 0.020'
@@ -318,30 +299,14 @@ def in_words(line: dict[str, Any]) -> str:
     return f"{losses} · gap {line['gap']:+.2f} · mean change {line['change']:.3f}"
 
 
-def _step(loss: Tensor, parameters: list[nn.Parameter], optimiser: torch.optim.Optimizer) -> None:
+def _backward(loss: Float[Tensor, ""], parameters: list[nn.Parameter]) -> None:
     for parameter in parameters:
         parameter.grad = None
+    # Restricted to the weights of one player: the other must not be trained by this loss.
     loss.backward(inputs=parameters)
-    optimiser.step()
 
 
-def _evaluating(sides: Sides) -> Any:
+def _evaluating(sides: Sides) -> AbstractContextManager[None]:
     """Encoders, and decoders too, are in evaluation mode: rows of a batch do not depend on each other."""
     every = nn.ModuleList([*sides.both, *(model for side in sides.both for model in side.models)])
     return evaluating(every)
-
-
-def _explain(numbers: dict[str, float], step: int, settings: AttackSettings, run: RunFolder | None) -> str:
-    culprits = " and ".join(f"the {name} loss" for name in NUMBERS[:2] if not math.isfinite(numbers[name]))
-    kept = "Nothing was kept, since no folder was given."
-    if run is not None:
-        steps = run.checkpoints.steps
-        kept = (
-            f"The last good checkpoint is step {steps[-1]} in {run.path}."
-            if steps
-            else "There is no checkpoint yet."
-        )
-    return (
-        f"the attack diverged at step {step + 1}: {culprits} is not finite. {kept} "
-        f"Try a lower learning rate (it is {settings.learning_rate:g})."
-    )

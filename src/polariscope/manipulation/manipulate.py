@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,34 @@ import numpy as np
 import torch
 
 from polariscope import __version__
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import InputError
 from polariscope.core.options import check_options
 from polariscope.core.records import to_plain
+from polariscope.core.types import OptionValue
 from polariscope.data.observations import Subset
-from polariscope.manipulation.attack import Side, Sides, fit_manipulation, in_words, work_of_batch
+from polariscope.manipulation.attack import AttackTask, Side, Sides, in_words, work_of_batch
 from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
-from polariscope.manipulation.result import Manipulation, open_manipulation
+from polariscope.manipulation.result import Manipulation, open_manipulation, refuse_unresumable
 from polariscope.manipulation.selection import Candidate, Choice, choose_runs
 from polariscope.manipulation.settings import AttackSettings
 from polariscope.models.model import Model
 from polariscope.models.nets import AbstractNet
+from polariscope.models.protocol import DeviceLike
 from polariscope.runs.run import Run
 from polariscope.storage import FORMAT, MANIPULATION
 from polariscope.storage.documents import settings_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import Listener
 from polariscope.training.memory import keep_freed_memory
-from polariscope.training.threads import available_cores, check_threads, threads_for, using_threads
+from polariscope.training.session import (
+    open_finished,
+    recording_failure,
+    threads_by_rule,
+    threads_of,
+    train_shown,
+)
+from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import choose_device
-
-logger = logging.getLogger("polariscope")
 
 Runs = Sequence[str | Path | Run]
 """Runs, or folders of runs."""
@@ -48,23 +54,23 @@ def manipulate(
     entangled: Runs = (),
     disentangled: Runs = (),
     n_samples: int | None = Subset.n_samples,
-    device: object = "auto",
+    device: DeviceLike = "auto",
     threads: int | None = None,
     progress: bool | Listener = False,
-    **settings: object,
+    **settings: OptionValue,
 ) -> Manipulation:
     """Change data by at most ε, to make entangled codes describe them better than disentangled ones do.
 
     From runs that were trained alike on the same data, the ones with the lowest and the highest score are taken. Their
     encoders stay as they are and see the original data. Copies of their decoders learn to reconstruct the manipulated
     data, and a network m(w) learns to make that easy from entangled codes and hard from disentangled ones; see
-    :func:`polariscope.manipulation.attack.fit_manipulation`. All that m sees of an observation are its factors, and
+    :class:`polariscope.manipulation.attack.AttackTask`. All that m sees of an observation are its factors, and
     of these one number.
 
     The folder then stands for the data: ``load_dataset(…, variants=["manipulated:FOLDER"])`` or ``--variant
     manipulated:FOLDER``. Called again with the same ``out``, a finished manipulation is opened, an unfinished one
-    resumed bit for bit, a longer one (more ``steps``) continued, and one with other settings refused. The runs must
-    still be there.
+    resumed bit for bit, a longer one (more ``steps``) continued, and one with other settings refused. An unfinished one
+    of version 0.2.0 is refused. The runs must still be there.
 
     Reference: zietlow2022 ch. 4 (β-VAEs with as many latents as factors; one pair for dSprites, ``ensemble=4`` for
     Shapes3D).
@@ -83,10 +89,10 @@ def manipulate(
         ``seed``, ``log_every`` and ``checkpoint_every``, as
         :class:`~polariscope.manipulation.settings.AttackSettings` has them.
     """
-    asked = AttackSettings(**check_options("manipulate", AttackSettings, settings))
+    attack_settings = AttackSettings(**check_options("manipulate", AttackSettings, settings))
     if isinstance(ensemble, bool) or not isinstance(ensemble, int) or ensemble < 1:
         raise InputError("ensemble", "be an integer, at least 1", got=f"{ensemble!r}")
-    place, threads = choose_device(device), check_threads(threads)
+    torch_device, threads = choose_device(device), check_threads(threads)
     choice = choose_runs(
         _opened(runs),
         metric=metric,
@@ -95,23 +101,21 @@ def manipulate(
         disentangled=_opened(disentangled),
         n_samples=n_samples,
     )
-    asked.check(choice.data)
-    job = Attack(choice, asked)
+    attack_settings.check(choice.data)
+    job = Attack(choice, attack_settings)
     with RunFolder(out) as folder:
         if folder.is_begun and folder.kind != MANIPULATION:
             raise InputError("out", "be a new folder or an earlier manipulation", got=f"the run {out}")
-        folder.check(job.describe(str(place), 1))  # before anything is written
-        if not job.is_finished(folder):
+        if not folder.is_finished_for(attack_settings.steps):
+            refuse_unresumable(folder)  # before its settings are compared, which would advise to resume it
+        folder.check(job.describe(str(torch_device), {"threads": 1}))  # before anything is written
+        if open_finished(folder, attack_settings.steps, Tabulated.read) is None:
             with using_threads(1):  # the weights it begins with are the same, however many threads follow
-                players = job.players(place)
-            used = _threads(folder, threads, job, players)
-            folder.begin(job.describe(str(place), used))
-            try:
-                with using_threads(used):
-                    job.train(players, folder, place, progress)
-            except Exception:
-                folder.forget()  # if nothing was kept of it
-                raise
+                players = job.players(torch_device)
+            used = threads_of(folder, threads, lambda: choose_threads(job, players))
+            folder.begin(job.describe(str(torch_device), used))
+            with recording_failure(folder), using_threads(used["threads"]):
+                job.train(players, folder, torch_device, progress)
     return open_manipulation(out)
 
 
@@ -121,32 +125,15 @@ def _opened(runs: Runs) -> list[Run]:
     return [run if isinstance(run, Run) else Run(run) for run in runs]
 
 
-def _threads(folder: RunFolder, asked: int | None, job: Attack, players: Players) -> int:
-    """As asked for, else as before, else by the rule."""
-    if not folder.checkpoints.steps:
-        return asked or choose_threads(job, players)
-    before = folder.settings["environment"]["threads"]
-    if asked is not None and asked != before:
-        logger.warning(
-            "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of one with "
-            "the same number throughout.",
-            folder.path, before, "" if before == 1 else "s", asked,
-        )  # fmt: skip
-    return asked or before
-
-
 def choose_threads(job: Attack, players: Players) -> int:
-    """How many threads the fixed rule of trainings gives an attack on this machine.
+    """Return the number of threads that the fixed rule of trainings gives an attack on this machine.
 
     :param job: the attack.
     :param players: its networks.
     """
-    cores = available_cores()
-    if cores == 1:
-        return 1
-    with using_threads(1):
-        work = work_of_batch(players.manipulation, players.sides, job.choice.data, job.settings)
-    return threads_for(work, cores)
+    return threads_by_rule(
+        lambda: work_of_batch(players.manipulation, players.sides, job.choice.data, job.settings)
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -172,11 +159,11 @@ class Attack:
     def _net(self) -> AbstractNet:
         return self.choice.disentangled[0].run.model().blueprint.net
 
-    def describe(self, device: str, threads: int) -> dict[str, Any]:
+    def describe(self, device: str, threads: Mapping[str, object]) -> dict[str, Any]:
         """The settings of the folder.
 
         :param device: where it is trained.
-        :param threads: with how many threads.
+        :param threads: what is recorded of the number of threads, outside the hash.
         """
         data = self.choice.data
         record: dict[str, Any] = {
@@ -200,26 +187,10 @@ class Attack:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
-            "threads": threads,
+            **threads,
             "device": device,
         }
         return record
-
-    def is_finished(self, folder: RunFolder) -> bool:
-        """Whether a whole manipulation with all its steps is there; a damaged one is made again.
-
-        :param folder: where it would be.
-        """
-        try:
-            folder.model_header()  # refuses a damaged file
-            if not folder.is_finished_for(self.settings.steps):
-                return False
-            Tabulated.read(folder.model_file)
-        except PolariscopeError as error:
-            logger.warning("%s It is made again from the last checkpoint.", error)
-            folder.set_model_aside()
-            return False
-        return True
 
     def players(self, device: torch.device) -> Players:
         """The manipulation before its first step, and the models of both sides.
@@ -242,22 +213,16 @@ class Attack:
         """Train the manipulation, from where it stopped, and leave its table.
 
         :param players: what :meth:`players` gave.
-        :param folder: where it is kept.
+        :param folder: where it is written.
         :param device: where it is trained.
         :param progress: True for a live line, or a function called after every step.
         """
         if device.type == "cpu":
             keep_freed_memory()
-        manipulation, sides, data = players.manipulation, players.sides, self.choice.data
-        if progress is True:
-            from polariscope.training.listeners import ProgressLine
-
-            with ProgressLine(self.settings.steps, words=in_words) as line:
-                fit_manipulation(manipulation, sides, data, self.settings, folder, (line,))
-        else:
-            listeners = (progress,) if callable(progress) else ()
-            fit_manipulation(manipulation, sides, data, self.settings, folder, listeners)
-        folder.save_model(Tabulated.of(manipulation, data), self.settings.steps)
+        task = AttackTask(players.manipulation, players.sides, self.choice.data, self.settings)
+        listeners = [progress] if callable(progress) else []
+        state = train_shown(task, folder, listeners, show=progress is True, describe_line=in_words)
+        folder.save_model(Tabulated.of(players.manipulation, self.choice.data), state.step)
 
 
 def _model(candidate: Candidate, device: torch.device) -> Model:

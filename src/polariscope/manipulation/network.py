@@ -24,11 +24,11 @@ from polariscope.models.nets.mlp import dense_layers
 
 logger = logging.getLogger("polariscope")
 
-SCALED_BY, SPREAD, KINKS = 64, 0.5, 2.0
+N_SCALING_DRAWS, DRAWING_DEVIATION, MAX_KINK = 64, 0.5, 2.0
 """Draws of the factors by which fresh weights are scaled, the deviation that a drawing then has before its tanh, and
 between which numbers ± the layer that reads the number has its kinks."""
-AT_ONCE = 4096
-"""Observations whose factors are looked at together."""
+ROWS_PER_PART = 4096
+"""Observations whose factors are read together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,21 +159,21 @@ class ManipulationNet(nn.Module):
         """
         last = self.squeeze[-1]
         assert isinstance(last, nn.Linear)
-        uniform = torch.rand(SCALED_BY, len(self.low), generator=random)
+        uniform = torch.rand(N_SCALING_DRAWS, len(self.low), generator=random)
         number = self.bottleneck(self.low + self.span * uniform)
         last.bias.copy_((last.bias - number.mean()) / number.std())
         last.weight /= number.std()
         reads = next(layer for layer in self.draw.modules() if isinstance(layer, nn.Linear))
-        kinks = 2 * KINKS * torch.rand(len(reads.bias), generator=random) - KINKS
+        kinks = 2 * MAX_KINK * torch.rand(len(reads.bias), generator=random) - MAX_KINK
         reads.bias.copy_(-reads.weight[:, 0] * kinks)
         drawn = self.draw(self.bottleneck(self.low + self.span * uniform))
         final = [layer for layer in self.draw.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][
             -1
         ]
         centre = drawn.mean()
-        final.weight *= SPREAD / drawn.std()
+        final.weight *= DRAWING_DEVIATION / drawn.std()
         if final.bias is not None:
-            final.bias.copy_((final.bias - centre) * SPREAD / drawn.std())
+            final.bias.copy_((final.bias - centre) * DRAWING_DEVIATION / drawn.std())
 
     @property
     def digest(self) -> str:
@@ -188,7 +188,7 @@ class ManipulationNet(nn.Module):
         :param path: the file.
         :param step: (default None) how long it was trained.
         :param guard: (default None) called right before the file gets its name.
-        :param about: further words for the file's header, values of JSON.
+        :param about: further entries of the file's header, values of JSON.
         """
         write(Path(path), self.architecture, self.state_dict(), step, guard, about)
 
@@ -208,7 +208,7 @@ def write(
     :param tensors: weights by name, and what was made of them.
     :param step: how long it was trained.
     :param guard: called right before the file gets its name.
-    :param about: further words for its header.
+    :param about: further entries of its header.
     """
     header = {"blueprint": architecture.describe(), "step": step, "polariscope": __version__, **about}
     files.write_tensors(path, tensors, header, guard)
@@ -219,15 +219,15 @@ def rows_of(data: AbstractDataset) -> Sequence[Int[np.ndarray, " sample"]]:
 
     :param data: the dataset.
     """
-    return np.array_split(np.arange(len(data)), -(-len(data) // AT_ONCE))
+    return np.array_split(np.arange(len(data)), -(-len(data) // ROWS_PER_PART))
 
 
 TABULATED = ("table", "ends")
 """What a file has beside the weights of the network."""
-FEWEST, MOST = 65, 1025
+MIN_KNOTS, MAX_KNOTS = 65, 1025
 """Knots of a table, at first and at most."""
-CLOSE = 0.005
-"""How far a table may be from the network, in units of ε: an eighth of a byte at ε = 0.1."""
+MAX_TABLE_ERROR = 0.005
+"""Maximum distance between a table and the network, in units of ε: an eighth of a byte at ε = 0.1."""
 
 
 class Tabulated:
@@ -266,23 +266,23 @@ class Tabulated:
         numbers = [front.bottleneck(data.factors(rows)) for rows in rows_of(data)]
         low, high = min(map(np.min, numbers)), max(map(np.max, numbers))
         high = high if high > low else low + 1.0
-        drawn = _drawn(exact, np.linspace(low, high, FEWEST))
+        drawn = _drawn(exact, np.linspace(low, high, MIN_KNOTS))
         while True:
             n_knots = len(drawn)
             midpoints = np.linspace(low, high, 2 * n_knots - 1)[1::2]
             between = _drawn(exact, midpoints)
             error = float(np.abs((drawn[:-1] + drawn[1:]) / 2 - between).max())
-            if error <= CLOSE or n_knots >= MOST:
+            if error <= MAX_TABLE_ERROR or n_knots >= MAX_KNOTS:
                 break
             drawn = np.insert(drawn, np.arange(1, n_knots), between, axis=0)  # midpoints become knots
-        if error > CLOSE:
+        if error > MAX_TABLE_ERROR:
             logger.warning(
                 "The manipulation changes so fast with its one number that a table of %d knots is up to %.3g ε away "
                 "from the network; the data are those of the table.",
                 n_knots,
                 error,
             )
-        if float(np.ptp(drawn, axis=0).max()) < CLOSE:
+        if float(np.ptp(drawn, axis=0).max()) < MAX_TABLE_ERROR:
             logger.warning(
                 "The manipulation is the same for all observations: the attack found nothing to do, or its network "
                 "died. Try another seed or a lower learning rate."
@@ -313,7 +313,7 @@ class Tabulated:
         :param path: the file.
         :param step: (default None) how long it was trained.
         :param guard: (default None) called right before the file gets its name.
-        :param about: further words for the file's header, values of JSON.
+        :param about: further entries of the file's header, values of JSON.
         """
         write(Path(path), self.architecture, self.tensors, step, guard, about)
 
@@ -340,10 +340,10 @@ class Tabulated:
 
         :param factors: factor values.
         """
-        place = (self.bottleneck(factors) - self.low) / (self.high - self.low) * (len(self.table) - 1)
-        place = np.clip(place, 0, len(self.table) - 1)
-        knot = np.minimum(place.astype(np.int64), len(self.table) - 2)
-        share = (place - knot).astype(np.float32).reshape(-1, *(1,) * len(self.architecture.shape))
+        position = (self.bottleneck(factors) - self.low) / (self.high - self.low) * (len(self.table) - 1)
+        position = np.clip(position, 0, len(self.table) - 1)
+        knot = np.minimum(position.astype(np.int64), len(self.table) - 2)
+        share = (position - knot).astype(np.float32).reshape(-1, *(1,) * len(self.architecture.shape))
         below = self.table[knot]
         return below + share * (self.table[knot + 1] - below)
 

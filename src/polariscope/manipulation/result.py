@@ -70,8 +70,9 @@ class Manipulation:
         sides = [
             f"{side.capitalize()}: "
             + ", ".join(
-                one["run"] + ("" if one["score"] is None else f" ({choice['metric']} {one['score']:.3f})")
-                for one in choice[side]
+                candidate["run"]
+                + ("" if candidate["score"] is None else f" ({choice['metric']} {candidate['score']:.3f})")
+                for candidate in choice[side]
             )
             for side in ("entangled", "disentangled")
         ]
@@ -112,8 +113,34 @@ def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:
         )
     if not opened.is_finished:
         opened.model_header()  # names a file that is there and damaged
+        refuse_unresumable(opened)
         raise InputError(
             problem=f"the manipulation in {folder} is not finished",
             remedy="give the same command again to resume it",
         )
     return opened, Tabulated.read(opened.model_file)
+
+
+OTHER_LOOP = "0.2."
+"""Begins the versions whose attacks had a loop of their own: their checkpoints lack sums that this loop averages."""
+
+
+def refuse_unresumable(folder: RunFolder) -> None:
+    """Refuse to resume an attack that version 0.2.0 began and left with a checkpoint.
+
+    A finished manipulation of 0.2.0 is opened as any other, but it cannot be made longer.
+
+    :param folder: of a manipulation that lacks steps, or of nothing yet.
+    """
+    if not folder.is_begun or not folder.checkpoints.steps:
+        return
+    version = str(folder.settings.get("polariscope", ""))
+    if version.startswith(OTHER_LOOP):
+        step, steps = folder.checkpoints.steps[-1], folder.settings["training"]["steps"]
+        raise InputError(
+            problem=(
+                f"{folder.path} holds a manipulation that version {version} of polariscope began, with a checkpoint "
+                f"at step {step:,} of {steps:,}, which this version cannot resume"
+            ),
+            remedy="choose another folder, or delete this one and make the manipulation again",
+        )

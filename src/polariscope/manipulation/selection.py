@@ -30,7 +30,7 @@ class Candidate:
     """Mean posterior variance of each latent."""
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, without the place of the run."""
+        """As JSON, without the folder of the run."""
         return {
             "run": self.run.name,
             "digest": self.digest,
@@ -93,13 +93,13 @@ def choose_runs(
             got=len(runs),
             remedy="train the same model with more seeds",
         )
-    every = [*runs, *entangled, *disentangled]
-    data = _check(every)
+    candidates = [*runs, *entangled, *disentangled]
+    data = _check(candidates)
     n_samples = len(Subset(n_samples, seed).choose(len(data), None))
     sides: list[list[tuple[Run, float | None]]]
     if entangled:
         sides = [[(run, None) for run in side] for side in (entangled, disentangled)]
-        chosen_by = None
+        ranked_by = None
     else:
         scored = sorted(zip(scores_of(runs, metric, n_samples, seed), range(len(runs)), strict=True))
         low, high = scored[:ensemble], scored[: -ensemble - 1 : -1]
@@ -111,9 +111,9 @@ def choose_runs(
                 remedy=("take other runs or another ", Argument("metric")),
             )
         sides = [[(runs[number], score) for score, number in side] for side in (low, high)]
-        chosen_by = metric
-    made = [tuple(_candidate(run, score, n_samples, seed) for run, score in side) for side in sides]
-    return Choice(made[0], made[1], data, chosen_by)
+        ranked_by = metric
+    chosen_sides = [tuple(_candidate(run, score, n_samples, seed) for run, score in side) for side in sides]
+    return Choice(chosen_sides[0], chosen_sides[1], data, ranked_by)
 
 
 def scores_of(runs: Sequence[Run], metric: str, n_samples: int, seed: int) -> list[float]:

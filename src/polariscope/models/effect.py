@@ -10,7 +10,7 @@ from torch import Tensor
 from polariscope.analysis.regime.use import MAX_OBSERVATIONS, Effect
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.inference import collect, look, looking
+from polariscope.models.inference import collect, encode_batches, inference_mode
 from polariscope.models.protocol import AbstractModel
 
 
@@ -40,15 +40,15 @@ def decoder_effect(
     if not model.has_decoder or n < 3:
         return Effect()
     # In this random order each observation borrows from the one before it, then from the one before that.
-    chosen = generator(seed, "effect").permutation(indices)[:n]
+    sample = generator(seed, "effect").permutation(indices)[:n]
     codes = torch.from_numpy(
-        collect(model, dataset, chosen, lambda seen: {"z": seen.draw(seed, "effect")})["z"]
+        collect(model, dataset, sample, lambda seen: {"z": seen.draw(seed, "effect")})["z"]
     )
     # Up to half of the observations: no two exchange in both directions.
     n_shifts = max(1, min(MAX_OBSERVATIONS // n, (n - 1) // 2))
     rises = np.zeros((n_shifts, n, codes.shape[1]))
-    with looking(model):
-        for seen in look(model, dataset, chosen):
+    with inference_mode(model):
+        for seen in encode_batches(model, dataset, sample):
             own = codes[seen.rows].to(model.device, model.dtype)
             before = _log_density(model, own, seen.x)
             for shift in range(n_shifts):

@@ -22,8 +22,9 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive, generator, normals
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.types import DataLike
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.protocol import AbstractModel, ModelLike
 
 VALUES = 2**21
 """Numbers of observations that are in a network at once: half a thousand images of 64 × 64 pixels."""
@@ -35,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Seen:
+class EncodedBatch:
     """A batch of observations and what the encoder makes of them."""
 
     rows: slice
@@ -73,7 +74,7 @@ def chunks(n_rows: int, size: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def evaluating(model: object) -> Iterator[None]:
+def evaluating(model: ModelLike) -> Iterator[None]:
     """Inside, a module and all in it are in evaluation mode, where the rows of a batch do not depend on each other.
 
     Afterwards each part is in the mode it was in.
@@ -89,21 +90,21 @@ def evaluating(model: object) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def looking(model: object) -> Iterator[None]:
-    """Inside, a module is in evaluation mode and no gradients are kept."""
+def inference_mode(model: ModelLike) -> Iterator[None]:
+    """Inside, a module is in evaluation mode and no gradients are computed."""
     with torch.inference_mode(), evaluating(model):
         yield
 
 
-def look(
+def encode_batches(
     model: AbstractModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     *,
     values: Float[np.ndarray, "sample *shape"] | None = None,
     progress: Progress | None = None,
-) -> Iterator[Seen]:
-    """Batches of observations through the encoder; to be read inside :func:`looking`.
+) -> Iterator[EncodedBatch]:
+    """Batches of observations through the encoder; to be read inside :func:`inference_mode`.
 
     :param values: (default: those of the dataset) observations that stand in for those at ``indices``.
     :param progress: told after each batch how far it is.
@@ -120,23 +121,23 @@ def _see(
     indices: Int[np.ndarray, " sample"],
     rows: slice,
     values: Float[np.ndarray, "sample *shape"] | None,
-) -> Seen:
-    chosen = indices[rows]
-    seen = dataset.values(chosen) if values is None else values[rows]
+) -> EncodedBatch:
+    batch_indices = indices[rows]
+    seen = dataset.values(batch_indices) if values is None else values[rows]
     if model.needs_counts and not dataset.is_counts:
         from polariscope.data.counts import refuse_non_counts
 
         refuse_non_counts(seen)
     x = model.place(torch.from_numpy(seen))
-    auxiliary = auxiliary_of(model, dataset, chosen)
-    return Seen(rows, chosen, x, auxiliary, model.encode(x, auxiliary))
+    auxiliary = auxiliary_of(model, dataset, batch_indices)
+    return EncodedBatch(rows, batch_indices, x, auxiliary, model.encode(x, auxiliary))
 
 
 def collect(
     model: AbstractModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
-    compute: Callable[[Seen], dict[str, Tensor]],
+    compute: Callable[[EncodedBatch], dict[str, Tensor]],
     *,
     make: Callable[[tuple[int, ...]], np.ndarray] | None = None,
     values: Float[np.ndarray, "sample *shape"] | None = None,
@@ -158,7 +159,7 @@ def collect(
         arrays[name][rows] = column.to(torch.float32).cpu().numpy()
 
     waiting = list(chunks(len(indices), batch_size(dataset.n_features)))[::-1]
-    with looking(model):
+    with inference_mode(model):
         while waiting:
             rows = waiting.pop()
             try:
@@ -181,7 +182,7 @@ def decode_codes(
 ) -> Float[np.ndarray, "sample *shape"]:
     """The decoder's mean at each code, float32."""
     outputs = []
-    with looking(model):
+    with inference_mode(model):
         for rows in chunks(len(codes), batch_size(int(np.prod(model.shape)))):
             z = torch.from_numpy(np.ascontiguousarray(codes[rows])).to(model.device, model.dtype)
             outputs.append(model.decode(z).mean.float().cpu().numpy())
@@ -207,27 +208,23 @@ def draw_prior(
 
 
 def represent(
-    model: Any,
+    model: AbstractModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     seed: int,
     progress: Progress | None = None,
-    watch: Callable[[Seen], None] | None = None,
+    watch: Callable[[EncodedBatch], None] | None = None,
 ) -> Representation:
     """Mean, variance and one draw of the posterior of each of these observations.
 
-    :param model: a model, or any function or module whose output :mod:`polariscope.models.adapters.outputs` reads.
+    :param model: a model; :func:`polariscope.wrap` makes one of any function or module.
     :param seed: seed of the draws.
     :param watch: (default None) shown every batch as it passes, to look at more than the posterior; a batch for
         which there was no memory is shown again in halves.
     """
-    if not isinstance(model, AbstractModel):
-        from polariscope.models.adapters.wrapped import WrappedModel
-
-        model = WrappedModel(model)
     check_shape(model, dataset)
 
-    def compute(seen: Seen) -> dict[str, Tensor]:
+    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
         q, prior, z = seen.posterior, model.prior.given(seen.auxiliary), seen.draw(seed, "sampled")
         columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
         if model.has_density:
@@ -318,7 +315,7 @@ def auxiliary_values(
 
 
 def choose_observations(
-    model: object, data: object, n_samples: int | None, seed: int
+    model: ModelLike, data: DataLike, n_samples: int | None, seed: int
 ) -> tuple[AbstractDataset, Int[np.ndarray, " sample"]]:
     """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
     if not isinstance(model, AbstractModel):

@@ -21,7 +21,7 @@ from polariscope.analysis.likelihood_fit import (
 )
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
-from polariscope.models.inference import look, looking
+from polariscope.models.inference import encode_batches, inference_mode
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution, Residuals, family
 from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
@@ -60,13 +60,13 @@ def likelihood_fit(
     if not isinstance(model, Model) or not model.has_decoder or n < MIN_OBSERVATIONS:
         return LikelihoodFit()
     rng = generator(seed, "likelihood fit")
-    chosen = rng.permutation(indices)[:n]
+    sample = rng.permutation(indices)[:n]
     n_columns = min(dataset.n_features, max(1, MAX_VALUES // n))
     columns = torch.from_numpy(np.sort(rng.permutation(dataset.n_features)[:n_columns]))
     unit = _units(dataset)[columns.numpy()]
     parts: list[_Part] = []
-    with looking(model):
-        for seen in look(model, dataset, chosen):
+    with inference_mode(model):
+        for seen in encode_batches(model, dataset, sample):
             z = seen.draw(seed, "likelihood fit").to(model.dtype)
             p = model.decode(z).like(seen.x).at(columns.to(model.device))
             if p is None:

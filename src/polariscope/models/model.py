@@ -1,4 +1,4 @@
-"""A model: encoder, decoder and prior, made from a blueprint and kept with it on disk."""
+"""A model: encoder, decoder and prior, made from a blueprint and stored with it on disk."""
 
 from __future__ import annotations
 
@@ -172,10 +172,11 @@ class Model(AbstractModel):
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
         """q(z|x), or q(z|x, u) with an auxiliary variable, for observations scaled as ``values`` are."""
-        given = 0 if auxiliary is None else auxiliary.shape[1]
-        if given != self.blueprint.n_auxiliary:
+        n_auxiliary = 0 if auxiliary is None else auxiliary.shape[1]
+        if n_auxiliary != self.blueprint.n_auxiliary:
             raise InputError(
-                problem=f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample", got=given
+                problem=f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample",
+                got=n_auxiliary,
             )
         if tuple(x.shape[1:]) != self.blueprint.shape:
             raise InputError(

@@ -7,8 +7,9 @@ Ours implement it (:class:`~polariscope.models.model.Model`), and those of other
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -25,7 +26,7 @@ class AbstractModel(nn.Module, abc.ABC):
     prior: AbstractPriorModule
     """p(z): what a passive latent looks like."""
     folder: Path | None = None
-    """The run it belongs to, where what is measured of it is kept."""
+    """The run it belongs to, where what is measured of it is stored."""
     step: int | None = None
     """How long it was trained, where that is known."""
     units: tuple[Mapping[str, object], ...] = ()
@@ -109,3 +110,13 @@ class AbstractModel(nn.Module, abc.ABC):
         :param x: a batch of observations.
         """
         return x.to(device=self.device, dtype=self.dtype)
+
+
+if TYPE_CHECKING:
+    ModelLike: TypeAlias = AbstractModel | nn.Module | Callable[..., object]
+    """A model of ours, a wrapped one, a module of PyTorch, or a function that encodes."""
+    DeviceLike: TypeAlias = str | torch.device
+    """A device by name ("auto", "cpu", "cuda", "mps") or as PyTorch has it."""
+else:
+    # Other objects are refused with a message that names the remedy, so they must reach the function.
+    ModelLike = DeviceLike = object

@@ -19,10 +19,10 @@ BINS = 1023
 QUICK_BINS = 63
 """Where only the spread of a score is wanted, or its level for noise: those of 1023 bins, in a third of the time."""
 
-MOST_WEIGHTS = 1500
+MAX_WEIGHTS = 1500
 """Beyond, a Newton step takes seconds, and what is long is left to L-BFGS."""
 
-MOST_ITERATIONS = 1000
+MAX_ITERATIONS = 1000
 
 
 @contextlib.contextmanager
@@ -57,10 +57,10 @@ def logistic_predictions(
     present, numbered = np.unique(labels, return_inverse=True)
     if len(present) == 1:
         return np.full((len(strengths), len(test)), labels[0])
-    if len(present) * (train.shape[1] + 1) > MOST_WEIGHTS:
+    if len(present) * (train.shape[1] + 1) > MAX_WEIGHTS:
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(warm_start=True, max_iter=MOST_ITERATIONS)
+        model = LogisticRegression(warm_start=True, max_iter=MAX_ITERATIONS)
         return np.stack(
             [model.set_params(C=strength).fit(train, labels).predict(test) for strength in strengths]
         )
@@ -149,10 +149,10 @@ def boosted_trees(
         # Gradients are kept in 32 bits, whose rounding lets a pure leaf gain by a split; that is no gain.
         **{"max_bin": n_bins, "min_data_in_bin": 1, "min_data_in_leaf": 1, "min_gain_to_split": 1e-3},
     }
-    kept: dict[str, np.ndarray] = {}
+    predicted: dict[str, np.ndarray] = {}
 
     def keep(predictions: np.ndarray, _: Any) -> tuple[str, float, bool]:
-        kept["test"] = predictions
+        predicted["test"] = predictions
         return "kept", 0.0, False
 
     varies = np.ptp(train, axis=0) > 0
@@ -165,7 +165,7 @@ def boosted_trees(
     model = lightgbm.train(parameters, table, n_trees, valid_sets=[held_out], feval=keep)
     gain = model.feature_importance("gain")
     importance[varies] = gain / gain.sum() if gain.sum() > 0 else 0.0
-    return importance, _decide(kept["test"], n_classes)
+    return importance, _decide(predicted["test"], n_classes)
 
 
 def _objective(n_classes: int | None) -> dict[str, Any]:

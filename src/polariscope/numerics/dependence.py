@@ -71,9 +71,9 @@ def correlation(covariance: Float[np.ndarray, "latent latent"]) -> Float[np.ndar
     """
     scale = np.sqrt(np.diag(covariance))
     scale = np.where(scale > 0, scale, 1.0)
-    found = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlations = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
+    np.fill_diagonal(correlations, 1.0)
+    return correlations
 
 
 def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:

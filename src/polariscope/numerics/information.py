@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, UInt
 
+from polariscope.core.seeds import generator
+
 N_BINS = 20
 ON_EDGE = 1e-6
 """Share of the range below an edge that still belongs to it."""
@@ -104,7 +106,7 @@ def averaged_mutual_information(
 
 
 def chance_information_table(
-    bins: Int[np.ndarray, "sample latent"], generator: np.random.Generator, n_permutations: int | None = None
+    bins: Int[np.ndarray, "sample latent"], seed: int, source: str
 ) -> Float[np.ndarray, "latent latent"]:
     r"""Plug-in mutual information of every pair of columns at chance: its mean over permutations of the second column.
 
@@ -113,14 +115,16 @@ def chance_information_table(
     than the number of cells K²: for 178 samples of normals in 20 bins it is 1.01 nats, and the bias is 0.65 nats.
 
     Every permutation is used for all pairs, together with its inverse, so the table does not depend on the order of the
-    columns. Entries on the diagonal have no meaning.
+    columns. There are 1 to 5 of them, fewer for many latents. They follow from the seed and the source alone, so the
+    same codes have the same chance level wherever it is shown. Entries on the diagonal have no meaning.
 
     :param bins: numbers of bins.
-    :param generator: source of the permutations.
-    :param n_permutations: (default: 1 to 5, fewer for many latents) number of permutations, each with its inverse.
+    :param seed: seed of the permutations.
+    :param source: "mean" or "sampled", the codes behind the bins.
     """
-    count = max(1, min(5, 500 // bins.shape[1] ** 2)) if n_permutations is None else n_permutations
-    tables = [information(bins, generator.permutation(bins))[0] for _ in range(count)]
+    draw = generator(seed, "information", source)
+    count = max(1, min(5, 500 // bins.shape[1] ** 2))
+    tables = [information(bins, draw.permutation(bins))[0] for _ in range(count)]
     mean = np.mean(tables, axis=0)
     return (mean + mean.T) / 2
 

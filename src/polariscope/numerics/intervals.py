@@ -159,6 +159,18 @@ def _percentiles(estimates: Shaped[np.ndarray, " resample"], level: float, inter
     return float(low), float(high)
 
 
+def bounds_of_difference(bounds: tuple[float | int, float | int]) -> tuple[float, float]:
+    """Return the least and largest possible difference of two values with the same bounds.
+
+    :param bounds: least and largest possible value.
+
+    >>> bounds_of_difference((0, 1)), bounds_of_difference((0, np.inf))
+    ((-1.0, 1.0), (-inf, inf))
+    """
+    reach = float(bounds[1] - bounds[0])
+    return -reach, reach
+
+
 def _clipped(value: float, margin: float, bounds: tuple[float, float]) -> Interval:
     return float(np.clip(value - margin, *bounds)), float(np.clip(value + margin, *bounds))
 

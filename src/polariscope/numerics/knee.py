@@ -12,9 +12,9 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import percentile_interval
 
-LEAST_POINTS = 5
+MIN_POINTS = 5
 """Two lines and where they meet have four unknowns."""
-LEAST_SEEDS = 3
+MIN_SEEDS = 3
 """Curves from which the interval comes from the curves themselves."""
 LEVEL = 0.05
 """A bend that straight data with noise would show as often as this is no knee."""
@@ -28,7 +28,7 @@ class Knee:
     """Where a curve bends, and how sure that is."""
 
     value: float | None
-    """The place of the knee on the x axis, not always at a point; None when there is no knee."""
+    """The position of the knee on the x axis, not always at a point; None when there is no knee."""
     interval: tuple[float, float] | None
     """95 % of the knees of resampled curves."""
     slopes: tuple[float, float]
@@ -93,7 +93,7 @@ def knee(
     if np.abs(straight).max() <= EPSILON * np.abs(curve).max():
         return Knee(None, None, (slope, slope), 1.0, "the curve is a straight line")
     best = _two_lines(x, curve[None])
-    place, residuals = float(best.places[0]), best.residuals[0]
+    knot, residuals = float(best.places[0]), best.residuals[0]
     before, after = (float(value) for value in best.slopes[0])
     noise = _off_line(line, generator(seed, "knee", "straight").normal(size=(N_DRAWS, len(x))))
     # What a bend leaves of the squared error depends neither on the line nor on the size of the noise.
@@ -104,10 +104,10 @@ def knee(
         return Knee(None, None, (slope, slope), p_value, reason)
     if abs(after) >= abs(before):
         return Knee(
-            None, None, (before, after), p_value, f"the curve gets steeper at {place:.3g}, not flatter"
+            None, None, (before, after), p_value, f"the curve gets steeper at {knot:.3g}, not flatter"
         )
     rng = generator(seed, "knee", "interval")
-    if len(curves) >= LEAST_SEEDS:
+    if len(curves) >= MIN_SEEDS:
         drawn = curves[rng.integers(len(curves), size=(N_DRAWS, len(curves)))].mean(axis=1)
         meaning = f"95 % of the knees when {len(curves)} seeds are drawn anew"
     else:
@@ -115,8 +115,8 @@ def knee(
         spread = residuals * np.sqrt(len(x) / (len(x) - 4))
         drawn = curve - residuals + rng.choice(spread, size=(N_DRAWS, len(x)))
         meaning = "95 % of the knees when the residuals are drawn anew"
-    interval = percentile_interval(place, _two_lines(x, drawn).places)
-    return Knee(place, interval, (before, after), p_value, meaning)
+    interval = percentile_interval(knot, _two_lines(x, drawn).places)
+    return Knee(knot, interval, (before, after), p_value, meaning)
 
 
 def _two_lines(x: Float[np.ndarray, " point"], curves: Float[np.ndarray, "curve point"]) -> _Fit:
@@ -151,7 +151,7 @@ def _fit(
 
 
 def _better(one: _Fit | None, other: _Fit) -> _Fit:
-    """For each curve the fit with the smaller error; one without a place is none."""
+    """For each curve the fit with the smaller error; one without a position is no knee."""
     if one is None:
         return other
     errors = [(fit.residuals**2).sum(axis=1) for fit in (one, other)]
@@ -183,10 +183,10 @@ def _check(
         )
     if not (np.isfinite(x).all() and np.isfinite(curves).all()):
         raise InputError("x and y", "be finite", got="NaN or infinity", remedy="leave failed runs out")
-    if len(np.unique(x)) < max(LEAST_POINTS, len(x)):
+    if len(np.unique(x)) < max(MIN_POINTS, len(x)):
         raise InputError(
             "x",
-            f"hold at least {LEAST_POINTS} different values, each once",
+            f"hold at least {MIN_POINTS} different values, each once",
             got=f"{len(np.unique(x))} in {len(x)}",
             remedy="a knee between fewer points could be anywhere",
         )

@@ -28,7 +28,7 @@ def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " 
 
 def log_mixture(
     n: int, log_densities: Callable[[slice], Float[np.ndarray, "row sample"]], n_places: int | None = None
-) -> Float[np.ndarray, " place"]:
+) -> Float[np.ndarray, " point"]:
     r"""log (1/n) Σ_k q_k(z_i) for each i, a few rows at a time.
 
     :param n: number of components
@@ -36,12 +36,12 @@ def log_mixture(
     :param n_places: (default: as many as components) number of places z_i
     """
     n_rows = n if n_places is None else n_places
-    found = np.empty(n_rows)
+    densities = np.empty(n_rows)
     step = max(1, BLOCK // n)
     for start in range(0, n_rows, step):
         rows = slice(start, min(start + step, n_rows))
-        found[rows] = log_sums(log_densities(rows))
-    return found - math.log(n)
+        densities[rows] = log_sums(log_densities(rows))
+    return densities - math.log(n)
 
 
 def log_normal_mixture(
@@ -78,11 +78,11 @@ def log_normal_mixture(
 
 
 def log_gaussian_mixture(
-    z: Float[np.ndarray, "place latent"],
+    z: Float[np.ndarray, "point latent"],
     mean: Float[np.ndarray, "sample latent"],
     variance: Float[np.ndarray, "sample latent"],
     factor: Float[np.ndarray, "sample latent latent"] | None = None,
-) -> Float[np.ndarray, " place"]:
+) -> Float[np.ndarray, " point"]:
     r"""log (1/n) Σ_k N(z_i; μ_k, Σ_k) at any places z_i.
 
     From differences z − μ, not from products: a component that is narrow and far away keeps its digits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-FEWEST_ROWS, MOST_ROWS = 128, 1024  # of the distance matrix held at once
+MIN_ROWS, MAX_ROWS = 128, 1024  # of the distance matrix held at once
 SMALL = (
     8192  # numbers in a temporary array; fresh memory for larger ones costs more than what is computed in it
 )
@@ -60,16 +60,16 @@ def _by_product(
     n_candidates = min(k + SPARE, n_points - 1)
     horizon = np.empty(len(rows))
     # With few features the products should stay in the cache, with many all points are read again for each block.
-    n_rows = min(max(n_features, FEWEST_ROWS), MOST_ROWS)
+    n_rows = min(max(n_features, MIN_ROWS), MAX_ROWS)
     product = np.empty((n_rows, n_points), dtype=centred.dtype)
     for start in range(0, len(rows), n_rows):
         block = rows[start : start + n_rows]
         approximate = np.matmul(-2 * centred[block], centred.T, out=product[: len(block)])
         approximate += approximate_squares
-        for place, row in enumerate(block.tolist()):
-            approximate[place, row] = np.inf
-            near = np.argpartition(approximate[place], n_candidates)
-            horizon[start + place] = approximate[place, near[n_candidates]] + squares[row]
+        for position, row in enumerate(block.tolist()):
+            approximate[position, row] = np.inf
+            near = np.argpartition(approximate[position], n_candidates)
+            horizon[start + position] = approximate[position, near[n_candidates]] + squares[row]
             candidates = np.sort(near[:n_candidates])
             distances[row], indices[row] = _closest(points, row, candidates, k)
     farthest = distances[rows, -1]

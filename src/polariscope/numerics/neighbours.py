@@ -41,13 +41,13 @@ class NeighbourTable:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out."""
-        found = []
+        notes = []
         if self.n_duplicates:
             total = self.n_points + self.n_duplicates
-            found.append(f"{self.n_duplicates} of {total} samples were duplicates and were left out.")
+            notes.append(f"{self.n_duplicates} of {total} samples were duplicates and were left out.")
         if self.n_constant:
-            found.append(f"{self.n_constant} of {self.n_features} features never vary and were dropped.")
-        return tuple(found)
+            notes.append(f"{self.n_constant} of {self.n_features} features never vary and were dropped.")
+        return tuple(notes)
 
     @property
     def counts(self) -> dict[str, Any]:

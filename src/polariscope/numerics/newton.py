@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from polariscope.core.errors import InputError
 
 State = TypeVar("State")
-MOST_STEPS = 200
-MOST_HALVINGS = 60
+MAX_STEPS = 200
+MAX_HALVINGS = 60
 """Of one step: what is left of it then is below the rounding of the weights, and no function falls by more."""
 SLOPE = 1e-6
 """Largest slope of the mean loss that :func:`softmax_path` leaves."""
@@ -22,9 +22,9 @@ def minimise(
     weights: Float[np.ndarray, "*shape"],
     evaluate: Callable[[np.ndarray], tuple[Any, State]],
     newton_step: Callable[[np.ndarray, Any, State], tuple[np.ndarray, Any] | None],
-    most_steps: int = MOST_STEPS,
+    max_steps: int = MAX_STEPS,
 ) -> tuple[Float[np.ndarray, "*shape"], bool]:
-    """The minimum of a convex function, or of many at once, and whether it was reached in ``most_steps``.
+    """The minimum of a convex function, or of many at once, and whether it was reached in ``max_steps``.
 
     A step is halved until the function falls by a quarter of what its slope promises, up to rounding.
 
@@ -32,7 +32,7 @@ def minimise(
     :param evaluate: gives the value at some weights (of many functions, one each) and what derivatives are made from
     :param newton_step: from weights, value and what ``evaluate`` gave beside it: the step H⁻¹g, which is subtracted,
         and gᵀH⁻¹g, twice what the quadratic model promises; None where no step is needed
-    :param most_steps: (default 200) number of steps after which it ends in any case
+    :param max_steps: (default 200) number of steps after which it ends in any case
 
     >>> def evaluate(w):
     ...     return (w**2).sum(), None
@@ -42,13 +42,13 @@ def minimise(
     (array([0., 0.]), True)
     """
     value, state = evaluate(weights)
-    for _ in range(most_steps):
-        found = newton_step(weights, value, state)
-        if found is None:
+    for _ in range(max_steps):
+        direction = newton_step(weights, value, state)
+        if direction is None:
             return weights, True
-        step, decrease = found
+        step, decrease = direction
         size = np.ones_like(value)
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             trial = weights - size * step
             new_value, state = evaluate(trial)
             short = new_value > value - 0.25 * size * decrease + 1e-13 * value
@@ -108,7 +108,7 @@ def binary_classifiers(
     weights, converged = minimise(np.zeros((n_features, y.shape[1])), evaluate, newton_step)
     if not converged:
         raise InputError(
-            problem=f"a linear classifier did not converge in {MOST_STEPS} Newton steps",
+            problem=f"a linear classifier did not converge in {MAX_STEPS} Newton steps",
             remedy="are the codes of a sane scale?",
         )
     return weights
@@ -173,7 +173,7 @@ def softmax_path(
     weights, path = np.zeros((n_classes, n_features)), []
     for strength in strengths:
         penalty = np.append(np.full(n_features - 1, 1 / (strength * n)), 0.0)
-        weights, _ = minimise(weights, evaluate, newton_step, most_steps=100)
+        weights, _ = minimise(weights, evaluate, newton_step, max_steps=100)
         path.append(weights.T)
     return path
 

@@ -151,17 +151,17 @@ def information(
             remedy="give more samples or a smaller batch",
         )
     _check_order(alpha)
-    found = []
+    estimates = []
     for start in range(0, n_samples - batch + 1, batch):
         part = slice(start, start + batch)
         Z, X, Y = (normalised_gram(values[part]) for values in (sampled, inputs, outputs))
         x, y, z = (_entropy(A, alpha) for A in (X, Y, Z))
-        found.append(
+        estimates.append(
             [z, x + y - _joint(X, Y, alpha), x + z - _joint(X, Z, alpha), y + z - _joint(Y, Z, alpha)]
         )
-    entropy, reconstruction, of_inputs, of_outputs = (float(value) for value in np.mean(found, axis=0))
+    entropy, reconstruction, of_inputs, of_outputs = (float(value) for value in np.mean(estimates, axis=0))
     return Information(
-        entropy - reconstruction, entropy, reconstruction, of_inputs, of_outputs, n_batches=len(found)
+        entropy - reconstruction, entropy, reconstruction, of_inputs, of_outputs, n_batches=len(estimates)
     )
 
 
@@ -180,10 +180,10 @@ def information_gap(
         published searches cut to 2 and use the threshold −0.01 (bonheme2023 §8.4.2). Cutting the difference is not the
         same: H = 3.129 and I = 3.131 give −0.01, their difference would give 0.
     """
-    found = information(sampled, inputs, outputs, batch=batch, alpha=alpha)
+    result = information(sampled, inputs, outputs, batch=batch, alpha=alpha)
     if decimals is None:
-        return found.gap
-    entropy, shared = truncate(np.array([found.entropy, found.reconstruction]), decimals)
+        return result.gap
+    entropy, shared = truncate(np.array([result.entropy, result.reconstruction]), decimals)
     return float(entropy - shared) / 10**decimals
 
 

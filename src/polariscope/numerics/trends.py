@@ -13,7 +13,7 @@ from polariscope.core.errors import InputError
 
 BATCHES = 10
 """Number of batches whose means are fitted: neighbouring values of a training curve are correlated, means hardly."""
-FEWEST = 4
+MIN_VALUES = 4
 """Values below which no line is fitted."""
 HALF_OCTAVE = 2**-0.5
 """Share of the steps at which the last half-octave begins."""
@@ -62,9 +62,9 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
     t, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     window = t > (1 - share) * t[-1] if len(t) else np.zeros(0, dtype=bool)
     count = int(window.sum())
-    if count < FEWEST:
+    if count < MIN_VALUES:
         raise InputError(
-            "steps", f"hold at least {FEWEST} values in the last {share:.0%} of the steps", got=count
+            "steps", f"hold at least {MIN_VALUES} values in the last {share:.0%} of the steps", got=count
         )
     x, y = np.log2(t[window] / t[-1]), y[window]
     n_batches = min(BATCHES, count)
@@ -112,7 +112,7 @@ def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
     last = steps[-1]
     n_first = sum(last / 2 < step <= last * HALF_OCTAVE for step in steps)
     n_second = sum(step > last * HALF_OCTAVE for step in steps)
-    if min(n_first, n_second) < FEWEST:
+    if min(n_first, n_second) < MIN_VALUES:
         return Gain(value, limit)
     end = len(steps) - n_second
     # The window of the first part begins at half of all steps, which is this share of its own.

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from polariscope.core.errors import InputError
 from polariscope.core.registry import open_family
+from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
-from polariscope.objectives.support.adam import FusedAdam
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

@@ -15,10 +15,10 @@ from torch.nn.functional import softplus
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice
 from polariscope.data.dataset import AbstractDataset
+from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.posteriors import kl
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
-from polariscope.objectives.support.adam import FusedAdam
 from polariscope.objectives.support.adversary import Discriminator
 
 Game = Literal["non-saturating", "saturating"]

@@ -16,7 +16,7 @@ class AeObjective(AbstractObjective):
 
     The contrast to every variational objective: nothing prunes latents and nothing aligns them with the data's
     directions (zietlow2022 §2.2, where it is the random-alignment baseline). bonheme2023 Fig. 8.6: the number of
-    latents found for a VAE suits the autoencoder of the same architecture.
+    latents chosen for a VAE suits the autoencoder of the same architecture.
     """
 
     defaults = {"posterior": "deterministic"}

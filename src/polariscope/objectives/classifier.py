@@ -35,7 +35,7 @@ class ClassifierObjective(AbstractObjective):
     chance 1/n_k.
 
     It is there to compare its layers with those of an encoder: ``input`` and ``encoder/1`` … are the same layers.
-    In bonheme2023 App. C.3, and here by default, the classification layers take the place of the heads for mean and
+    In bonheme2023 App. C.3, and here by default, the classification layers replace the heads for mean and
     variance, and see the last layer of the encoder; the model's mean is then a map of these features that nothing
     trains. With ``heads="mean"`` (ours) they see the mean, a map without non-linearity, so the latents are
     trained too; what the heads compute is then of rank at most the number of latents.

@@ -19,7 +19,7 @@ from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.priors import AbstractPriorDistribution
 from polariscope.objectives import Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import pairwise_log_density
-from polariscope.objectives.support.kernels import AbstractMmdObjective
+from polariscope.objectives.support.mmd import AbstractMmdObjective
 
 Divergence = Literal["inclusive-kl", "mmd"]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.objectives import Step, Term, Terms, objective, run_forward
-from polariscope.objectives.support.kernels import AbstractMmdObjective
+from polariscope.objectives.support.mmd import AbstractMmdObjective
 
 Form = Literal["original", "printed"]
 NUMBERS: dict[str, tuple[str, str]] = {

@@ -89,7 +89,7 @@ class PclObjective(AbstractObjective):
 
 
 def cyclic_order(n: int, generator: torch.Generator) -> Tensor:
-    """A random permutation that is one cycle: nothing stays in its place, unless it is alone."""
+    """A random permutation that is one cycle: nothing stays where it is, unless it is alone."""
     order = torch.randperm(n, generator=generator, device=generator.device)
     successor = torch.empty_like(order)
     successor[order] = order.roll(-1)

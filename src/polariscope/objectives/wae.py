@@ -10,7 +10,7 @@ from annotated_types import Ge
 from polariscope.core.options import Advice
 from polariscope.models.posteriors import kl
 from polariscope.objectives import Step, Term, Terms, objective
-from polariscope.objectives.support.kernels import AbstractMmdObjective
+from polariscope.objectives.support.mmd import AbstractMmdObjective
 
 
 @objective("wae")

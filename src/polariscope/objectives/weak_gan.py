@@ -15,11 +15,11 @@ from torch.nn import functional
 from polariscope.core.errors import InputError
 from polariscope.core.options import Advice
 from polariscope.data.pairs import Transition
+from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
 from polariscope.models.normalisation import add_spectral_norm
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
-from polariscope.objectives.support.adam import FusedAdam
 from polariscope.objectives.support.adversary import Discriminator
 from polariscope.objectives.support.pairs import check_pairs, pair_of
 
@@ -150,8 +150,8 @@ def shared_draws(
 ) -> tuple[Float[Tensor, "sample latent"], Float[Tensor, "sample latent"]]:
     """Two draws from the prior for each sample, equal in the latents of the factors that are shared."""
     z, fresh = (model.prior.sample(len(shared), generator).detach() for _ in range(2))
-    kept = functional.pad(shared, (0, model.n_latents - shared.shape[1])) > 0
-    return z, torch.where(kept, z, fresh)
+    is_shared = functional.pad(shared, (0, model.n_latents - shared.shape[1])) > 0
+    return z, torch.where(is_shared, z, fresh)
 
 
 class PairDiscriminator(nn.Module):

@@ -10,18 +10,20 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 
-from polariscope import __version__
-from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.figure_style import STYLE, TRAIN, VALIDATION
+from polariscope.core.figures import PANEL, single_axes, to_svg
+from polariscope.core.pictures import data_uri, sheet
 from polariscope.core.seeds import generator
 from polariscope.data.chain import apply_variants
 from polariscope.data.sources import load_recorded
 from polariscope.data.variance import VarianceShares, variance_shares
 from polariscope.manipulation.result import Manipulation, open_manipulation
-from polariscope.pages import words
-from polariscope.pages.figures import COLOURS, PANEL, STYLE, TRAIN, VALIDATION, data_uri, panel, sheet, to_svg
+from polariscope.pages.formatting import value_of
+from polariscope.pages.page import Page, Section
 from polariscope.storage import report_file
 
+TEMPLATE = "manipulation.html.j2"
 TIMES = 10
 """How many times larger than it is the difference is drawn."""
 
@@ -77,36 +79,44 @@ def write_manipulation_page(folder: str | Path) -> Path:
     :param folder: where it is.
     """
     record = measure_manipulation(open_manipulation(folder))
-    page = report_file(folder)
-    files.write_text(page, render_manipulation(record))
-    return page
+    return manipulation_page(record).write(report_file(folder))
 
 
-def render_manipulation(record: ManipulationRecord) -> str:
-    """The page of a record; the same record gives the same bytes.
+def manipulation_page(record: ManipulationRecord) -> Page:
+    """Return the page of a manipulation.
 
-    :param record: what :func:`measure_manipulation` found.
+    :param record: what :func:`measure_manipulation` gave.
     """
-    manipulation = record.manipulation
-    template = words.environment().get_template("manipulation.html.j2")
-    page = template.render(
+    manipulation, pictures = record.manipulation, _pictures(record)
+    data = manipulation.settings["data"]["name"]
+    *details, conclusion = manipulation.in_words()
+    settings = [
+        (key.replace("_", " "), value_of(value)) for key, value in manipulation.settings["training"].items()
+    ]
+    sections = [Section("glance", "", TEMPLATE, {"cards": _cards(record)}, "glance")]
+    if pictures is not None:
+        sections.append(Section("images", "Images", TEMPLATE, {"pictures": pictures}, "images"))
+    sections += [
+        Section("gap", "Attack", TEMPLATE, {"chart": _draw_gap(manipulation)}, "gap"),
+        Section("shares", "Variance", TEMPLATE, {"shares": share_rows(record.shares)}, "shares"),
+        Section("settings", "Settings", TEMPLATE, {"settings": settings}, "settings"),
+    ]
+    return Page(
+        kind="manipulate",
         name=manipulation.folder.resolve().name,
-        epsilon=manipulation.epsilon,
-        data=manipulation.settings["data"]["name"],
-        sentences=manipulation.in_words(),
-        colours=COLOURS,
-        version=__version__,
-        cards=_cards(record),
-        pictures=_pictures(record),
-        gap=_draw_gap(manipulation),
-        shares=share_rows(record.shares),
-        settings=[
-            (key.replace("_", " "), words.value_of(value))
-            for key, value in manipulation.settings["training"].items()
-        ],
-        times=TIMES,
+        headline=f"Manipulated {data}, ε = {manipulation.epsilon:g}",
+        title=f"manipulated {data}",
+        lead=conclusion,
+        facts=[_fact(sentence) for sentence in details],
+        record=record,
+        sections=sections,
     )
-    return words.add_glossary(page)
+
+
+def _fact(sentence: str) -> tuple[str, str]:
+    """Return name and value of a fact that is written as "Name: value"."""
+    name, _, value = sentence.partition(": ")
+    return name.lower(), value
 
 
 def share_rows(shares: tuple[VarianceShares, VarianceShares] | None) -> list[dict[str, Any]] | None:
@@ -174,7 +184,7 @@ def _draw_gap(manipulation: Manipulation) -> Markup:
 
     steps = manipulation.gap[:, 0]
     with rc_context(STYLE):
-        figure, axes = panel((2 * PANEL[0], PANEL[1]), "Losses and their gap")
+        figure, axes = single_axes((2 * PANEL[0], PANEL[1]), "Losses and their gap")
         for side, colour in (("entangled", VALIDATION), ("disentangled", TRAIN)):
             axes.plot(steps, [line[side] for line in manipulation.log], color=colour, label=side)
         axes.set_xlabel("step")

@@ -17,14 +17,17 @@ from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.core.text import plural
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.inputs import as_dataset
 from polariscope.data.observations import Subset
-from polariscope.data.sources import as_dataset
+from polariscope.data.types import DataLike
 from polariscope.models.protocol import AbstractModel
-from polariscope.pages import words
+from polariscope.pages.formatting import concept
 from polariscope.pages.sections import Subject, measure_all
 from polariscope.pages.sections.decoder import Views, views
 from polariscope.pages.sections.training import History, read_history
+from polariscope.pages.settings_groups import data_in_words
 from polariscope.runs.run import Run
 from polariscope.storage.artefacts import Artefact
 
@@ -86,7 +89,7 @@ class ReportRecord:
     parts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """What sections measured for themselves, by the name of the section."""
     others: tuple[Row, ...] = ()
-    """What else is kept with the run."""
+    """Other results of the run."""
     damaged: tuple[str, ...] = ()
     """Files that cannot be shown, since they do not match their hash."""
     part: str = "all"
@@ -116,7 +119,7 @@ Newest = Literal["newest"]
 
 def make_record(
     path: str | Path | Run,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     n_samples: int | Newest | None = "newest",
     seed: int | Newest = "newest",
@@ -131,7 +134,7 @@ def make_record(
         if isinstance(path, Run) and data is None
         else Run(path.path if isinstance(path, Run) else path, data)
     )
-    chosen_files = _chosen_files(run, show)
+    requested_files = _requested_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():
         logger.warning(
@@ -141,21 +144,26 @@ def make_record(
     lines = run.log_until(step)
     history = read_history(lines) if lines or step is None else None
     asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
-    chosen = _diagnosis(run, step, asked, part, chosen_files)
-    regime = run.regime(**chosen, step=step)
-    where = {"n_samples": chosen["n_samples"], "seed": chosen["seed"], "part": chosen["part"], "step": step}
+    diagnosis = _diagnosis(run, step, asked, part, requested_files)
+    regime = run.regime(**diagnosis, step=step)
+    where = {
+        "n_samples": diagnosis["n_samples"],
+        "seed": diagnosis["seed"],
+        "part": diagnosis["part"],
+        "step": step,
+    }
     model, dataset, representation = run.model(step), run.data(), run.representation(**where)
     measured_on: dict[str, str] = {}
     subject = Subject(
         representation=representation,
         regime=regime,
         has_rate=model.has_density,
-        seed=chosen["seed"],
+        seed=diagnosis["seed"],
         model=model,
         data=dataset,
         run=run,
         where=where,
-        find=functools.partial(_newest, run, chosen_files, step, chosen["part"], measured_on),
+        find=functools.partial(_newest, run, requested_files, step, diagnosis["part"], measured_on),
     )
     parts = measure_all(subject)
     split = run.split()
@@ -172,12 +180,12 @@ def make_record(
         history=history,
         **_of_data(dataset),
         **_of_codes(representation, regime, has_rate=model.has_density),
-        views=views(model, dataset, held_out, representation, regime, chosen["seed"]),
+        views=views(model, dataset, held_out, representation, regime, diagnosis["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         parts=parts,
         others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
         damaged=tuple(sorted(path.name for path in damaged)),
-        part=chosen["part"],
+        part=diagnosis["part"],
         target=str(run.path),
         measured_on=measured_on,
         judged_on=judged_on,
@@ -188,7 +196,7 @@ def make_record(
 
 def record_of_model(
     model: AbstractModel,
-    data: object,
+    data: DataLike,
     *,
     n_samples: int | None = Subset.n_samples,
     seed: int = Subset.seed,
@@ -280,7 +288,7 @@ def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool)
 
 def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
-    settings, data = run.settings, words.data_in_words(run.settings["data"])
+    settings, data = run.settings, data_in_words(run.settings["data"])
     steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
     if step is None and (stopped := run.folder.stopped_at) is not None:
         steps = f"{run.folder.finished_steps:,} steps (best model; stopped early at step {stopped:,})"
@@ -289,8 +297,8 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
     return (
         ("data", f"{settings['data']['name']}, {len(run.data()):,} observations of {sizes}"),
         *((("variants", data["variants"]),) if "variants" in data else ()),
-        ("objective", words.concept(settings["objective"])),
-        ("net", f"{settings['model']['net']['name']}, {count} latent{'s' if count > 1 else ''}"),
+        ("objective", concept(settings["objective"])),
+        ("net", f"{settings['model']['net']['name']}, {plural(count, 'latent')}"),
         ("trained", f"{steps}, seed {settings['training']['seed']}"),
         *((("noise", noise.in_words),) if (noise := run.noise(step)) is not None else ()),
         *((("chosen for you", "; ".join(settings["chosen"])),) if settings.get("chosen") else ()),
@@ -298,28 +306,28 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
 
 
 def _diagnosis(
-    run: Run, step: int | None, asked: dict[str, Any], part: str, chosen: Sequence[Artefact]
+    run: Run, step: int | None, asked: dict[str, Any], part: str, requested: Sequence[Artefact]
 ) -> dict[str, Any]:
     """The settings of the diagnosis that is shown: the newest that fits what is asked for, else a new one."""
-    for artefact in chosen:
+    for artefact in requested:
         if artefact.kind == "regime":
             return {**artefact.key.settings, "part": artefact.key.part}
-    given = {name: value for name, value in asked.items() if value != "newest"}
-    matching = dict(given)
-    if "n_samples" in given:  # as many as there are, at most
-        given_part = {} if part == "newest" else {"part": part}
-        subset = Subset(n_samples=given["n_samples"], **given_part)  # type: ignore[arg-type]
+    options = {name: value for name, value in asked.items() if value != "newest"}
+    matching = dict(options)
+    if "n_samples" in options:  # as many as there are, at most
+        part_option = {} if part == "newest" else {"part": part}
+        subset = Subset(n_samples=options["n_samples"], **part_option)  # type: ignore[arg-type]
         matching["n_samples"] = len(subset.choose(run.n_observations, run.split))
     newest = run.newest("regime", step, None if part == "newest" else part, **matching)
     if newest is not None:
         return {**newest.key.settings, "part": newest.key.part}
-    given |= {} if part == "newest" else {"part": part}
-    return {**dataclasses.asdict(Subset()), **dataclasses.asdict(TypeRule()), **given}
+    options |= {} if part == "newest" else {"part": part}
+    return {**dataclasses.asdict(Subset()), **dataclasses.asdict(TypeRule()), **options}
 
 
-def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
+def _requested_files(run: Run, show: Sequence[str]) -> list[Artefact]:
     """The artefacts that are asked for by the beginning of their file's name; unknown ones are refused."""
-    found = []
+    artefacts = []
     for word in [show] if isinstance(show, str) else show:
         matching = [one for one in run.artefacts() if one.path.name.startswith(word)]
         if len(matching) != 1:
@@ -332,13 +340,13 @@ def _chosen_files(run: Run, show: Sequence[str]) -> list[Artefact]:
                     f"{names}"
                 ),
             )
-        found += matching
-    return found
+        artefacts += matching
+    return artefacts
 
 
 def _newest(
     run: Run,
-    chosen: Sequence[Artefact],
+    requested: Sequence[Artefact],
     step: int | None,
     part: str,
     measured_on: dict[str, str],
@@ -350,7 +358,7 @@ def _newest(
     Results of the part that was diagnosed come first. If there are only results of another part, they are returned, and
     the part is recorded for the page to name.
     """
-    artefact = next((one for one in chosen if one.kind == kind and one.matches(**settings)), None)
+    artefact = next((one for one in requested if one.kind == kind and one.matches(**settings)), None)
     for wanted in (part, None) if kind in OF_A_PART else (None,):
         artefact = artefact or run.newest(kind, step, wanted, **settings)
     if artefact is None:

@@ -8,59 +8,83 @@ from typing import Any
 
 from markupsafe import Markup
 
-from polariscope import __version__
 from polariscope.analysis.regime.regime import POLARISED, stability
-from polariscope.analysis.regime.types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.text import percent, readable
+from polariscope.data.types import DataLike
 from polariscope.models.protocol import AbstractModel
-from polariscope.pages import sections, words
-from polariscope.pages.figures import COLOURS
+from polariscope.pages import sections
+from polariscope.pages.calls import commands, repeat_call
+from polariscope.pages.explanation import explanation, headline, meanings
+from polariscope.pages.formatting import value_of
+from polariscope.pages.page import Page, Section
 from polariscope.pages.record import Newest, ReportRecord, make_record, record_of_codes, record_of_model
 from polariscope.pages.sections.training import History
+from polariscope.pages.settings_groups import settings_groups
 from polariscope.runs.run import Run
 from polariscope.storage import report_file
 
+TEMPLATE = "report.html.j2"
 
-def render(record: ReportRecord) -> str:
-    """The page of a record; the same record gives the same bytes."""
-    environment = words.environment(*sections.folders())
-    shared: dict[str, Any] = {
-        "record": record,
-        "regime": record.regime,
-        "settings": record.settings,
-        "sorting": "KL" if record.has_rate else "spread",
-        "commands": words.commands(record.target or record.name),
+
+def report_page(record: ReportRecord) -> Page:
+    """Return the page of a run, a model or codes.
+
+    :param record: everything that was computed.
+    """
+    regime, settings = record.regime, record.settings
+    glance = {
+        "cards": _cards(record),
+        "meanings": meanings(regime),
+        "stability": stability(regime) if record.has_rate else "",
     }
-    shown = [
-        {
-            "name": name,
-            "title": sections.family.traits(name)["title"],
-            "html": Markup(
-                environment.get_template(f"{name.replace('-', '_')}{sections.TEMPLATE}").render(
-                    **shared, view=one.view(record)
-                )
-            ),
-        }
-        for name, one in sections.in_order().items()
-        if one.applies(record)
+    shown = [Section("glance", "", TEMPLATE, glance, "glance")]
+    shown += [
+        Section(name, sections.family.traits(name)["title"], sections.template_of(name), section.view(record))
+        for name, section in sections.in_order().items()
+        if section.applies(record)
     ]
-    page = environment.get_template("page.html.j2").render(
-        **shared,
+    if settings is not None:
+        view = {"groups": _groups(record, settings), "repeat": repeat_call(settings, record.name)}
+        shown.append(Section("settings", "Settings", TEMPLATE, view, "settings"))
+    return Page(
+        kind="report",
+        name=record.name,
+        headline=headline(regime),
+        lead=explanation(regime, record.has_rate, record.parts.get("size")),
+        facts=_facts(record),
+        record=record,
         sections=shown,
-        colours=COLOURS,
-        types=TYPES,
-        headline=words.headline(record.regime),
-        explanation=words.explanation(record.regime, record.has_rate, record.parts.get("size")),
-        meanings=words.meanings(record.regime),
-        stability=stability(record.regime) if record.has_rate else "",
-        groups=[] if record.settings is None else words.settings_groups(record.settings),
-        repeat=None if record.settings is None else words.repeat_call(record.settings, record.name),
-        version=__version__,
-        cards=_cards(record),
+        banner=Section("strip", "", TEMPLATE, {}, "strip"),
+        context={
+            "regime": regime,
+            "settings": settings,
+            "sorting": "KL" if record.has_rate else "spread",
+            "commands": commands(record.target or record.name),
+        },
+        folders=sections.folders(),
     )
-    return words.add_glossary(page)
+
+
+def _facts(record: ReportRecord) -> list[tuple[str, str]]:
+    """Return the facts of the header; for a run, with the observations behind the diagnosis."""
+    if record.settings is None:
+        return [*record.facts]
+    part = "" if record.part == "all" else f" of the {record.part} part"
+    regime = record.regime
+    observations = f"{value_of(regime.n_samples)} observations{part}, α = {value_of(regime.alpha)}"
+    return [*record.facts, ("diagnosed on", observations)]
+
+
+def _groups(record: ReportRecord, settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the settings as titled lists, with the factors among those of the data."""
+    factors = ", ".join(f"{name} ({size or 'continuous'})" for name, size in record.factors)
+    return [
+        (title, [*rows, ("factors", factors)] if title == "data" and factors else rows)
+        for title, rows in settings_groups(settings)
+    ]
 
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:
@@ -68,7 +92,7 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
     regime = record.regime
     cards = [] if record.history is None else _losses(record.history)
     if record.views is not None:
-        r_squared = words.number(record.views.reconstructions.r_squared)
+        r_squared = readable(record.views.reconstructions.r_squared)
         trained_on = record.judged_on == "train"
         held_out = "on training data" if trained_on else "on held-out data"
         held_out = "on the data given" if record.settings is None else held_out
@@ -82,8 +106,8 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
     state = "polarised" if delta is not None and delta < POLARISED else "not fully polarised"
     return [
         *cards,
-        {"name": "Σ E[σ²]", "value": words.number(regime.trace), "unit": "", "about": f"of {total}"},
-        {"name": Markup("Δ<sub>KL</sub>"), "value": words.percent(delta), "unit": "", "about": state},
+        {"name": "Σ E[σ²]", "value": readable(regime.trace), "unit": "", "about": f"of {total}"},
+        {"name": Markup("Δ<sub>KL</sub>"), "value": percent(delta), "unit": "", "about": state},
         *quality,
     ]
 
@@ -91,7 +115,7 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
 def _losses(history: History) -> list[dict[str, str]]:
     """The loss and its terms on validation samples, where there was a validation."""
     cards = [
-        {"name": name, "value": words.number(series.last), "unit": "nats", "about": about}
+        {"name": name, "value": readable(series.last), "unit": "nats", "about": about}
         for name, series, about in (
             ("held-out loss", history.validation_loss, "on validation samples"),
             ("training loss", history.loss, "mean over the last steps"),
@@ -103,13 +127,13 @@ def _losses(history: History) -> list[dict[str, str]]:
         about = "validation" if weight == 1 else f"validation, weight {weight:g}"
         about = about if weight else "validation, not in the loss"
         unit = "nats" if weight else ""
-        cards.append({"name": name, "value": words.number(series.last), "unit": unit, "about": about})
+        cards.append({"name": name, "value": readable(series.last), "unit": unit, "about": about})
     return cards
 
 
 def report(
     run: Any,
-    data: object = None,
+    data: DataLike | None = None,
     *,
     out: str | Path | None = None,
     n_samples: int | Newest | None = "newest",
@@ -122,8 +146,8 @@ def report(
     """Write one self-contained page about a run, a model or codes, and return its path.
 
     The page of a run shows the newest of each thing that was measured of the model: diagnosis, decomposition, scores,
-    comparison, course. Without a diagnosis, or without the one asked for, it is made first and kept. What else is
-    kept with the run is listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the
+    comparison, course. Without a diagnosis, or without the one asked for, it is made first and stored. Other results
+    of the run are listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the
     training curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left
     when it fails.
 
@@ -136,34 +160,33 @@ def report(
     :param part: (default: likewise, else "all") the part of a run's split to diagnose: "train", "validation", "test" or
         "all". Scores and decomposition are those of the same part.
     :param step: (default None: the finished model) report on the checkpoint of this step of a run.
-    :param show: (default: the newest of each kind) names of files kept with a run, or their beginnings, to show
+    :param show: (default: the newest of each kind) names of files of a run, or their beginnings, to show
         instead: ``show=["scores-61e6"]``.
     """
     asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
     if out is not None:
         files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         run, step = run.folder, step or run.step
     if isinstance(run, Run) or (isinstance(run, (str, Path)) and not Path(run).is_file()):
-        record = make_record(run, data, step=step, show=show, **given)
+        record = make_record(run, data, step=step, show=show, **options)
         folder = run.path if isinstance(run, Run) else run
         path = report_file(folder, step) if out is None else Path(out)
     else:
-        record, path = _of_something_else(run, data, out, step, given)
-    files.write_text(path, render(record))
-    return path
+        record, path = _of_something_else(run, data, out, step, options)
+    return report_page(record).write(path)
 
 
 def _of_something_else(
-    subject: Any, data: Any, out: str | Path | None, step: int | None, given: dict[str, Any]
+    subject: Any, data: Any, out: str | Path | None, step: int | None, options: dict[str, Any]
 ) -> tuple[ReportRecord, Path]:
     """The page of a model or of codes, and where it goes."""
     if step is not None:
         raise InputError(
             problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
         )
-    if "part" in given:
+    if "part" in options:
         raise InputError(
             problem=(Argument("part"), " is for run folders"), remedy="other models and codes have no split"
         )
@@ -172,14 +195,14 @@ def _of_something_else(
             raise InputError(
                 problem="the page of a model needs data to look at and a place to be written to (out)"
             )
-        return record_of_model(subject, data, **given), Path(out)
+        return record_of_model(subject, data, **options), Path(out)
     if not isinstance(subject, (str, Path, Representation)):
         raise InputError(
             problem="report takes a run folder, a model, a Representation or a file of codes",
             got=type(subject).__name__,
             remedy="wrap a model of another library with polariscope.wrap",
         )
-    if "n_samples" in given or data is not None:
+    if "n_samples" in options or data is not None:
         raise InputError(
             problem="of codes every row is used",
             remedy=("leave ", Argument("data"), " and ", Argument("n_samples"), " out"),
@@ -188,14 +211,13 @@ def _of_something_else(
         from polariscope.analysis.codes import load_codes
 
         file = Path(subject)
-        codes = load_codes(file, given.get("seed", 0))
-        return record_of_codes(codes, file.name, **given), file.with_suffix(".html") if out is None else Path(
-            out
-        )
+        codes = load_codes(file, options.get("seed", 0))
+        path = file.with_suffix(".html") if out is None else Path(out)
+        return record_of_codes(codes, file.name, **options), path
     if isinstance(subject, Representation):
         if out is None:
             raise InputError(problem="the page of codes needs a place to be written to (out)")
-        return record_of_codes(subject, "codes", **given), Path(out)
+        return record_of_codes(subject, "codes", **options), Path(out)
     raise InputError(
         problem="report takes a run folder, a model, a Representation or a file of codes",
         got=type(subject).__name__,

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from polariscope import __version__
-from polariscope.core import files
-from polariscope.pages import words
-from polariscope.pages.figures import COLOURS
+from polariscope.core.text import noun, plural, span
+from polariscope.pages.calls import source_call
+from polariscope.pages.formatting import value_of
+from polariscope.pages.page import Page, Section
 from polariscope.pages.sections.size import draw_comparison, save_figure, size_view, summary_of
-from polariscope.sizing import Size
+from polariscope.pages.settings_groups import data_in_words
+from polariscope.sizing.result import Size
 from polariscope.storage.search import SearchFolder
+
+TEMPLATE = "sizing.html.j2"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +42,8 @@ class Disagreement:
         if self.difference == 0:
             return "the same"
         sign = "+" if self.difference > 0 else "−"
-        words = f"{sign}{abs(self.difference):g}"
-        return words if self.overlaps else f"{words}, beyond both intervals"
+        text = f"{sign}{abs(self.difference):g}"
+        return text if self.overlaps else f"{text}, beyond both intervals"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,29 +79,31 @@ def verdict(sizes: Sequence[Size]) -> str:
     values = [size.value for size in answered if size.value is not None]
     if not values:
         return f"None of the {len(sizes)} methods has an answer."
-    span = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
+    answers = span(min(values), max(values), between=" to ")
     if len(answered) == 1 < len(sizes):
-        return f"Only {answered[0].method} of the {len(sizes)} methods has an answer: {span} latents."
+        return f"Only {answered[0].method} of the {len(sizes)} methods has an answer: {answers} latents."
     who = f"The {len(sizes)} methods"
     if len(answered) < len(sizes):
         who = f"The {len(answered)} of {len(sizes)} methods that have an answer"
     if sizes[0].value is None:
-        return f"{who} say {span} latents; {sizes[0].method} has none."
+        return f"{who} say {answers} latents; {sizes[0].method} has none."
     agree, others = sum(row.overlaps for row in disagreements(sizes)[1:]), len(answered) - 1
     return (
-        f"{who} say {span} latents; {agree} of the {others} other{'s' if others > 1 else ''} "
+        f"{who} say {answers} latents; {agree} of the {others} {noun(others, 'other')} "
         f"agree{'s' if agree == 1 else ''} with {sizes[0].method} within the intervals."
     )
 
 
 def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> SizeRecord:
-    """The answer kept in a folder, or with ``compared`` the answers of several methods that were sized in it.
+    """Read the answer in a folder, or with ``compared`` the answers of several methods that were sized in it.
 
     A method without an answer keeps none, so those come as they are; the settings are of the first that has.
     """
     folder = Path(folder)
-    places = [folder] if compared is None else [folder / size.method for size in compared]
-    searches = [search for search in map(SearchFolder, places) if search.has_answer] or [SearchFolder(folder)]
+    folders = [folder] if compared is None else [folder / size.method for size in compared]
+    searches = [search for search in map(SearchFolder, folders) if search.has_answer] or [
+        SearchFolder(folder)
+    ]
     answer, settings = searches[0].read_answer()
     sizes = tuple(compared) if compared is not None else (Size.from_dict(answer),)
     return SizeRecord(folder.resolve().name, sizes, settings)
@@ -108,27 +113,52 @@ def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) 
     """Write one self-contained page and a picture of its main figure; arguments as above."""
     record, search = read_sizes(folder, compared), SearchFolder(folder)
     save_figure(record.sizes, search.picture)
-    files.write_text(search.page, render_size(record))
-    return search.page
+    return size_page(record).write(search.page)
 
 
-def render_size(record: SizeRecord) -> str:
-    """The page of a record; the same record gives the same bytes."""
+def size_page(record: SizeRecord) -> Page:
+    """Return the page of a search, or of several methods.
+
+    :param record: what :func:`read_sizes` gave.
+    """
     first, several = record.sizes[0], len(record.sizes) > 1
-    template = words.environment().get_template("sizing.html.j2")
-    page = template.render(
+    sections = [Section("glance", "", TEMPLATE, {"cards": _cards(first)}, "glance")]
+    if several:
+        view = comparison_view(record.sizes)
+        sections.append(Section("comparison", "Methods", TEMPLATE, view, "comparison"))
+    for index, size in enumerate(record.sizes):
+        view = {**size_view(size, f"size-{index}"), "index": index}
+        title = size.method if several else "Search"
+        sections.append(Section(f"search-{index}", title, TEMPLATE, view, "search"))
+    settings = {"groups": _groups(record.settings), "repeat": _repeat(record)}
+    sections.append(Section("settings", "Settings", TEMPLATE, settings, "settings"))
+    return Page(
+        kind="size",
+        name=record.name,
+        headline=first.answer,
+        lead=_lead(first),
+        facts=_facts(record),
         record=record,
-        colours=COLOURS,
-        version=__version__,
-        size=first,
-        summary=summary_of(first),
-        comparison=comparison_view(record.sizes) if several else None,
-        searches=[size_view(size, f"size-{place}") for place, size in enumerate(record.sizes)],
-        cards=_cards(first),
-        groups=_groups(record.settings),
-        repeat=_repeat(record),
+        sections=sections,
+        context={"size": first},
     )
-    return words.add_glossary(page)
+
+
+def _lead(size: Size) -> str:
+    """Return the state of the search, its answer and the noise in sentences."""
+    noise = "" if size.noise is None else f"{size.noise.in_words}."
+    return " ".join(part for part in (size.state, size.in_words or summary_of(size), noise) if part)
+
+
+def _facts(record: SizeRecord) -> list[tuple[str, str]]:
+    size = record.sizes[0]
+    facts = [("data", record.settings["data"]["name"]), ("method", size.method)]
+    if size.threshold is not None:
+        facts.append((f"threshold of {size.statistic}", value_of(size.threshold)))
+    if size.target == "beta":
+        facts.append(("latents", str(size.n_latents)))
+    answers = ("none" if value is None else f"{value:.3g}" for value in size.per_seed)
+    return [*facts, ("answer of each seed", ", ".join(answers))]
 
 
 def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
@@ -150,7 +180,7 @@ def _cards(size: Size) -> list[dict[str, str]]:
         ("interval", "–".join(ends) or "–", size.meaning_of_interval),
         *_other_numbers(size),
         ("gradient steps", f"{size.n_steps:,}", "in all"),
-        ("models", f"{models:,}", f"{seeds} seed{'s' if seeds != 1 else ''}"),
+        ("models", f"{models:,}", plural(seeds, "seed")),
     ]
     return [dict(zip(("name", "value", "about"), card, strict=True)) for card in shown]
 
@@ -172,9 +202,9 @@ def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     """Settings as titled lists of names and values."""
     parts = {key: value for key, value in settings.items() if isinstance(value, dict) and value}
     plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
-    parts["data"] = words.data_in_words(parts["data"])
+    parts["data"] = data_in_words(parts["data"])
     return [
-        (title, [(key.replace("_", " "), words.value_of(value)) for key, value in group.items()])
+        (title, [(key.replace("_", " "), value_of(value)) for key, value in group.items()])
         for title, group in {"search": plain, **parts}.items()
     ]
 
@@ -201,5 +231,5 @@ def _repeat(record: SizeRecord) -> str:
         "out": record.name,
     }
     lines = [f"    {key}={value!r}," for key, value in arguments.items()]
-    source = words.source_call(settings["data"])
+    source = source_call(settings["data"])
     return "\n".join(["import polariscope as ps", "", source, f"ps.{call}(", "    data,", *lines, ")"])

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from polariscope.analysis.regime.types import COLOURS, TYPES
-from polariscope.core.look import INK, PALETTE
+from polariscope.core.figure_style import INK, PALETTE, PRINT
+from polariscope.core.figures import (
+    COLUMN,
+    PAGE,
+    add_legend_below,
+    axes_grid,
+    draw_means,
+    fix_layout,
+    number_in,
+    point_cells,
+)
 from polariscope.storage.search import SearchFolder
 from polariscope.studies.figures import Drawing, Row
-from polariscope.studies.figures.support.drawing import draw_line, panels
-from polariscope.studies.figures.support.grouping import few
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from polariscope.sizing import Size
-    from polariscope.sizing.support.curve import SizeCurve
+    from polariscope.sizing.curve import SizeCurve
+    from polariscope.sizing.result import Size
 
 PANELS: dict[str, dict[str, str]] = {
     "loss (nats)": {"loss": "all terms", "reconstruction": "reconstruction"},
@@ -30,7 +39,16 @@ PANELS: dict[str, dict[str, str]] = {
 """What is drawn where: the label of a vertical axis, and the lines over it by quantity."""
 TYPE_COLOURS = {str(kind): colour for kind, colour in COLOURS.items()}
 MARKS = ("o", "s", "^")
-ANSWER_DASHES = ((0, (4, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (2, 2, 6, 2)))
+HEIGHT = 1.9
+"""Inches of a row of panels."""
+Dashes: TypeAlias = "tuple[int, tuple[int | float, ...]]"
+ANSWER_DASHES: tuple[Dashes, ...] = (
+    (0, (4, 2)),
+    (0, (1, 1.2)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2)),
+    (0, (2, 2, 6, 2)),
+)
 """How the lines of answers are told apart, in the order of the methods."""
 
 
@@ -44,13 +62,10 @@ def draw_curve(curve: SizeCurve) -> Drawing:
     """
     from matplotlib import rc_context
 
-    from polariscope.core.look import PRINT
-
     rows = curve_rows(curve)
     with rc_context(PRINT):
         figure = _draw(rows, curve)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        fix_layout(figure)
     return Drawing("size-curve", figure, rows, curve.notes)
 
 
@@ -66,7 +81,7 @@ def curve_rows(curve: SizeCurve) -> tuple[Row, ...]:
             "quantity": quantity,
             "strength": band.n_latents,
             **{"n": band.n, "mean": band.mean, "sd": band.sd, "low": band.low, "high": band.high},
-            **few([value for value in _values(curve, quantity, band.n_latents) if value is not None]),
+            **point_cells([value for value in _values(curve, quantity, band.n_latents) if value is not None]),
         }
         for panel, lines in PANELS.items()
         for quantity, line in lines.items()
@@ -83,20 +98,23 @@ def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     names = [name for name in PANELS if any(row["panel"] == name for row in rows)]
-    figure, places = panels([""] * len(names), most=2 if len(names) in (2, 4) else 3, height=1.9)
+    n_columns = 2 if len(names) in (2, 4) else min(3, len(names))
+    size = (COLUMN if n_columns == 1 else PAGE, HEIGHT * -(-len(names) // n_columns) + 0.3)
+    figure, panels = axes_grid(size, len(names), n_columns)
     answers = [size for size in curve.answers if size.value is not None]
-    for axes, name in zip(places, names, strict=True):
+    for axes, name in zip(panels, names, strict=True):
         here = [row for row in rows if row["panel"] == name]
         lines = list(dict.fromkeys(str(row["line"]) for row in here))
-        for place, line in enumerate(lines):
-            own = tuple(row for row in here if row["line"] == line)
-            colour = TYPE_COLOURS.get(line, PALETTE[place])
-            draw_line(axes, own, colour=colour, marker=MARKS[place], label=line)
+        for index, line in enumerate(lines):
+            on_line = [row for row in here if row["line"] == line]
+            x = [number_in(row, "strength") for row in on_line]
+            colour = TYPE_COLOURS.get(line, PALETTE[index])
+            draw_means(axes, x, on_line, colour=colour, marker=MARKS[index], label=line)
         axes.set_ylabel(name, parse_math=False)
         axes.set_xlabel("number of latents")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        for place, size in enumerate(answers):
-            _mark(axes, size, place)
+        for answer, dashes in zip(answers, itertools.cycle(ANSWER_DASHES), strict=False):
+            _mark(axes, answer, dashes)
         if len(lines) > 1:
             axes.legend(
                 loc="best",
@@ -106,24 +124,22 @@ def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:
                 edgecolor="none",
                 framealpha=0.85,
             )
-    handles = [places[0].lines[-len(answers) + place] for place in range(len(answers))]
     if answers:
-        words = [f"{size.method}: {size.answer}" for size in answers]
-        figure.legend(handles, words, loc="outside lower center", ncols=min(3, len(words)), labelcolor=INK)
+        labels = [f"{answer.method}: {answer.answer}" for answer in answers]
+        add_legend_below(figure, panels[0].lines[-len(answers) :], labels, min(3, len(labels)))
     return figure
 
 
-def _mark(axes: Axes, size: Size, place: int) -> None:
-    """A vertical line at an answer, behind the curves."""
-    dashes = ANSWER_DASHES[place % len(ANSWER_DASHES)]
+def _mark(axes: Axes, size: Size, dashes: Dashes) -> None:
+    """Draw a vertical line at an answer, behind the curves."""
     assert size.value is not None
     axes.axvline(float(size.value), color=INK, lw=0.9, ls=dashes, zorder=1)
 
 
 def write_curve_picture(folder: str | Path, curve: SizeCurve) -> Path:
-    """Draw the curves into the folder in which they are kept; the same curves give the same bytes.
+    """Draw the curves into the folder of their search; the same curves give the same bytes.
 
-    :param folder: where they are kept.
+    :param folder: folder of the search.
     :param curve: what was measured.
     """
     return draw_curve(curve).save(SearchFolder(folder).curve_picture)

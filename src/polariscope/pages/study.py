@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from polariscope import __version__
-from polariscope.core import files
 from polariscope.core.records import to_plain
-from polariscope.pages import words
-from polariscope.pages.figures import COLOURS
+from polariscope.core.text import assigned, cell_text, interval, plural
+from polariscope.pages.formatting import value_of
+from polariscope.pages.page import Page, Section
 from polariscope.storage import report_file
 from polariscope.studies.ledger import STATES, Ledger
-from polariscope.studies.table import Aggregate, Table, shown, study_table
+from polariscope.studies.over_seeds import Aggregate
+from polariscope.studies.table import Table
+from polariscope.studies.table_rows import study_table
 
+TEMPLATE = "study.html.j2"
 MORE = (".low", ".high", ".error", ".random")
 """Ends of the names of columns that are shown on request only."""
 LAST = ("folder", "message", "seconds.train")
@@ -93,58 +90,74 @@ def write_study_page(ledger: Ledger, out: Path | None = None) -> Path:
     :param out: (default: in the study's folder) where to write it.
     """
     page = ledger.page if out is None else out
-    files.write_text(page, render_study(study_record(ledger, page)))
-    return page
+    return study_page(study_record(ledger, page)).write(page)
 
 
-def render_study(record: StudyRecord) -> str:
-    """The page of a record; the same record gives the same bytes.
+def study_page(record: StudyRecord) -> Page:
+    """Return the page of a study.
 
     :param record: what is shown.
     """
-    table, environment = record.table, words.environment()
-    assert environment.loader is not None
-    script = environment.loader.get_source(environment, "study.js")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    table, aggregates = record.table, [_words_of(aggregate) for aggregate in record.aggregates]
+    classes = {name: _classes(table, name) for name in table.columns}
+    sections = [
+        Section(
+            "runs",
+            "Runs",
+            TEMPLATE,
+            {
+                "columns": [{"name": name, "classes": names} for name, names in classes.items()],
+                "rows": [_cells(row, classes, record.reports) for row in table.rows],
+            },
+            "runs",
+        )
+    ]
+    if table.measured:
+        sections.insert(0, Section("plots", "Plots", TEMPLATE, _plots_view(table, aggregates), "plots"))
+    if record.failures:
+        names = ("name", "kind", "message")
+        failures = [dict(zip(names, failure, strict=True)) for failure in record.failures]
+        sections.append(Section("failed", "Failed", TEMPLATE, {"failures": failures}, "failed"))
+    design = {"groups": _groups(record.design), "repeat": _repeat(record)}
+    sections.append(Section("design", "Design", TEMPLATE, design, "design"))
+    return Page(
+        kind="study",
+        name=record.name,
+        headline=_headline(record.counts),
+        facts=record.facts,
+        record=record,
+        sections=sections,
+        explains_terms=False,
+        style="study.css",
+        script="study.js",
+        data={
+            "columns": table.columns,
+            "settings": list(table.settings),
+            "rows": [
+                {name: _plain(cell) for name, cell in row.items() if cell is not None} for row in table.rows
+            ],
+            "aggregates": aggregates,
+        },
+    )
+
+
+def _plots_view(table: Table, aggregates: list[dict[str, object]]) -> dict[str, Any]:
+    """Return the choices of the plot and those it starts with."""
     measured = table.measured
-    aggregates = [_words_of(one) for one in record.aggregates]
-    data = {
-        "columns": table.columns,
-        "settings": list(table.settings),
-        "rows": [
-            {name: _plain(cell) for name, cell in row.items() if cell is not None} for row in table.rows
-        ],
-        "aggregates": aggregates,
-    }
     varying = [name for name in table.settings if name != "seed"]
     numeric = [name for name in varying if all(isinstance(row.get(name), int | float) for row in table.rows)]
     first = next(iter([*numeric, *varying]), "seed")
-    classes = {name: _classes(table, name) for name in table.columns}
-    return environment.get_template("study.html.j2").render(
-        record=record,
-        colours=COLOURS,
-        version=__version__,
-        headline=_headline(record.counts),
-        script=Markup(script),
-        script_hash=Markup(f"sha256-{digest}"),
-        data=Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
-        measured=measured,
-        settings=list(table.settings),
-        across=[*table.settings, *measured],
-        start={
-            "y": next((name for name in FIRST_CHOICE if name in measured), measured[0] if measured else ""),
+    return {
+        "measured": measured,
+        "settings": list(table.settings),
+        "across": [*table.settings, *measured],
+        "start": {
+            "y": next((name for name in FIRST_CHOICE if name in measured), measured[0]),
             "x": first,
             "colour": next((name for name in varying if name != first), ""),
         },
-        aggregates=aggregates,
-        columns=[{"name": name, "classes": words} for name, words in classes.items()],
-        rows=[_cells(row, classes, record.reports) for row in table.rows],
-        failures=[
-            {"name": name, "kind": kind, "message": message} for name, kind, message in record.failures
-        ],
-        groups=_groups(record.design),
-        repeat=_repeat(record),
-    )
+        "aggregates": aggregates,
+    }
 
 
 def _headline(counts: Mapping[str, int]) -> str:
@@ -156,7 +169,7 @@ def _headline(counts: Mapping[str, int]) -> str:
     '4 runs: 1 waiting, 3 done'
     """
     total = sum(counts.values())
-    runs = f"{total:,} run{'' if total == 1 else 's'}"
+    runs = plural(total, "run")
     if counts["done"] == total:
         return f"{runs}, all done" if total != 1 else f"{runs}, done"
     return f"{runs}: {', '.join(f'{count:,} {state}' for state, count in counts.items() if count)}"
@@ -174,7 +187,7 @@ def _cells(
 ) -> list[dict[str, str]]:
     return [
         {
-            "text": shown(cell),
+            "text": cell_text(cell),
             "classes": classes[name],
             "link": reports.get(str(cell), "") if name == "run" else "",
         }
@@ -188,17 +201,14 @@ def _plain(cell: object) -> object:
 
 
 def _words_of(one: Aggregate) -> dict[str, object]:
-    def ends(interval: tuple[float, float] | None) -> str:
-        return "" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"
-
     return {
-        "settings": ", ".join(f"{name}={shown(value)}" for name, value in one.settings.items()) or "all",
+        "settings": assigned(one.settings) or "all",
         "column": one.column,
         "n": one.n,
-        "mean": shown(one.mean),
-        "sd": shown(one.sd),
-        "t": ends(one.t),
-        "bootstrap": ends(one.bootstrap),
+        "mean": cell_text(one.mean),
+        "sd": cell_text(one.sd),
+        "t": interval(one.t, between=" to "),
+        "bootstrap": interval(one.bootstrap, between=" to "),
         "lowest": one.lowest,
         "median": one.median,
         "highest": one.highest,
@@ -226,7 +236,7 @@ def _text(value: Any) -> str:
         return ", ".join(f"{key} {_text(item)}" for key, item in value.items()) or "as usual"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
-    return words.value_of(value)
+    return value_of(value)
 
 
 def _repeat(record: StudyRecord) -> str:

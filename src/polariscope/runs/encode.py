@@ -7,19 +7,20 @@ from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.inputs import as_dataset
 from polariscope.data.observations import Observations, Part, Subset
-from polariscope.data.sources import as_dataset
+from polariscope.data.types import DataLike
 from polariscope.models.effect import decoder_effect
 from polariscope.models.inference import represent
 from polariscope.models.likelihood_fit import likelihood_fit
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.protocol import AbstractModel, ModelLike
 from polariscope.runs.run import Run
 from polariscope.training.likelihood import natural_likelihood
 
 
 def encode(
-    model: object,
-    data: object = None,
+    model: ModelLike,
+    data: DataLike | None = None,
     n_samples: int | None = Observations.n_samples,
     seed: int = Observations.seed,
     *,
@@ -29,7 +30,7 @@ def encode(
 ) -> Representation:
     """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
 
-    The representation of a model that belongs to a run is kept beside it, and read when it is asked for again.
+    The representation of a model that belongs to a run is cached with it; the same call reads it back.
 
     :param model: a model, a run folder, or any function or module that returns a posterior for a batch, in any of the
         customary forms (:func:`polariscope.wrap`).

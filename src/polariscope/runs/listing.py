@@ -1,4 +1,4 @@
-"""What is kept in a run's folder, in words: for ``polariscope show`` and the table of a report."""
+"""The cached results of a run as rows of text: for ``polariscope show`` and the table of a report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polariscope.analysis.regime.rule import TypeRule
+from polariscope.core.text import file_size
 from polariscope.storage.artefacts import Artefact
 
 HIDDEN = ("models", "against_model")
@@ -41,7 +42,7 @@ def row_of(artefact: Artefact, fingerprint: str | None = None) -> Row:
         about=", ".join(part for part in parts if part),
         step="" if key.step is None else f"{key.step:,}",
         file=artefact.path.name,
-        size=in_bytes(artefact.n_bytes),
+        size=file_size(artefact.n_bytes),
     )
 
 
@@ -65,14 +66,3 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={_value(item)}" for name, item in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def in_bytes(count: int) -> str:
-    """A size for people.
-
-    >>> in_bytes(512), in_bytes(20_480), in_bytes(3_500_000)
-    ('512 B', '20 kB', '3.5 MB')
-    """
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

@@ -74,7 +74,7 @@ def is_search(folder: str | Path) -> bool:
 
 
 def model_file(folder: str | Path) -> Path:
-    """Where the model of a run, of a checkpoint or of an estimator is kept."""
+    """Where the model of a run, of a checkpoint or of an estimator is stored."""
     return Path(folder) / MODEL
 
 

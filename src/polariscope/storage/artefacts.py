@@ -23,7 +23,7 @@ from polariscope import __version__
 from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.records import to_plain
+from polariscope.core.records import AbstractStoredRecord, to_plain
 from polariscope.storage import documents
 from polariscope.storage.documents import DamagedError, FormatError
 
@@ -35,7 +35,7 @@ FILE_NAME = re.compile(r"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{12})\.(json|safetensors)
 
 
 @dataclasses.dataclass(frozen=True)
-class Key:
+class Key(AbstractStoredRecord):
     """What an artefact was made from. Equal keys, equal artefacts."""
 
     kind: str
@@ -53,19 +53,10 @@ class Key:
     polariscope: str = __version__
     """Version that made it: the formulas of another one may differ."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(dataclasses.asdict(self))
-
     @property
     def digest(self) -> str:
         """Hash of the key."""
         return files.digest(self.to_dict())
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Key:
-        """What :meth:`to_dict` made."""
-        return cls(**record)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +261,7 @@ def _artefact(path: Path) -> Artefact:
     try:
         key = Key.from_dict(record["key"])
         number = int(record["number"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, PolariscopeError):
         raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
     if key.digest[:12] != match[2] or key.kind != match[1]:
         raise DamagedError(f"{path} is damaged: it is about something else than its name says.")

@@ -62,8 +62,8 @@ class Checkpoints:
     @property
     def steps(self) -> list[int]:
         """Steps of the checkpoints, ascending."""
-        found = [re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*")]
-        return sorted(int(match[1]) for match in found if match)
+        matches = [re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*")]
+        return sorted(int(match[1]) for match in matches if match)
 
     def path(self, step: int) -> Path:
         """Folder of the checkpoint at a step."""
@@ -93,11 +93,11 @@ class Checkpoints:
         digest = files.digest([header.get("blueprint"), files.digest_tensors(model)])
         if about.get("step") != step or about.get("model") != digest:
             raise DamagedError(f"{folder} is damaged: its files were not saved together.")
-        return Checkpoint(step, model, state, about["words"], Mark(**about["log"]))
+        return Checkpoint(step, model, state, about["words"], Mark.from_dict(about["log"]))
 
     def mark(self, step: int) -> Mark:
         """How far the log was at a step, from the header alone."""
-        return Mark(**files.read_header(self.path(step) / STATE)["log"])
+        return Mark.from_dict(files.read_header(self.path(step) / STATE)["log"])
 
     def prune(self, keep: int | None) -> None:
         """Delete all but the newest ``keep`` checkpoints (None: none)."""

@@ -151,7 +151,7 @@ class RunFolder:
         """How far the log was when the newest model or checkpoint was saved; None before the first."""
         marks = []
         with contextlib.suppress(PolariscopeError):  # a file that cannot be read vouches for nothing
-            marks += [Mark(**log) for log in [self.model_header().get("log")] if log is not None]
+            marks += [Mark.from_dict(log) for log in [self.model_header().get("log")] if log is not None]
         for step in self.checkpoints.steps[-1:]:
             with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
                 marks.append(self.checkpoints.mark(step))
@@ -207,7 +207,7 @@ class RunFolder:
         self.check(record)
         self._check()
         if not self.checkpoints.steps and not self.model_file.exists():
-            (self.path / LOG).unlink(missing_ok=True)  # of steps that nothing was kept of
+            (self.path / LOG).unlink(missing_ok=True)  # of steps that left no checkpoint
         self.forget_failure()
         if not self.is_begun or read_settings(self.path) != record:
             write_settings(self.path, record, self.guard)

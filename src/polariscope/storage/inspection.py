@@ -36,7 +36,7 @@ COMMANDS = {
 
 
 ANSWERS = ((layout.SIZE, "size"), (layout.SIZES, "sizes"), (layout.CURVE, "curve"))
-"""Files in the folder of a search that hold what it found, and what kind of document each is."""
+"""Files in the folder of a search that hold its results, and what kind of document each is."""
 
 
 @dataclasses.dataclass(frozen=True)

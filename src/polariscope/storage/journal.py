@@ -1,7 +1,7 @@
-"""A journal: what was measured of many checkpoints, one line for each, kept as it is measured.
+"""A journal: what was measured of many checkpoints, one line for each, written as it is measured.
 
 An artefact (:mod:`polariscope.storage.artefacts`) is written whole. What takes hours and is made of hundreds of parts
-is kept in a journal on the way: a line is appended when a part is done, so a killed process loses the part it was at
+is stored in a journal on the way: a line is appended when a part is done, so a killed process loses the part it was at
 and nothing else. Lines are chained by hashes, as those of the log are.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polariscope import storage as layout
+from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import to_plain
 from polariscope.storage.artefacts import Artefacts, Key
 from polariscope.storage.documents import DamagedError
@@ -22,7 +23,7 @@ FILE_NAME = re.compile(rf"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{{12}}){re.escape(layout
 
 
 class Journal:
-    """The contents that were kept under a key, each with a name of its own.
+    """The contents that were stored under a key, each with a name of its own.
 
     :param artefacts: those of the run's folder, whose lock it shares.
     :param key: what the contents depend on beside their names. The first line of the file says it.
@@ -38,16 +39,16 @@ class Journal:
         """Bytes of the whole lines whose names these are; None before the file was read."""
 
     def read(self) -> dict[str, Any]:
-        """What was kept, by name. A file that does not match its hashes is set aside, and all of it is made again."""
+        """What was stored, by name. A file that does not match its hashes is set aside, and all of it is made again."""
         self._log = Log(self.path, self.key.digest, self.artefacts.guard)
         try:
             lines = self._log.read()
         except DamagedError as error:
             self.artefacts.set_aside(self.path, error)
             lines = []
-        found = {line["name"]: line["content"] for line in lines[1:]}
-        self._names, self._seen = set(found), self._log.end.n_bytes
-        return found
+        contents = {line["name"]: line["content"] for line in lines[1:]}
+        self._names, self._seen = set(contents), self._log.end.n_bytes
+        return contents
 
     def keep(self, name: str, content: object) -> None:
         """Append a content; a name that is there already keeps what it has.
@@ -84,6 +85,6 @@ def verify_journal(path: Path) -> None:
         return  # killed while the first line was written: there is nothing in it
     try:
         key = Key.from_dict(json.loads(first)["key"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, PolariscopeError):
         raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
     Log(path, key.digest).read()

@@ -40,7 +40,7 @@ SECONDS = 60.0
 class LostLeaseError(Exception):
     """Another process owns the folder now; this one must not write any more.
 
-    It is no :class:`PolariscopeError`: nobody may take it for a result that could not be kept.
+    It is no :class:`PolariscopeError`: nobody may take it for a result that could not be stored.
     """
 
 
@@ -90,6 +90,8 @@ class Lease:
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            # Read before the lock is tried: if another process claims the folder meanwhile, the number after this one
+            # is taken, and the claim below fails.
             before = newest(folder)
             lock = _try_lock(folder / layout.LOCK)
             if lock is None and (before is None or not _is_paused(before)):
@@ -111,7 +113,9 @@ class Lease:
             if error.errno not in files.NOT_WRITABLE:
                 raise
             raise files.WriteError.of(folder, error) from error
-        if lock is None:  # its paused owner will notice before its next write
+        if lock is None:
+            # A paused owner holds the lock of this file for ever. A new file has a new lock; the owner will notice that
+            # it lost its lease before its next write.
             for name in (layout.LOCK, layout.ARTEFACT_LOCK):
                 (folder / name).unlink(missing_ok=True)
             lock = _try_lock(folder / layout.LOCK)
@@ -159,6 +163,7 @@ class Lease:
         self.release()
 
     def _give_signs(self) -> None:
+        # Several signs within the time of the lease, so one that is late on a slow disk costs nothing.
         while not self._stop.wait(self.owner.seconds / 6):
             self.touch()
 
@@ -244,6 +249,7 @@ def _make(folder: Path, number: int, owner: Owner) -> bool:
     draft = folder / f"{layout.CLAIM}{owner.token}"
     try:
         documents.write_document(draft, "lease", to_plain(owner))
+        # A link fails if its name exists, on network disks too: only one process gets the number, with its content.
         os.link(draft, _file(folder, number))
     except FileExistsError:
         return False

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.core import files
+from polariscope.core.records import AbstractStoredRecord
+from polariscope.core.text import plural
 from polariscope.storage.documents import DamagedError
 
 CHAIN = ', "chain": "'
@@ -22,17 +24,13 @@ CHAIN = ', "chain": "'
 
 
 @dataclasses.dataclass(frozen=True)
-class Mark:
-    """A place in a log: everything before it is vouched for."""
+class Mark(AbstractStoredRecord):
+    """A position in a log: everything before it is vouched for."""
 
     n_bytes: int
     n_lines: int
     chain: str
     """Hash of all lines up to here."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return dataclasses.asdict(self)
 
 
 class Log:
@@ -77,7 +75,7 @@ class Log:
         """Drop what was logged after ``mark`` (None: all of it): those steps are going to be repeated."""
         mark = mark or self.start
         if mark.n_lines:
-            self._check(mark, [found for found, _ in self._walk(to_lines=mark.n_lines)])
+            self._check(mark, [earlier for earlier, _ in self._walk(to_lines=mark.n_lines)])
         before = self.path.read_bytes()[: mark.n_bytes] if self.path.exists() else b""
         with files.atomic(self.path, self.guard) as part:
             part.write_bytes(before)
@@ -88,20 +86,21 @@ class Log:
 
         A line that was changed, and a log that does not reach the ``mark`` of a model or checkpoint, are refused.
         """
-        found = list(self._walk())
+        lines = list(self._walk())
         if mark is not None and mark.n_lines:
-            self._check(mark, [place for place, _ in found])
-        return [record for _, record in found]
+            self._check(mark, [earlier for earlier, _ in lines])
+        return [record for _, record in lines]
 
     def _check(self, mark: Mark, marks: list[Mark]) -> None:
         if len(marks) < mark.n_lines:
             raise DamagedError(
-                f"{self.path} is damaged: it has {_lines(len(marks))}, but the model was saved when it had "
+                f"{self.path} is damaged: it has {plural(len(marks), 'line')}, but the model was saved when it had "
                 f"{mark.n_lines}; lines at its end are missing."
             )
         if marks[mark.n_lines - 1] != mark:
             raise DamagedError(
-                f"{self.path} is damaged: its first {_lines(mark.n_lines)} are not those that the model was saved with."
+                f"{self.path} is damaged: its first {plural(mark.n_lines, 'line')} are not those that the "
+                "model was saved with."
             )
 
     def _walk(self, to_lines: int | None = None) -> Iterator[tuple[Mark, dict[str, Any]]]:
@@ -131,7 +130,3 @@ def chained(chain: str, body: str) -> str:
     (True, False)
     """
     return hashlib.sha256(f"{chain}\n{body}".encode()).hexdigest()
-
-
-def _lines(count: int) -> str:
-    return f"{count} line" if count == 1 else f"{count} lines"

@@ -150,7 +150,7 @@ class SeedFolder:
         documents.write_document(self.path / layout.POINTS, "points", {**self.points(), key: point})
 
     def memo(self, statistic: str) -> Path:
-        """Where measured values of a statistic are kept."""
+        """Where measured values of a statistic are stored."""
         return self.path / f"{statistic}.json"
 
 

@@ -12,10 +12,11 @@ from polariscope.analysis.regime.types import TYPES
 from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Column
 from polariscope.studies.analyses import family as analyses
-from polariscope.studies.table import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from polariscope.studies.table import Table
 
 LOGGED = {
     "loss": Column("loss (nats)", higher_is_better=False),
@@ -50,8 +51,8 @@ def column_of(name: str) -> Column:
         traits = metrics.traits(metric)
         low, high = traits["bounds"]
         return Column(label, traits["higher_is_better"], (float(low), float(high)))
-    found = next((column for _, pattern, column in _given() if fnmatch.fnmatchcase(name, pattern)), None)
-    return Column(name) if found is None else found
+    column = next((known for _, pattern, known in _patterns() if fnmatch.fnmatchcase(name, pattern)), None)
+    return Column(name) if column is None else column
 
 
 def metric_of(name: str) -> str | None:
@@ -70,8 +71,14 @@ def bounds_of(name: str, numbers: DataFrame) -> tuple[float, float]:
     :param name: of the column.
     :param numbers: the rows that are averaged, with the counts of types that every run has.
     """
-    column = column_of(name.partition(".by_factor.")[0])
-    low, high = column.bounds
+    # The ends of an interval have the bounds of the quantity.
+    base = name.partition(".by_factor.")[0].removesuffix(".low").removesuffix(".high")
+    column = column_of(base)
+    metric = base.removesuffix(".in_use").removesuffix(".sampled").partition(":")[0]
+    bounds = column.bounds
+    if metrics.has(metric):
+        bounds = metrics.traits(metric)["bounds"]
+    low, high = map(float, bounds)
     if column.counts_latents and set(TYPES) <= set(numbers.columns):
         high = float(numbers[list(TYPES)].sum(axis="columns").max())
     return low, high
@@ -100,18 +107,18 @@ def need(table: Table, *names: str) -> None:
         )
 
 
-def need_metric(table: Table, chosen: str) -> str:
-    """The metric that was chosen, or the first that the table has.
+def need_metric(table: Table, metric: str) -> str:
+    """Return the metric that was asked for, or the first that the table has.
 
     :param table: of a study.
-    :param chosen: a column, or "".
+    :param metric: a column, or "".
     """
-    found = metric_columns(table.finished)
-    if not chosen and not found:
+    available = metric_columns(table.finished)
+    if not metric and not available:
         raise InputError(problem="the table has no metric", remedy=remedy_for("mig"))
-    if chosen:
-        need(table, chosen)
-    return chosen or found[0]
+    if metric:
+        need(table, metric)
+    return metric or available[0]
 
 
 def remedy_for(*names: str) -> str:
@@ -137,8 +144,8 @@ def _added_for(name: str) -> str | None:
         return f"add {metric} to the metrics of [each.score]{source}"
     if name in LOGGED or name.startswith("validation."):
         return None
-    places = [place for place, pattern, _ in _given() if fnmatch.fnmatchcase(name, pattern)]
-    return f"add [{places[0]}]" if places else None
+    sections = [section for section, pattern, _ in _patterns() if fnmatch.fnmatchcase(name, pattern)]
+    return f"add [{sections[0]}]" if sections else None
 
 
 def _other_for(name: str) -> str:
@@ -148,7 +155,7 @@ def _other_for(name: str) -> str:
     return "it is logged by objectives that have this term" if name in LOGGED else "choose one that it has"
 
 
-def _given() -> Iterator[tuple[str, str, Column]]:
+def _patterns() -> Iterator[tuple[str, str, Column]]:
     """Where in a study file each analysis stands, a pattern of its columns, and what they are."""
     for name in analyses:
         traits = analyses.traits(name)

@@ -1,6 +1,6 @@
-"""A study: which runs, what is measured of them, and how much it may cost. A TOML file or ``polariscope.Study``.
+"""The design of a study: which runs, what is measured of them, and how much it may cost.
 
-The file has the fields of :class:`Study` as keys::
+A TOML file has the fields of :class:`StudyDesign` as keys::
 
     objective = "beta"
     seeds = 3
@@ -29,7 +29,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from annotated_types import Ge, Gt
 
@@ -38,18 +38,11 @@ from polariscope.core.options import build, check_options, checked, show
 from polariscope.core.records import to_plain
 from polariscope.studies.analyses import family as analyses
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from polariscope.studies.figures import Drawing
-    from polariscope.studies.runs import StudyRun
-    from polariscope.studies.select import Selections
-    from polariscope.studies.workers.slurm import Jobs
-
 Options: TypeAlias = Mapping[str, object]
 """Values by name."""
 Entries: TypeAlias = str | Mapping[str, object] | Sequence[str | Mapping[str, object]]
 """One part or several: a name, or a table with a ``name`` and options."""
+Design = TypeVar("Design", bound="StudyDesign")
 Diverged = Literal["fail", "discard", "stop"]
 PARTS = ("data", "objective")
 """Parts of a design that are given as tables."""
@@ -87,12 +80,12 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True)
-class Study:
+class StudyDesign:
     """Many runs: data × objectives × settings × seeds, and what is measured of them.
 
     What is given once is the same for all runs. ``grid`` makes every combination of its values, ``zipped`` takes values
-    at the same place together, ``listed`` writes settings out one by one; all three are combined with each other, with
-    every data, every objective and every seed.
+    at the same position together, ``listed`` writes settings out one by one; all three are combined with each other,
+    with every data, every objective and every seed.
     """
 
     data: Entries
@@ -106,7 +99,7 @@ class Study:
     grid: Options = dataclasses.field(default_factory=dict)
     """Lists of values by name; every combination is run. ``data.NAME`` is an option of the data."""
     zipped: Options | Sequence[Options] = ()
-    """A table of lists of equal length, or several: values at the same place belong together."""
+    """A table of lists of equal length, or several: values at the same position belong together."""
     listed: Sequence[Options] = ()
     """Tables of settings, one after the other."""
     seeds: int | Sequence[int] = 1
@@ -124,7 +117,7 @@ class Study:
     """What happens to a run whose loss is no longer finite. fail: it counts as failed, and its row says why. discard:
     it is left out of the table, which says how many were. stop: no further run is started."""
     checkpoints: bool = False
-    """Whether every checkpoint is kept and measured, not only the finished model."""
+    """Whether every checkpoint is stored and measured, not only the finished model."""
     device: str = "auto"
     """Where the models are trained."""
     threads: Annotated[int, Ge(1)] | None = None
@@ -152,8 +145,14 @@ class Study:
         if not isinstance(self.budget, Budget):
             put(self, "budget", Budget(**check_options("budget", Budget, _table("budget", self.budget))))
         for scope in ("each", "once", "over"):
-            given = {name.replace("_", "-"): options for name, options in getattr(self, scope).items()}
-            put(self, scope, {name: _measurement(scope, name, options) for name, options in given.items()})
+            options_by_name = {
+                name.replace("_", "-"): options for name, options in getattr(self, scope).items()
+            }
+            put(
+                self,
+                scope,
+                {name: _measurement(scope, name, options) for name, options in options_by_name.items()},
+            )
         if self.diverged not in get_args(Diverged):
             raise unknown("way to deal with diverged runs", str(self.diverged), get_args(Diverged))
         if not isinstance(self.checkpoints, bool):
@@ -173,34 +172,34 @@ class Study:
         self._check_names()
 
     def _check_names(self) -> None:
-        """Refuse a setting that is given in two places."""
+        """Refuse a setting that is given in two parts."""
         seen: dict[str, str] = {}
         listed = {name: None for table in self.listed for name in table}
-        places = [
+        parts = [
             ("settings", self.settings),
             ("grid", self.grid),
             *(("zipped", table) for table in self.zipped),
             ("listed", listed),
         ]
-        for place, table in places:
+        for part, table in parts:
             for name in table:
                 if name in ("seed", "seeds"):
                     raise InputError(
-                        problem=f"{place} has {name!r}", remedy=("give ", Argument("seeds"), " instead")
+                        problem=f"{part} has {name!r}", remedy=("give ", Argument("seeds"), " instead")
                     )
                 if name in PARTS:
                     raise InputError(
-                        problem=f"{place} has {name!r}, which is no setting",
+                        problem=f"{part} has {name!r}, which is no setting",
                         remedy=("give ", Argument(name), " instead"),
                     )
                 if name in seen:
                     raise InputError(
-                        problem=f"{name!r} is in {seen[name]} and in {place}", remedy="give it once"
+                        problem=f"{name!r} is in {seen[name]} and in {part}", remedy="give it once"
                     )
-                seen[name] = place
+                seen[name] = part
 
     @classmethod
-    def load(cls, path: str | Path) -> Study:
+    def load(cls: type[Design], path: str | Path) -> Design:
         """The study of a TOML file. ``out`` and ``runs`` are beside the file; by default ``out`` is named like it.
 
         :param path: the file, or the name of a study that comes with polariscope.
@@ -225,7 +224,7 @@ class Study:
             raise InputError(problem=f"{file}: {error}") from None
 
     @classmethod
-    def from_dict(cls, tables: Options) -> Study:
+    def from_dict(cls: type[Design], tables: Options) -> Design:
         """The study that tables describe; keys that are none are refused.
 
         :param tables: values of the fields by name.
@@ -262,13 +261,17 @@ class Study:
     def points(self) -> list[Point]:
         """Every run of the design, those of the same data one after the other."""
         grid, zipped, seeds = (self._resolved(name) for name in ("grid", "zipped", "seeds"))
-        found = []
+        points = []
         for data, objective in itertools.product(self._parts("data"), self._parts("objective")):
             for listed, cell in itertools.product(self.listed or ({},), _cells(grid)):
                 for rows in itertools.product(*(_rows(table) for table in zipped)):
-                    chosen = {**listed, **cell, **{key: value for row in rows for key, value in row.items()}}
-                    found += [self._point(data, objective, chosen, seed) for seed in seeds]
-        return found
+                    combination = {
+                        **listed,
+                        **cell,
+                        **{key: value for row in rows for key, value in row.items()},
+                    }
+                    points += [self._point(data, objective, combination, seed) for seed in seeds]
+        return points
 
     def _resolved(self, name: str) -> Any:
         """A field in the one form that it has once the study is made, however it was given."""
@@ -284,97 +287,23 @@ class Study:
                     )
                 yield {**fixed, **cell}
 
-    def _point(self, data: Options, objective: Options, chosen: Options, seed: int) -> Point:
-        own = {key.removeprefix("data."): value for key, value in chosen.items() if key.startswith("data.")}
-        rest = {key: value for key, value in chosen.items() if not key.startswith("data.")}
+    def _point(self, data: Options, objective: Options, combination: Options, seed: int) -> Point:
+        data_options = {
+            key.removeprefix("data."): value for key, value in combination.items() if key.startswith("data.")
+        }
+        rest = {key: value for key, value in combination.items() if not key.startswith("data.")}
         options = {key: value for key, value in objective.items() if key != "name"}
         settings = {**self.settings, **rest, "seed": seed}
         if self.checkpoints:
             settings["keep_checkpoints"] = "all"
         axes = {
             "data": data["name"],
-            **{f"data.{key}": value for key, value in {**data, **own}.items() if key != "name"},
+            **{f"data.{key}": value for key, value in {**data, **data_options}.items() if key != "name"},
             "objective": objective["name"],
             **options,
             **settings,
         }
-        return Point({**data, **own}, {**settings, "objective": dict(objective)}, axes)
-
-    def plan(self) -> list[StudyRun]:
-        """Every run, checked as :func:`polariscope.train` would check it; nothing is trained or written."""
-        from polariscope.studies.runs import plan_runs
-
-        return plan_runs(self)
-
-    def run(
-        self, workers: int | None = None, *, ray: str | None = None, progress: bool = False
-    ) -> dict[str, int]:
-        """Make what is missing; how many runs are waiting, running, done and failed in the end.
-
-        :param workers: (default 1; on a Ray cluster as many as it has places for) processes that train at the same
-            time.
-        :param ray: (default None: processes of this machine) the address of a Ray cluster: "local" for one on this
-            machine that is closed afterwards, "auto" for the one that this machine is part of, or HOST:PORT.
-        :param progress: (default False) show how far it is.
-        """
-        from polariscope.studies.ledger import Ledger
-
-        if ray is not None:
-            from polariscope.studies.workers.ray import run_on_ray
-
-            return dict(run_on_ray(Ledger(self), workers, ray, progress=progress).items())
-        from polariscope.studies.workers.local import run_locally
-
-        return dict(run_locally(Ledger(self), 1 if workers is None else workers, progress=progress).items())
-
-    def submit(self, workers: int = 1, *, cluster: str = "slurm", options: Options | None = None) -> Jobs:
-        """Submit jobs of SLURM that make what is missing; returns at once, with the jobs.
-
-        :param workers: (default 1) number of jobs; each takes one run after the other.
-        :param cluster: (default "slurm") or "local": processes of this machine that outlive this one.
-        :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
-        """
-        from polariscope.studies.ledger import Ledger
-        from polariscope.studies.workers.slurm import submit
-
-        return submit(Ledger(self), workers, cluster, options)
-
-    def table(self) -> DataFrame:
-        """Return one row for each run as a frame of pandas."""
-        from polariscope.studies.ledger import Ledger
-        from polariscope.studies.table import study_table
-
-        return study_table(Ledger(self)).to_frame()
-
-    def figure(self, name: str, where: Sequence[str] = (), **options: object) -> Drawing:
-        """Draw a figure of the study: a picture, and the numbers behind it.
-
-        :param name: a member of ``polariscope.figures``.
-        :param where: (default: all rows) conditions that rows of its table must meet, ``beta=4``.
-        :param options: of the figure, by name.
-        """
-        from polariscope.studies.figures import family, make_figure
-        from polariscope.studies.ledger import Ledger
-
-        chosen = build(family, name, options)
-        return make_figure(chosen, chosen.table(Ledger(self)), where)
-
-    def select(self, metric: str = "") -> Selections:
-        """What each way of choosing a run without labels would choose, and what that costs.
-
-        :param metric: (default: the first of the table) the metric that would have been wished for.
-        """
-        from polariscope.studies.ledger import Ledger
-        from polariscope.studies.select import select_runs
-        from polariscope.studies.table import study_table
-
-        return select_runs(study_table(Ledger(self)), metric)
-
-    def status(self) -> dict[str, int]:
-        """How many runs are waiting, running, done and failed."""
-        from polariscope.studies.ledger import Ledger
-
-        return dict(Ledger(self).counts().items())
+        return Point({**data, **data_options}, {**settings, "objective": dict(objective)}, axes)
 
 
 def names_of(points: Sequence[Point]) -> list[str]:
@@ -413,14 +342,14 @@ def word(value: object) -> str:
     return show(value)
 
 
-def _measurement(scope: str, name: str, given: Any) -> Any:
+def _measurement(scope: str, name: str, options: Any) -> Any:
     """An analysis with its options; the scopes have analyses of their own."""
     members = [member for member in analyses if analyses.traits(member)["scope"] == scope]
     if name not in members:
         raise unknown(f"analysis in {scope!r}", name, members)
-    if dataclasses.is_dataclass(given) and not isinstance(given, type):
-        return build(analyses, given)
-    return build(analyses, name, _table(f"{scope}.{name}", {} if given is True else given))
+    if dataclasses.is_dataclass(options) and not isinstance(options, type):
+        return build(analyses, options)
+    return build(analyses, name, _table(f"{scope}.{name}", {} if options is True else options))
 
 
 def _table(name: str, value: object) -> dict[str, Any]:
@@ -462,8 +391,8 @@ def _zip_table(table: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
-    given = range(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    seeds = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    candidates = range(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    seeds = tuple(candidates) if isinstance(candidates, Sequence) and not isinstance(candidates, str) else ()
     whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not seeds or not whole or len(set(seeds)) < len(seeds):
         raise InputError(

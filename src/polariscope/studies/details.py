@@ -13,12 +13,13 @@ import numpy as np
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.runs.run import Run
 from polariscope.studies.analyses import Columns
-from polariscope.studies.table import Table, line_cells, settings_of
+from polariscope.studies.table import Table
+from polariscope.studies.table_rows import line_cells, settings_of
 
 if TYPE_CHECKING:
     from polariscope.layers.comparison import HeatMap
     from polariscope.studies.ledger import Ledger
-    from polariscope.studies.runs import StudyRun
+    from polariscope.studies.planned_runs import StudyRun
 
 
 def log_table(ledger: Ledger) -> Table:
@@ -39,7 +40,7 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
     """One row for each of some observations, as one run encodes it, with its factors.
 
     Columns are ``mean.0`` and so on, the latents with the largest KL first, and the factors with their kind in front,
-    ``categorical.shape``. The codes are those that the first analysis of the study kept.
+    ``categorical.shape``. The codes are those that the first analysis of the study cached.
 
     :param ledger: that of the study.
     :param run: (default: the first that is done) name of a run.
@@ -53,8 +54,8 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
             problem="the study keeps no codes",
             remedy="in the study file add [each.encode], then run it again",
         )
-    chosen = _run_named(ledger, run)
-    codes = Run(chosen.folder, computes=False).representation(**where)
+    chosen_run = _run_named(ledger, run)
+    codes = Run(chosen_run.folder, computes=False).representation(**where)
     if codes.factors is None:
         raise InputError(problem="the data have no factors", remedy="take data whose factors are known")
     kl = (
@@ -70,7 +71,7 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
         factors = zip(names, codes.factors[sample].tolist(), strict=True)
         rows.append(
             {
-                "run": chosen.name,
+                "run": chosen_run.name,
                 "state": "done",
                 "sample": sample,
                 **{f"mean.{latent}": float(codes.mean[sample, latent]) for latent in order},
@@ -93,7 +94,7 @@ def layers_table(
 ) -> Table:
     """One row for each pair of layers and each measure: the mean over all pairs of runs of two groups.
 
-    The comparison is computed where it is not kept yet, and kept with the first of the runs.
+    The comparison is computed if it is not cached yet, and cached with the first of the runs.
 
     :param ledger: that of the study.
     :param one: (default: all runs) the runs of the first group: conditions joined by commas, ``beta=1``.
@@ -111,20 +112,20 @@ def layers_table(
     labels = (one or "all", other or one or "all")
     rows: list[Columns] = []
     for measure in measures:
-        found = compared(first, second, measure, labels, (step, other_step), n_samples, seed)
-        for i, row in enumerate(found.rows):
-            for j, column in enumerate(found.columns):
+        heat_map = compared(first, second, measure, labels, (step, other_step), n_samples, seed)
+        for i, row in enumerate(heat_map.rows):
+            for j, column in enumerate(heat_map.columns):
                 rows.append(
                     {
                         "measure": measure,
-                        "title": found.title or measure,
-                        "first": found.row_label,
-                        "second": found.column_label,
+                        "title": heat_map.title or measure,
+                        "first": heat_map.row_label,
+                        "second": heat_map.column_label,
                         "row": row,
                         "column": column,
-                        "similarity": float(found.values[i, j]),
-                        "sd": None if found.spread is None else float(found.spread[i, j]),
-                        "pairs": found.n_pairs,
+                        "similarity": float(heat_map.values[i, j]),
+                        "sd": None if heat_map.spread is None else float(heat_map.spread[i, j]),
+                        "pairs": heat_map.n_pairs,
                     }
                 )
     return Table(rows, ())
@@ -145,25 +146,25 @@ def compared(
     :param second: those of the second: the same, or others.
     :param measure: a member of ``polariscope.similarity``.
     :param labels: what the groups are called.
-    :param steps: None for the finished models, or a step of which all kept a checkpoint; for the second group None is
+    :param steps: None for the finished models, or a step of which all have a checkpoint; for the second group None is
         the step of the first.
     :param n_samples: observations.
     :param seed: of their choice.
     """
     runs = [Run(folder) for folder in dict.fromkeys([*first, *second])]
     if steps[1] is None or steps[1] == steps[0]:
-        found = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
+        comparison = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
         groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
-        return dataclasses.replace(found, groups=tuple(groups)).average()
+        return dataclasses.replace(comparison, groups=tuple(groups)).average()
     pair = (steps[0] or runs[0].folder.finished_steps or runs[0].n_steps, steps[1])
-    found = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
+    comparison = runs[0].comparison(runs[1:], measure, n_samples, seed, checkpoints=sorted(set(pair)))
     ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
     members = {
         **{(run, pair[0]): ends[0] for run in range(len(first))},
         **{(run, pair[1]): ends[1] for run in range(len(runs) - len(second), len(runs))},
     }
-    groups = [members.get(checkpoint, "") for checkpoint in found.checkpoints]
-    return dataclasses.replace(found, groups=tuple(groups)).average(*ends)
+    groups = [members.get(checkpoint, "") for checkpoint in comparison.checkpoints]
+    return dataclasses.replace(comparison, groups=tuple(groups)).average(*ends)
 
 
 def _group(ledger: Ledger, conditions: str) -> list[Path]:
@@ -185,7 +186,7 @@ def _run_named(ledger: Ledger, name: str) -> StudyRun:
         raise InputError(problem="no run of the study is done yet", remedy="run it first")
     if not name:
         return done[0]
-    found = next((run for run in done if run.name == name), None)
-    if found is None:
+    run = next((run for run in done if run.name == name), None)
+    if run is None:
         raise InputError("run", "name a run that is done", got=f"{name!r}", remedy=f"{done[0].name} is one")
-    return found
+    return run

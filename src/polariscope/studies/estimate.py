@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 
 from polariscope.core import files
 from polariscope.core.errors import DivergedError
+from polariscope.core.progress import AnyProgress, ProgressEvent, listener
 from polariscope.storage.folder import RunFolder
-from polariscope.studies.design import Study
+from polariscope.studies.design import StudyDesign
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.runs import Datasets, StudyRun
+from polariscope.studies.planned_runs import Datasets, StudyRun
 from polariscope.training.plan import plan
 from polariscope.training.train import build, choose_device, train
 
@@ -76,12 +76,13 @@ class Estimate:
         return (training + (self.analyses or 0.0) * self.n_left) / 3600 / workers
 
 
-def estimate(ledger: Ledger, progress: Callable[[str], None] | None = None) -> Estimate:
+def estimate(ledger: Ledger, progress: AnyProgress | None = None) -> Estimate:
     """What is left of a study, and what it will cost.
 
     :param ledger: that of the study.
-    :param progress: (default None) told which kind of run is tried.
+    :param progress: (default None) called with the name of the run that is tried, or with an event if it takes one.
     """
+    events = listener(progress, lambda event: (event.task,))
     study, datasets = ledger.study, Datasets()
     groups: dict[str, list[StudyRun]] = {}
     for run in ledger.runs:
@@ -101,8 +102,8 @@ def estimate(ledger: Ledger, progress: Callable[[str], None] | None = None) -> E
         if times:
             per_step = sum(s.get("train", 0.0) for s, _ in times) / sum(run.steps for _, run in times)
         elif missing:
-            if progress is not None:
-                progress(runs[0].name)
+            if events is not None:
+                events(ProgressEvent(runs[0].name, message=f"A trial of {runs[0].name} …"))
             try:
                 per_step, source = trial(study, runs[0], datasets), "a trial"
             except DivergedError:
@@ -123,7 +124,7 @@ def _saved(run: StudyRun) -> int:
     return max(RunFolder(run.folder).checkpoints.steps, default=0)
 
 
-def trial(study: Study, run: StudyRun, datasets: Datasets) -> float:
+def trial(study: StudyDesign, run: StudyRun, datasets: Datasets) -> float:
     """Seconds of a step, from the last of a few.
 
     :param study: the design.
@@ -145,7 +146,7 @@ def trial(study: Study, run: StudyRun, datasets: Datasets) -> float:
     return (moments[TRIAL_STEPS - 1] - moments[WARM_UP - 1]) / (TRIAL_STEPS - WARM_UP)
 
 
-def disk_of(study: Study, run: StudyRun, datasets: Datasets) -> int:
+def disk_of(study: StudyDesign, run: StudyRun, datasets: Datasets) -> int:
     """Bytes of a run's models, checkpoints and codes; what else is measured is small beside them.
 
     A checkpoint has the weights and, with Adam, two numbers more for each.
@@ -158,11 +159,11 @@ def disk_of(study: Study, run: StudyRun, datasets: Datasets) -> int:
     weights = FLOAT * sum(value.numel() for value in build(job, choose_device("cpu")).state_dict().values())
     states = {"adam": 2, "amsgrad": 3, "adagrad": 1, "sgd": 0}[job.settings.optimiser]
     checkpoints = -(-run.steps // job.settings.checkpoint_every)
-    kept = checkpoints if job.settings.keep_checkpoints == "all" else min(2, checkpoints)
-    chosen = [
+    n_checkpoints = checkpoints if job.settings.keep_checkpoints == "all" else min(2, checkpoints)
+    sample_sizes = [
         getattr(analysis, "n_samples", None) or len(job.data) for analysis in study.analyses("each").values()
     ]
-    n_samples = min(len(job.data), max(chosen, default=0))
-    models = kept if study.checkpoints else 1
+    n_samples = min(len(job.data), max(sample_sizes, default=0))
+    models = n_checkpoints if study.checkpoints else 1
     codes = FLOAT * 3 * n_samples * job.blueprint.n_latents * models if study.analyses("each") else 0
-    return weights + kept * (1 + states) * weights + codes
+    return weights + n_checkpoints * (1 + states) * weights + codes

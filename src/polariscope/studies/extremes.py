@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.text import assigned, listed
 from polariscope.studies.columns import column_of
-from polariscope.studies.table import Table, shown, some_of
+from polariscope.studies.table import MAX_RUNS_NAMED, Table
 
 RESTART = "restart"
 """The column that says which restart a row is: best, worst, or the only one."""
@@ -36,23 +37,28 @@ def extremes(table: Table, column: str) -> Table:
     rows: list[int] = []
     labels: list[str] = []
     for settings, restarts in ranked.groups("seed", "step"):
-        place = ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
-        own = scores[restarts]
+        setting = assigned(settings)
+        values = scores[restarts]
         if len(restarts) == 1:
             rows, labels = [*rows, restarts[0]], [*labels, "only one"]
-            alone.append(place)
+            alone.append(setting)
             continue
-        if own.min() == own.max():
-            notes.append(f"All {len(own)} seeds{f' of {place}' if place else ''} have the same {column}.")
-        rows += [restarts[own.argmax()], restarts[len(own) - 1 - own[::-1].argmin()]]
+        if values.min() == values.max():
+            notes.append(
+                f"All {len(values)} seeds{f' of {setting}' if setting else ''} have the same {column}."
+            )
+        rows += [
+            restarts[values.argmax()],
+            restarts[len(values) - 1 - values[::-1].argmin()],
+        ]
         labels += ["best", "worst"]
     if alone:
         of_which = f" of {'; '.join(alone)}" if alone[0] else ""
         notes.append(f"There is one seed only{of_which}: neither a best nor a worst.")
     notes += _left_out(table, models, column)
-    chosen = ranked.frame.iloc[rows].copy()
-    chosen.insert(0, RESTART, labels)
-    return table.replace(chosen, (*table.notes, *notes))
+    frame = ranked.frame.iloc[rows].copy()
+    frame.insert(0, RESTART, labels)
+    return table.replace(frame, (*table.notes, *notes))
 
 
 def _direction(models: Table, column: str) -> int:
@@ -75,7 +81,7 @@ def _direction(models: Table, column: str) -> int:
 
 def _left_out(table: Table, models: Table, column: str) -> Iterator[str]:
     if table.not_done:
-        yield f"Not chosen from, since they are not done: {some_of(table.not_done)}."
+        yield f"Not chosen from, since they are not done: {listed(table.not_done, MAX_RUNS_NAMED)}."
     without = models.frame.run[models.numbers[column].isna()].astype("str").tolist()
     if without:
-        yield f"Not chosen from, since they have no number in {column!r}: {some_of(without)}."
+        yield f"Not chosen from, since they have no number in {column!r}: {listed(without, MAX_RUNS_NAMED)}."

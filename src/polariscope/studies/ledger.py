@@ -18,15 +18,16 @@ from typing import Any, Literal
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.records import to_plain
-from polariscope.runs.run import NotKeptError, Run
+from polariscope.runs.results import NotKeptError
+from polariscope.runs.run import Run
 from polariscope.storage import LINKS, documents
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
 from polariscope.studies.analyses.encode import EncodeAnalysis
-from polariscope.studies.design import Study
-from polariscope.studies.runs import StudyRun, once_settings
+from polariscope.studies.design import StudyDesign
+from polariscope.studies.planned_runs import StudyRun, once_settings, plan_runs
 
 logger = logging.getLogger("polariscope")
 
@@ -93,10 +94,10 @@ class Ledger:
     :param runs: (default: as the design has them) its runs, where they are known already.
     """
 
-    def __init__(self, study: Study, runs: list[StudyRun] | None = None) -> None:
+    def __init__(self, study: StudyDesign, runs: list[StudyRun] | None = None) -> None:
         self.study = study
         self.folder = Path(study.out)
-        self.every = study.plan() if runs is None else runs
+        self.every = plan_runs(study) if runs is None else runs
         """All runs of the design."""
         self.runs = self.every[: study.limits.max_runs]
         """Those within the budget."""
@@ -112,7 +113,7 @@ class Ledger:
         file = Path(folder) / DESIGN
         if not file.exists():
             raise InputError(problem=f"{folder} is not the folder of a study: it has no {DESIGN}")
-        return cls(Study.from_dict(documents.read_document(file, "study").content))
+        return cls(StudyDesign.from_dict(documents.read_document(file, "study").content))
 
     def prepare(self) -> None:
         """Write the design and the readable links. What is there and right stays as it is."""
@@ -129,7 +130,7 @@ class Ledger:
             if link.is_symlink() and wanted.get(link.name) != os.readlink(link):
                 link.unlink(missing_ok=True)
         for name, target in wanted.items():
-            with contextlib.suppress(FileExistsError):
+            with contextlib.suppress(FileExistsError):  # there already, and right
                 (links / name).symlink_to(target, target_is_directory=True)
 
     # What is known of a run.
@@ -158,11 +159,13 @@ class Ledger:
 
     def measurements(self) -> list[tuple[str, Any]]:
         """What is measured of each run, by name, each after the codes that it needs, which are checked too."""
-        found: list[tuple[str, Any]] = []
+        measurements: list[tuple[str, Any]] = []
         for name, analysis in self.study.analyses("each").items():
             codes = EncodeAnalysis(**analysis.where)
-            found += [each for each in (("encode", codes), (name, analysis)) if each not in found]
-        return found
+            measurements += [
+                each for each in (("encode", codes), (name, analysis)) if each not in measurements
+            ]
+        return measurements
 
     def steps_of(self, opened: Run) -> list[int | None]:
         """Which models of a run are measured: the finished one, or each of its checkpoints.
@@ -179,6 +182,7 @@ class Ledger:
         if not is_trained(run):
             return False
         model = RunFolder(run.folder).model_file
+        # The time of the folder changes when a file is added or removed, that of the model when it is trained on.
         stamp = (run.folder.stat().st_mtime_ns, model.stat().st_mtime_ns)
         if self._done.get(run.hash) != stamp:
             if not self.is_done(run):
@@ -211,13 +215,13 @@ class Ledger:
 
     def counts(self) -> dict[State, int]:
         """Number of runs in each state."""
-        found = Counter(entry.state for entry in self.entries())
-        return {state: found[state] for state in STATES}
+        counts = Counter(entry.state for entry in self.entries())
+        return {state: counts[state] for state in STATES}
 
     # What is done once, and over all.
 
     def once_tasks(self) -> list[OnceTask]:
-        """What is to be found once for each data and objective."""
+        """What is to be determined once for each data and objective."""
         tasks: dict[str, OnceTask] = {}
         for name, analysis in self.study.analyses("once").items():
             for run in self.runs:
@@ -247,9 +251,9 @@ class Ledger:
         :param task: what is asked for.
         """
         with contextlib.suppress(OSError, PolariscopeError):
-            found = documents.read_document(task.folder / RESULT, "over")
-            if found.about == task.key:
-                return found.content
+            document = documents.read_document(task.folder / RESULT, "over")
+            if document.about == task.key:
+                return document.content
         return None
 
     def keep_over_result(self, task: OverTask, content: object, guard: files.Guard | None = None) -> None:
@@ -268,21 +272,22 @@ class Ledger:
 
         :param kinds: (default: all) only those that failed so: diverged, timeout, error.
         """
-        found = []
+        retried = []
         for run in self.every:
             failure = self.failure(run)
             if failure is not None and (not kinds or failure["kind"] in kinds):
                 RunFolder(run.folder).forget_failure()
-                found.append(run)
-        return found
+                retried.append(run)
+        return retried
 
     def others(self) -> Iterator[Path]:
-        """Run folders in the study's own place that no run of the design has: of an earlier design."""
-        own = self.folder / "runs"
+        """Run folders in the study's folder that no run of the design has: of an earlier design."""
+        runs_folder = self.folder / "runs"
         wanted = {run.folder.resolve() for run in self.every}
-        if Path(str(self.study.runs)).resolve() != own.resolve() or not own.is_dir():
+        # A folder of runs elsewhere may be shared with other studies, whose runs are not ours to remove.
+        if Path(str(self.study.runs)).resolve() != runs_folder.resolve() or not runs_folder.is_dir():
             return
-        for folder in sorted(own.iterdir()):
+        for folder in sorted(runs_folder.iterdir()):
             if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
                 yield folder
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError
-from polariscope.core.frames import frame_of
-from polariscope.core.records import to_plain
+from polariscope.core.frames import frame_of, rows_of
+from polariscope.core.records import AbstractRecord
+from polariscope.core.text import assigned
 from polariscope.numerics.intervals import Interval
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, need_metric, remedy_for
@@ -47,7 +49,7 @@ class Selection:
 
 
 @dataclasses.dataclass(frozen=True)
-class Selections:
+class Selections(AbstractRecord):
     """Every way of choosing that the table allows, beside the best run and one at random."""
 
     metric: str
@@ -62,6 +64,8 @@ class Selections:
     """Selectors that the table has no numbers of, with what to add to the study."""
     not_competing: tuple[str, ...] = ()
     """Runs that were not chosen from, since they have fewer latents in use than factors vary."""
+    data: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Settings of the data of these runs, of those that vary; nothing if the study has one dataset."""
 
     @property
     def random_cost(self) -> float:
@@ -75,9 +79,21 @@ class Selections:
             row["low"], row["high"] = row.pop("interval") or (None, None)
         return frame_of(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return to_plain(self)
+
+@dataclasses.dataclass(frozen=True)
+class SelectionsByData(AbstractRecord):
+    """Choices among the runs of each dataset; runs of different datasets are not ranked against each other."""
+
+    metric: str
+    parts: tuple[Selections, ...]
+    """The choices within each dataset, in the order of the table."""
+    not_ranked: dict[str, str]
+    """Datasets without a run to choose, with the reason."""
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for each dataset and way of choosing, with the settings of the data in front."""
+        rows = [{**part.data, **row} for part in self.parts for row in rows_of(part.to_frame())]
+        return frame_of(rows)
 
 
 def with_elbo(table: Table) -> Table:
@@ -97,19 +113,69 @@ def select_runs(table: Table, metric: str = "") -> Selections:
     The selectors are unsupervised disentanglement ranking (highest), distance to orthogonality (lowest), ELBO (highest)
     and agreement over seeds (highest). Only finished models of done runs take part, and of these only runs with as many
     latents in use as factors vary: the score of a collapsed model means nothing. This is the question of mushom2020
-    §5.5 and zietlow2022 §1.3: labels are used here to judge the selectors, never to choose.
+    §5.5 and zietlow2022 §1.3: labels are used here to judge the selectors, never to choose. A table of several datasets
+    is refused; :func:`select_by_data` chooses within each.
+
+    :param table: of a study with one dataset.
+    :param metric: (default: the first of the table) the metric that would have been wished for.
+    """
+    parts = table.finished.by_data()
+    if len(parts) > 1:
+        raise InputError(
+            problem=f"the study has {len(parts)} datasets, whose runs are not ranked against each other",
+            remedy="use select_by_data, which chooses within each",
+        )
+    table = with_elbo(table.finished)
+    return _selections(table, _direction(table, metric), {})
+
+
+def select_by_data(table: Table, metric: str = "") -> SelectionsByData:
+    """Return what :func:`select_runs` returns, for the runs of each dataset separately.
+
+    A dataset none of whose runs can be chosen is named with the reason; if that holds for all of them, the table is
+    refused.
 
     :param table: of a study.
     :param metric: (default: the first of the table) the metric that would have been wished for.
     """
-    from pandas import DataFrame
-
     table = with_elbo(table.finished)
+    wished = _direction(table, metric)
+    parts, refused, errors = [], {}, []
+    for settings, runs in table.by_data():
+        try:
+            parts.append(_selections(runs, wished, settings))
+        except InputError as error:
+            refused[data_in_words(settings)] = str(error)
+            errors.append(error)
+    if not parts:
+        raise errors[0]
+    return SelectionsByData(wished[0], tuple(parts), refused)
+
+
+def data_in_words(settings: Mapping[str, Any]) -> str:
+    """Return the settings of a dataset as ``data=sprites, data.variants=noise``.
+
+    :param settings: of the data, of those that vary.
+    """
+    return assigned(settings) or "data"
+
+
+def _direction(table: Table, metric: str) -> tuple[str, int]:
+    """Return the metric, and 1 if more of it is better or −1 if less is."""
     metric = need_metric(table, metric)
     up = column_of(metric).higher_is_better
     if up is None:
         raise InputError("metric", "be a column of which more or less is better", got=f"{metric!r}")
-    sign = 1 if up else -1
+    return metric, 1 if up else -1
+
+
+def _selections(table: Table, wished: tuple[str, int], data: dict[str, Any]) -> Selections:
+    """Return the choices among the finished runs of one dataset."""
+    from pandas import DataFrame
+
+    metric, sign = wished
+    if not table.numbers[metric].notna().any():
+        raise InputError(problem=f"no run that is done has a number in {metric!r}", remedy=remedy_for(metric))
     weak = table.competing(False).frame["run"].astype("str").tolist()
     table = table.competing()
     if not table.numbers[metric].notna().any():
@@ -120,23 +186,23 @@ def select_runs(table: Table, metric: str = "") -> Selections:
     numbers = table.numbers.set_axis(table.frame["run"].astype("str"))
     scored = numbers[metric].dropna()
     best_run = str((sign * scored).idxmax())
-    found, missing = [], {}
+    selections, missing = [], {}
     for selector in SELECTORS:
         both = DataFrame({"value": numbers.get(selector), "metric": numbers[metric]}).dropna()
         if len(both):
-            found.append(_selection(selector, both, sign))
+            selections.append(_selection(selector, both, sign))
         else:
             missing[selector] = remedy_for(selector)
-    found.sort(key=lambda one: one.cost)
+    selections.sort(key=lambda selection: selection.cost)
     best, random = float(scored[best_run]), float(scored.to_numpy().mean())
-    return Selections(metric, best_run, best, random, tuple(found), missing, tuple(weak))
+    return Selections(metric, best_run, best, random, tuple(selections), missing, tuple(weak), data)
 
 
 def _selection(selector: str, numbers: DataFrame, sign: int) -> Selection:
     """What a selector chooses by its values, and the metric of that; rows have the names of runs."""
-    own = (1 if column_of(selector).higher_is_better else -1) * numbers["value"]
-    run, goodness = str(own.idxmax()), sign * numbers["metric"]
-    related = spearman(own.to_numpy(), goodness.to_numpy())
+    values = (1 if column_of(selector).higher_is_better else -1) * numbers["value"]
+    run, goodness = str(values.idxmax()), sign * numbers["metric"]
+    related = spearman(values.to_numpy(), goodness.to_numpy())
     return Selection(
         selector=selector,
         run=run,

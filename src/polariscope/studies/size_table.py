@@ -16,33 +16,26 @@ from typing import TYPE_CHECKING, Any, cast
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.frames import csv_of, frame_of
-from polariscope.core.options import show
-from polariscope.data.chain import Given, apply_variants, shorthands
-from polariscope.data.dataset import AbstractDataset
-from polariscope.data.missing import Missing
-from polariscope.sizing import AbstractCandidates, Found, family
-from polariscope.sizing.support.candidates import TrainedCandidates
-from polariscope.sizing.support.checks import (
-    check_bounds_used,
-    check_seeds,
-    check_units,
-    check_varies,
-    own_options,
-    supported_options,
-    trained_units,
-    used_by,
-)
-from polariscope.sizing.support.forecast import LEAST_STEPS
-from polariscope.sizing.support.published import MOST_EPOCHS, first_guess, has_settled
-from polariscope.sizing.support.search import CapError
-from polariscope.sizing.support.size import Listen, Question, ask, candidates_place, spoken
+from polariscope.core.options import show, spelled_out
+from polariscope.core.progress import Progress
+from polariscope.core.records import AbstractRecord
+from polariscope.core.text import numbered, plural, span
+from polariscope.core.types import OptionValue
+from polariscope.data.types import DataLike
+from polariscope.sizing.bisection import CapError
+from polariscope.sizing.candidates import AbstractCandidates
+from polariscope.sizing.checks import check_bounds_used, used_by
+from polariscope.sizing.goal import Goal
+from polariscope.sizing.methods import family
+from polariscope.sizing.published import MAX_EPOCHS, first_guess, has_settled
+from polariscope.sizing.result import SeedResult
+from polariscope.sizing.search import Question, Search, SearchSettings
+from polariscope.sizing.settings import SETTINGS
 from polariscope.storage.search import SearchFolder
 from polariscope.studies.analyses import Cell, Columns
-from polariscope.studies.summary import SummaryTable, summary_table
+from polariscope.studies.paper_table import SummaryTable, summary_table
 from polariscope.studies.table import Table
 from polariscope.training.plan import plan
-from polariscope.training.threads import check_threads
-from polariscope.training.train import choose_device
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,7 +47,7 @@ LONG = 120.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class SearchResult:
     """One search with one seed: its answer, and what it takes."""
 
     data: str
@@ -81,10 +74,10 @@ class Search:
 
 
 @dataclasses.dataclass(frozen=True)
-class SizeTable:
+class SizeTable(AbstractRecord):
     """Searches over seeds, as tables for people, papers and programs."""
 
-    searches: tuple[Search, ...]
+    searches: tuple[SearchResult, ...]
 
     @property
     def unit(self) -> str:
@@ -95,7 +88,7 @@ class SizeTable:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes of each row (answers of 0, models of few steps), and of searches without an answer that stays."""
-        rows: dict[str, list[Search]] = {}
+        rows: dict[str, list[SearchResult]] = {}
         for one in self.searches:
             rows.setdefault(_row_name(one), []).append(one)
         return (
@@ -139,15 +132,15 @@ class SizeTable:
         columns = ["n", f"time ({self.unit})", "models", "epochs"]
         columns = [name for name in columns if name in table.measured]
         across = ("data",) if "data" in table.settings else ()
-        found = summary_table(table, columns, across=across, digits=1)
+        summary = summary_table(table, columns, across=across, digits=1)
         cells = tuple(
             tuple(
                 cell if cell is None or head[-1] == "n" else dataclasses.replace(cell, sd=None)
-                for cell, head in zip(row, found.columns, strict=True)
+                for cell, head in zip(row, summary.columns, strict=True)
             )
-            for row in found.cells
+            for row in summary.cells
         )
-        return dataclasses.replace(found, cells=cells)
+        return dataclasses.replace(summary, cells=cells)
 
     def to_markdown(self) -> str:
         """As a table of Markdown."""
@@ -163,55 +156,50 @@ class SizeTable:
 
     def to_frame(self) -> DataFrame:
         """Return all searches, a row for each, as a frame of pandas."""
-        columns = [field.name for field in dataclasses.fields(Search)]
+        columns = [field.name for field in dataclasses.fields(SearchResult)]
         return frame_of([dataclasses.asdict(one) for one in self.searches], columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all searches as plain values."""
-        return {"searches": [dataclasses.asdict(one) for one in self.searches]}
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the table as Markdown, LaTeX and comma-separated values.
 
         :param folder: where to.
         """
-        place = SearchFolder(folder)
+        target = SearchFolder(folder)
         texts = {"md": self.to_markdown(), "tex": self.to_latex(), "csv": self.to_csv()}
         for ending, text in texts.items():
-            files.write_text(place.table(ending), text)
-        return [place.table(ending) for ending in texts]
+            files.write_text(target.table(ending), text)
+        return [target.table(ending) for ending in texts]
 
     def __str__(self) -> str:
         return self.to_markdown()
 
 
-def _row_name(one: Search) -> str:
+def _row_name(one: SearchResult) -> str:
     return ", ".join(filter(None, (one.data, one.method, _words(one))))
 
 
-def _row_notes(searches: Sequence[Search]) -> list[str]:
+def _row_notes(searches: Sequence[SearchResult]) -> list[str]:
     """Return what to know about the mean over the seeds of one row."""
-    found = []
+    notes = []
     zeros = [one.seed for one in searches if one.n_latents == 0]
     if zeros:
-        seeds = f"seed{'s' if len(zeros) > 1 else ''} {', '.join(map(str, zeros))}"
-        found.append(
+        seeds = numbered("seed", zeros)
+        notes.append(
             f"the answer is 0 latents for {seeds}: no number of latents meets the criterion. The mean includes "
             f"{'these zeros' if len(zeros) > 1 else 'this zero'}."
         )
     # Methods without epochs decide themselves how long a model is trained.
     lengths = [one.steps // one.models for one in searches if one.epochs is not None and one.models]
-    if lengths and min(lengths) < LEAST_STEPS:
-        low, high = min(lengths), max(lengths)
-        steps = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        found.append(
-            f"models were trained for {steps} steps, fewer than the {LEAST_STEPS:,} from which a model can have "
+    if lengths and min(lengths) < SETTINGS.min_steps:
+        steps = span(min(lengths), max(lengths), ",", " to ")
+        notes.append(
+            f"models were trained for {steps} steps, fewer than the {SETTINGS.min_steps:,} from which a model can have "
             "converged: the answer depends on the length of training."
         )
-    return found
+    return notes
 
 
-def _words(one: Search) -> str:
+def _words(one: SearchResult) -> str:
     parts = [f"{one.setting} = {show(one.strength)}"] if one.setting else []
     return ", ".join([*parts, *([f"start {one.start}"] if one.start is not None else [])])
 
@@ -221,82 +209,76 @@ def published_methods() -> tuple[str, ...]:
     return tuple(name for name in family if "epochs" in family.traits(name)["uses"])
 
 
+@spelled_out(SearchSettings, Goal, open_ended=True)
 def size_table(
-    data: object,
+    data: DataLike | Mapping[str, DataLike],
     methods: Sequence[str] | None = None,
     *,
     starts: Sequence[int | str] = (DIMENSION,),
-    strengths: Mapping[str, Sequence[object]] | None = None,
-    seed: int = 0,
+    strengths: Mapping[str, Sequence[OptionValue]] | None = None,
     seeds: int = 10,
-    out: str | Path | None = None,
-    device: object = "auto",
-    threads: int | None = None,
-    progress: bool | Listen = False,
     begin: Callable[[str], None] | None = None,
-    variants: Given = (),
-    standardise: bool = False,
-    scale: bool = False,
-    keep_units: bool = False,
-    missing: Missing = "refuse",
-    **options: object,
+    announce: Callable[[tuple[str, ...]], None] | None = None,
+    **options: OptionValue,
 ) -> SizeTable:
-    """Size with several methods, starts and strengths over seeds, and say what each search takes.
+    """Size with several methods, starts and strengths over seeds, and record what each search takes.
 
     The published searches train models of 1, 2, … epochs until the answer stays; the smallest such number is reported,
     with the models and the time of the search that it belongs to (bonheme2023 §8.4). ``epochs`` fixes it. Other
     methods are run as :func:`polariscope.size` does. Searches share the models of the same data, recipe, strength and
-    seed, so nothing is trained twice; times are what each search would take alone, on this machine as busy as it was.
+    seed, so nothing is trained twice; times are those of each search alone, on this machine as busy as it was.
 
     :param data: a dataset, an array of observations, or several of these by name.
     :param methods: (default: all published searches) names of ``polariscope.sizing``.
     :param starts: (default: the dimension of the data) first numbers of latents: "dimension" or numbers, for the
         methods that have a start.
     :param strengths: (default none) one option of the models and its values, ``{"beta": (0.5, 2, 4)}``.
-    :param seed: (default 0) the first seed.
-    :param seeds: (default 10) how many.
-    :param out: (default None: nothing is written) folder for the models and the tables.
-    :param device: (default "auto") as in :func:`polariscope.train`.
-    :param threads: (default: by the work in a step and the cores) as in :func:`polariscope.train`.
-    :param progress: (default False) a function called with (seed, n_latents, step, Σ E[σ²]), or True for a line on the
-        terminal.
-    :param begin: (default None) called with the data, the strength and the epochs that come next, in words.
-    :param variants: (default none) variants of the data, as in :func:`polariscope.train`.
-    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first.
-    :param scale: (default False) bring every feature of a table to [0, 1] first.
-    :param keep_units: (default False) leave a table in the units it has, as in :func:`polariscope.train`.
-    :param missing: (default "refuse") what is done about missing values of an array, as in :func:`polariscope.train`.
-    :param options: bounds and options of the methods as in :func:`size`, and of the models as in
+    :param seeds: (default 10) number of seeds.
+    :param begin: (default None) called with the data, the strength and the epochs that come next, as text.
+    :param announce: (default None) called with what was chosen for the models (net, likelihood, units, learning rate,
+        batch size), before anything is trained.
+    :param options: options of the methods as in :func:`polariscope.size`, and of the models as in
         :func:`polariscope.train`.
     """
-    shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
-    check_seeds(seeds)
     setting, values = _strength(strengths)
-    chosen = tuple(published_methods() if methods is None else methods)
-    if not chosen or len(set(chosen)) < len(chosen):
+    methods = tuple(published_methods() if methods is None else methods)
+    if not methods or len(set(methods)) < len(methods):
         raise InputError("methods", "be one or more names, each once", got=f"{methods!r}")
-    kept = {"keep_units": True} if keep_units else {}
+    if "n_init" in options:
+        raise InputError(
+            problem=(Argument("n_init"), " is one start"), remedy=("give ", Argument("starts"), " instead")
+        )
+    check_bounds_used(options, methods)
+    _check_starts(starts)
     several = data if isinstance(data, Mapping) else {"": data}
-    jobs = []
-    for name, given in several.items():
-        dataset = apply_variants(given, variants, standardise=standardise, scale=scale, missing=missing)
-        for value in values:
-            recipe = {**options, **kept, **({} if not setting else {setting: value})}
-            jobs.append(_plan(dataset, str(name), setting, value, chosen, starts, recipe))
-    choose_device(device)
-    check_threads(threads)
-    where = {"device": device, "threads": threads}
-    searches: list[Search] = []
-    with candidates_place(out) as folder, spoken(progress) as listen:
+    jobs = [
+        _plan(
+            Search.prepare(
+                each,
+                methods,
+                {**options, "seeds": seeds, **({setting: value} if setting else {})},
+                trains=True,
+            ),
+            str(name),
+            setting,
+            value,
+            starts,
+        )
+        for name, each in several.items()
+        for value in values
+    ]
+    if announce is not None:
+        announce(_all_choices(jobs))
+    results: list[SearchResult] = []
+    with jobs[0].search.session() as (folder, progress):
         for job in jobs:
-            for number in range(seed, seed + seeds):
-                told = None if listen is None else functools.partial(listen, number)
-                searches += _searches(job, folder, number, where, told, begin)
-    order = {id(one): place for place, one in enumerate(searches)}
-    searches.sort(key=lambda one: (chosen.index(one.method), order[id(one)]))
-    table = SizeTable(tuple(searches))
-    if out is not None:
-        table.write(out)
+            for seed in job.search.seeds:
+                results += _searches(job, folder, seed, progress, begin)
+    order = {id(each): index for index, each in enumerate(results)}
+    results.sort(key=lambda each: (methods.index(each.method), order[id(each)]))
+    table = SizeTable(tuple(results))
+    if jobs[0].search.out is not None:
+        table.write(jobs[0].search.out)
     return table
 
 
@@ -304,13 +286,15 @@ def size_table(
 class _Job:
     """The searches of one dataset and one strength, checked."""
 
-    data: AbstractDataset
+    search: Search
     name: str
     setting: str
     strength: Any
     questions: tuple[tuple[Question, int | str | None], ...]
     """What is asked, and the start in words."""
     steps_per_epoch: int
+    chosen: tuple[str, ...]
+    """What was chosen for the models, in a few words each."""
 
     @property
     def folder(self) -> str:
@@ -319,7 +303,7 @@ class _Job:
         return "/".join(filter(None, parts))
 
 
-def _strength(strengths: Mapping[str, Sequence[object]] | None) -> tuple[str, Sequence[object]]:
+def _strength(strengths: Mapping[str, Sequence[OptionValue]] | None) -> tuple[str, Sequence[OptionValue]]:
     if not strengths:
         return "", (None,)
     if len(strengths) > 1:
@@ -332,36 +316,35 @@ def _strength(strengths: Mapping[str, Sequence[object]] | None) -> tuple[str, Se
     return setting, values
 
 
-def _plan(
-    dataset: AbstractDataset,
-    name: str,
-    setting: str,
-    strength: Any,
-    methods: Sequence[str],
-    starts: Sequence[int | str],
-    options: Mapping[str, Any],
-) -> _Job:
-    """Refuse what cannot be trained or asked, before anything is trained."""
-    if "n_init" in options:
-        raise InputError(
-            problem=(Argument("n_init"), " is one start"), remedy=("give ", Argument("starts"), " instead")
-        )
-    check_bounds_used(options, methods)
-    theirs = {key for method in methods for key in (*used_by(method), *own_options(method))}
-    recipe = {key: value for key, value in options.items() if key not in theirs}
-    dataset = trained_units(dataset, recipe, keep_units=recipe.get("keep_units", False))
-    check_varies(dataset)
-    check_units(dataset, recipe)
-    _check_starts(starts)
+def _plan(search: Search, name: str, setting: str, strength: Any, starts: Sequence[int | str]) -> _Job:
+    """Return the searches of one dataset and one strength, checked."""
     questions: list[tuple[Question, int | str | None]] = []
-    for method in methods:
-        its = supported_options(method, options, methods)
+    for method in search.methods:
         for start in starts if "n_init" in used_by(method) else (None,):
-            first = {} if start is None or start == DIMENSION else {"n_init": start}
-            questions.append((ask(dataset, method, {**its, **first}), start))
+            first: dict[str, Any] = {} if start is None or start == DIMENSION else {"n_init": start}
+            questions.append((search.question(method, **first), start))
     models: dict[str, Any] = dict(questions[0][0].recipe)
-    per_epoch = plan(dataset, n_latents=1, **{**models, "epochs": 1}).settings.steps
-    return _Job(dataset, name, setting, strength, tuple(questions), per_epoch)
+    per_epoch = plan(search.data, n_latents=1, **{**models, "epochs": 1}).settings.steps
+    chosen = _choices([question for question, _ in questions])
+    return _Job(search, name, setting, strength, tuple(questions), per_epoch, chosen)
+
+
+def _choices(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Return what is chosen for the models of one dataset; if methods differ, with their names."""
+    chosen = {each.method: each.chosen for each in questions if family.traits(each.method)["trains"]}
+    choices = []
+    for choice in dict.fromkeys(each for own in chosen.values() for each in own):
+        methods = [method for method, own in chosen.items() if choice in own]
+        choices.append(choice if len(methods) == len(chosen) else f"{choice} ({', '.join(methods)})")
+    return tuple(choices)
+
+
+def _all_choices(jobs: Sequence[_Job]) -> tuple[str, ...]:
+    """Return the choices of all datasets, with the names of the datasets if they differ."""
+    if len({job.chosen for job in jobs}) == 1:
+        return jobs[0].chosen
+    choices = [f"{each} ({job.name})" if job.name else each for job in jobs for each in job.chosen]
+    return tuple(dict.fromkeys(choices))
 
 
 def _check_starts(starts: object) -> None:
@@ -384,36 +367,35 @@ def _searches(
     job: _Job,
     folder: Path,
     seed: int,
-    where: Mapping[str, Any],
-    listen: Callable[[int, int, float], None] | None,
+    progress: Progress | None,
     begin: Callable[[str], None] | None,
-) -> list[Search]:
-    """All searches with one seed. Those with epochs go on together, so each model is measured before it goes on."""
+) -> list[SearchResult]:
+    """Return all searches with one seed; those with epochs take turns, so each model is measured before it goes on."""
 
     def candidates_of(question: Question) -> AbstractCandidates:
         by_epochs = "epochs" in used_by(question.method)
-        place = folder / job.folder / ("epochs" if by_epochs else "steps")
-        recipe = {**question.recipe, **where}
-        if by_epochs:  # so a search that is asked later finds models as they were
+        models = folder / job.folder / ("epochs" if by_epochs else "steps")
+        recipe = dict(question.recipe)
+        if by_epochs:  # so a search that is asked later has the models as they were
             recipe |= {"keep_checkpoints": "all", "checkpoint_every": max(1000, job.steps_per_epoch)}
-        return TrainedCandidates(job.data, SearchFolder(place).seed(seed).path, seed, recipe, listen)
+        return job.search.candidates(models, seed, recipe, progress)
 
     goal = job.questions[0][0].goal
     is_fixed = goal.epochs is not None or goal.steps is not None
-    found: dict[int, Search] = {}
-    before: dict[int, Search] = {}
-    answers: dict[int, list[int]] = {place: [] for place in range(len(job.questions))}
+    results: dict[int, SearchResult] = {}
+    before: dict[int, SearchResult] = {}
+    answers: dict[int, list[int]] = {index: [] for index in range(len(job.questions))}
     first = functools.cache(lambda: _dimension(candidates_of(job.questions[0][0]), job.questions[0][0]))
-    for epochs in range(1, MOST_EPOCHS + 1):
-        pending = [place for place in answers if place not in found]
+    for epochs in range(1, MAX_EPOCHS + 1):
+        pending = [index for index in answers if index not in results]
         if not pending:
             break
         if begin is not None:
-            length = "" if is_fixed else f"{epochs} epoch{'s' if epochs > 1 else ''}"
+            length = "" if is_fixed else plural(epochs, "epoch")
             if words := ", ".join(filter(None, (job.folder, length))):
                 begin(words)
-        for place in pending:
-            question, start = job.questions[place]
+        for index in pending:
+            question, start = job.questions[index]
             candidates = candidates_of(question)
             goal, own = question.goal, dict(question.own)
             if start == DIMENSION:
@@ -424,20 +406,22 @@ def _searches(
             try:
                 answer = family[question.method](candidates, goal, **own)
             except CapError as error:
-                found[place] = _search(job, question, start, candidates, None, goal.epochs, str(error))
+                results[index] = _search(job, question, start, candidates, None, goal.epochs, str(error))
                 continue
             one = _search(job, question, start, candidates, answer, goal.epochs)
             if not is_open:
-                found[place] = one
+                results[index] = one
                 continue
-            answers[place].append(-1 if answer.value is None else int(answer.value))
-            if has_settled(answers[place]):
-                found[place] = before[place]
-            elif epochs == MOST_EPOCHS:
-                note = f"The answer has not settled after {MOST_EPOCHS} epochs: {answers[place]}."
-                found[place] = dataclasses.replace(one, note=note)
-            before[place] = one
-    return [found[place] for place in sorted(found)]
+            answers[index].append(-1 if answer.value is None else int(answer.value))
+            if has_settled(answers[index]):
+                results[index] = before[index]
+            elif epochs == MAX_EPOCHS:
+                # Equal answers that have not settled are 0: the note on the row explains them.
+                is_zero = answers[index][-1] == answers[index][-2]
+                note = f"The answer has not settled after {MAX_EPOCHS} epochs: {answers[index]}."
+                results[index] = one if is_zero else dataclasses.replace(one, note=note)
+            before[index] = one
+    return [results[index] for index in sorted(results)]
 
 
 def _dimension(candidates: AbstractCandidates, question: Question) -> int:
@@ -450,14 +434,14 @@ def _search(
     question: Question,
     start: int | str | None,
     candidates: AbstractCandidates,
-    answer: Found | None,
+    answer: SeedResult | None,
     epochs: int | None,
     note: str = "",
-) -> Search:
+) -> SearchResult:
     value = None if answer is None or answer.value is None else int(answer.value)
     if answer is not None and value is None:
         note = " ".join(answer.notes)
-    return Search(
+    return SearchResult(
         data=job.name,
         method=question.method,
         setting=job.setting,

@@ -36,20 +36,20 @@ def choices(
         "prior": priors.name_of(blueprint.prior),
     }
     is_open = {kind: isinstance(choice, str) and choice == "auto" for kind, choice in given.items()}
-    found = []
+    choices_made = []
     if is_open["net"]:
         small = len(blueprint.shape) == 3 and not conv.takes(blueprint.shape)
         why = f" (images below {conv.SMALLEST} pixels are too small for conv)" if small else ""
-        found.append(f"net {names['net']}{_widths(blueprint)}{why}")
-    found += [
+        choices_made.append(f"net {names['net']}{_widths(blueprint)}{why}")
+    choices_made += [
         f"{kind} {names[kind]} (the objective's)"
         for kind, usual in USUAL.items()
         if is_open[kind] and names[kind] != usual
     ]
     if not blueprint.decodes:
-        return tuple(found)
+        return tuple(choices_made)
     if likelihood is not None:
-        found.append(Worded(likelihood.text))
+        choices_made.append(Worded(likelihood.text))
     own = given["likelihood"]
     asked = set(likelihood_options) | (set(own) if isinstance(own, Mapping) else set())
     is_named = isinstance(own, str | Mapping)  # an object brings its options along
@@ -58,8 +58,8 @@ def choices(
         and (scale := blueprint.likelihood.scale_in_words)
         and not asked & {"variance", "dispersion", "learned"}
     ):
-        found.append(scale)
-    return tuple(found)
+        choices_made.append(scale)
+    return tuple(choices_made)
 
 
 def training_choices(brought: Mapping[str, object]) -> tuple[str, ...]:
@@ -85,16 +85,16 @@ def split_choices(split: Mapping[str, str | int], *, by_column: bool) -> tuple[s
     >>> split_choices({"by": "random", "held_out": False, "train": 20, "validation": 1, "test": 0}, by_column=False)
     ('trained on everything, validated on 1 of the 20 training samples',)
     """
-    found = []
+    choices_made = []
     if split["by"] in ("official", "groups") and not by_column:
         sizes = ", ".join(f"{split[name]:,} {name}" for name in ("train", "validation", "test"))
         what = "official split" if split["by"] == "official" else "split that keeps groups together"
-        found.append(f"{what} ({sizes})")
+        choices_made.append(f"{what} ({sizes})")
     if not split["held_out"]:
-        found.append(
+        choices_made.append(
             f"trained on everything, validated on {split['validation']:,} of the {split['train']:,} training samples"
         )
-    return tuple(found)
+    return tuple(choices_made)
 
 
 def _widths(blueprint: Blueprint) -> str:
@@ -112,5 +112,5 @@ def announcement(chosen: tuple[str, ...] | list[str], spelling: Spelling = PYTHO
     >>> announcement(("net conv", "2 threads"))
     'Chosen for you: net conv; 2 threads.'
     """
-    words = (Worded.worded(each, spelling) for each in chosen)
-    return f"Chosen for you: {'; '.join(words)}." if chosen else ""
+    texts = (Worded.worded(each, spelling) for each in chosen)
+    return f"Chosen for you: {'; '.join(texts)}." if chosen else ""

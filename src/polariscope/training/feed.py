@@ -18,18 +18,39 @@ from polariscope.models.inference import auxiliary_of
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 
-ALONE = threading.RLock()
+DATA_LOCK = threading.RLock()
 """Held while data are read, which not every reader allows twice at a time, and while layers are constructed, which draw
 from the global generator of PyTorch."""
-MOST_KEPT = 2**22
-"""Numbers that are kept in memory as the model sees them, 16 MB: taking rows of them is all that a batch then costs."""
+MAX_CACHED = 2**22
+"""Maximum number of values that are cached in memory, 16 MB: taking rows of them is all that a batch then costs."""
+
+
+class ModelValues:
+    """Observations of a dataset on a model's device; a small dataset is read once, since small nets would wait for it.
+
+    :param data: the dataset.
+    :param model: whose device and precision they get.
+    """
+
+    def __init__(self, data: AbstractDataset, model: Model) -> None:
+        self.data, self.model = data, model
+
+    def __call__(self, indices: Int[np.ndarray, " sample"]) -> Float[Tensor, "sample *shape"]:
+        cached = self._cached
+        values = self.data.values(indices) if cached is None else cached[indices]
+        return self.model.place(torch.from_numpy(values))
+
+    @functools.cached_property
+    def _cached(self) -> Float[np.ndarray, "sample *shape"] | None:
+        if len(self.data) * self.data.n_features > MAX_CACHED:
+            return None
+        return self.data.values(np.arange(len(self.data)))
 
 
 class Feed:
     """Makes a batch from indices; a pair's partner is a function of the seed, the step and the stream's name.
 
-    An objective that needs pairs says by its ``transition`` how they are drawn. Small data are asked for their values
-    once, as small nets would wait for them in every step.
+    An objective that needs pairs says by its ``transition`` how they are drawn.
     """
 
     def __init__(
@@ -37,23 +58,12 @@ class Feed:
     ) -> None:
         self.data, self.objective, self.model = data, objective, model
         self.n_data, self.seed = n_data, seed
+        self.values = ModelValues(data, model)
         transition: Transition | None = getattr(objective, "transition", None)
         self.pairing = transition.on(data) if transition is not None and "pairs" in objective.needs else None
 
-    def values(self, indices: Int[np.ndarray, " sample"]) -> Float[Tensor, "sample *shape"]:
-        return self.model.place(torch.from_numpy(self._values(indices)))
-
-    def _values(self, indices: Int[np.ndarray, " sample"]) -> Float[np.ndarray, "sample *shape"]:
-        return self.data.values(indices) if self._kept is None else self._kept[indices]
-
-    @functools.cached_property
-    def _kept(self) -> Float[np.ndarray, "sample *shape"] | None:
-        if len(self.data) * self.data.n_features > MOST_KEPT:
-            return None
-        return self.data.values(np.arange(len(self.data)))
-
     def batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str = "train") -> Batch:
-        with ALONE:
+        with DATA_LOCK:
             return self._batch(indices, step, stream)
 
     def _batch(self, indices: Int[np.ndarray, " sample"], step: int, stream: str) -> Batch:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal
 
 from polariscope.core.errors import Argument, Piece, Text
-from polariscope.core.records import AbstractRecord, from_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.data.chain import before_units_changed
 from polariscope.data.counts import ValueFacts
 from polariscope.data.dataset import AbstractDataset
@@ -25,6 +25,7 @@ Reason = Literal[
     "overdispersed",
     "counts",
     "real",
+    "few-values",
     "end-of-scale",
     "underdispersed",
     "identifiers",
@@ -35,7 +36,7 @@ Reason = Literal[
 
 
 @dataclasses.dataclass(frozen=True)
-class LikelihoodChoice(AbstractRecord):
+class LikelihoodChoice(AbstractStoredRecord, remedy="fit the estimator again"):
     """A likelihood by name, and why it was chosen: a code and the facts behind it."""
 
     name: str
@@ -53,14 +54,6 @@ class LikelihoodChoice(AbstractRecord):
         why, way_back = WRITERS[self.reason](self)
         return (f"likelihood {self.name} ({why}", *way_back, ")")
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> LikelihoodChoice:
-        """Return the choice that ``to_dict`` wrote.
-
-        :param stored: JSON values.
-        """
-        return from_plain(cls, stored, "fit the estimator again")
-
 
 def choose_likelihood(facts: ValueFacts, before: ValueFacts | None = None) -> LikelihoodChoice:
     """Return the likelihood that suits values, and the reason.
@@ -68,7 +61,8 @@ def choose_likelihood(facts: ValueFacts, before: ValueFacts | None = None) -> Li
     Values that are promised to lie in [0, 1], as those of images, and tables of 0 and 1 are Bernoulli. A table is
     counts if all values are whole numbers from 0, the median of variance / mean over its columns is at least 0.8 and
     fewer than 0.1 % of the values equal the largest one: negative-binomial if the median exceeds 1.2, otherwise
-    Poisson. Everything else is Gaussian.
+    Poisson. Everything else is Gaussian, also tables of fewer than 1,000 values: in them one value is 0.1 %, so the
+    share at the largest value cannot show whether the scale has an end.
 
     The share at the largest value excludes scales with an end, such as ratings, bytes and grey levels: counts have a
     tail. It does not exclude columns of identifiers, such as 0 … n − 1, in which the largest value occurs once and
@@ -82,9 +76,13 @@ def choose_likelihood(facts: ValueFacts, before: ValueFacts | None = None) -> Li
     :param before: (default None: units were not changed) what is known of them in their own units.
     """
     choice = _by_values(facts)
-    if before is not None and choice.reason == "real" and (other := _by_values(before)).name != choice.name:
-        return LikelihoodChoice(choice.name, "rescaled", before, other.name)
-    return choice
+    if before is None or choice.reason != "real":
+        return choice
+    other = _by_values(before)
+    # The units that a search puts a table into hide why its values are not counts.
+    return (
+        other if other.name == choice.name else LikelihoodChoice(choice.name, "rescaled", before, other.name)
+    )
 
 
 def _by_values(facts: ValueFacts) -> LikelihoodChoice:
@@ -96,6 +94,8 @@ def _by_values(facts: ValueFacts) -> LikelihoodChoice:
         return LikelihoodChoice("bernoulli", "binary", facts)
     if facts.is_distinct:
         return LikelihoodChoice("gaussian", "identifiers", facts)
+    if facts.n_values * MAX_SHARE_AT_LARGEST < 1:
+        return LikelihoodChoice("gaussian", "few-values", facts)
     if facts.share_at_largest >= MAX_SHARE_AT_LARGEST:
         return LikelihoodChoice("gaussian", "end-of-scale", facts)
     if facts.dispersion < MIN_DISPERSION:
@@ -169,6 +169,9 @@ WRITERS: dict[Reason, Writer] = {
     "overdispersed": _counts,
     "counts": _counts,
     "real": lambda _: ("values need not lie in [0, 1]", ()),
+    "few-values": lambda choice: _not_counts(
+        f"whole numbers, but {choice.facts.n_values:,} values are too few to tell counts from a scale with an end"
+    ),
     "end-of-scale": _end_of_scale,
     "underdispersed": lambda choice: _not_counts(
         f"whole numbers that vary less than counts: variance/mean {choice.facts.dispersion:.2g}"

@@ -1,4 +1,4 @@
-"""Who is told of every step: a live line for people who wait, and TensorBoard."""
+"""Listeners, which are called after every step: a live line, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class ProgressLine:
 
     :param steps: how many there will be.
     :param every_seconds: (default 20) seconds between two plain lines.
-    :param words: (default: those of a training) a line of the log in words.
+    :param describe_line: (default: that of a model) returns a line of the log as text.
     """
 
     def __init__(
         self,
         steps: int,
         every_seconds: float = 20.0,
-        words: Callable[[dict[str, Any]], str] | None = None,
+        describe_line: Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
         self.steps = steps
         self.every_seconds = every_seconds
-        self.in_words = words or in_words
+        self.describe_line = describe_line or in_words
         self.console = Console(file=sys.stderr)
         self.bar = Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.task = self.bar.add_task("training", total=steps)
-        self.words = Text()
-        self.live = Live(Group(self.bar, self.words), console=self.console, refresh_per_second=4)
-        self.spoke = time.monotonic()
+        self.text = Text()
+        self.live = Live(Group(self.bar, self.text), console=self.console, refresh_per_second=4)
+        self.printed_at = time.monotonic()
 
     def __enter__(self) -> ProgressLine:
         if self.console.is_terminal:
@@ -55,12 +55,12 @@ class ProgressLine:
         self.bar.update(self.task, completed=step)
         if line is None:
             return
-        self.words.plain = self.in_words(line)
-        due = time.monotonic() - self.spoke >= self.every_seconds or step == self.steps
+        self.text.plain = self.describe_line(line)
+        due = time.monotonic() - self.printed_at >= self.every_seconds or step == self.steps
         if not self.console.is_terminal and due:
-            self.spoke = time.monotonic()
+            self.printed_at = time.monotonic()
             self.console.print(
-                f"step {step} of {self.steps}: {self.in_words(line)}", highlight=False, soft_wrap=True
+                f"step {step} of {self.steps}: {self.describe_line(line)}", highlight=False, soft_wrap=True
             )
 
 

@@ -1,25 +1,30 @@
-"""The training loop, from top to bottom."""
+"""The training loop, from top to bottom, and the training of a model with it."""
 
 from __future__ import annotations
 
+import abc
 import logging
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from polariscope.core.errors import DivergedError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.splits import Split
+from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Model
 from polariscope.models.normalisation import normalisations
-from polariscope.objectives import AbstractObjective, Batch, Step, Terms, total
-from polariscope.objectives.support.adam import FusedAdam
+from polariscope.objectives import AbstractObjective, Step, Terms, total
+from polariscope.storage.checkpoints import Trained
 from polariscope.storage.folder import RunFolder
-from polariscope.training.feed import ALONE, Feed
+from polariscope.training.divergence import divergence_message, not_finite
+from polariscope.training.feed import DATA_LOCK, Feed
 from polariscope.training.monitor import Probe
 from polariscope.training.order import DataOrder
 from polariscope.training.patience import Patience
@@ -30,7 +35,146 @@ from polariscope.training.stopping import stop_requests
 logger = logging.getLogger("polariscope")
 
 Listener = Callable[[int, dict[str, Any] | None], None]
-"""Told after every step how many are done and, when a line was logged, what it says."""
+"""Called after every step with the number of finished steps and the line that was logged, if any."""
+
+
+class LoopSettings(Protocol):
+    """Settings that the loop itself reads."""
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+
+    @property
+    def log_every(self) -> int:
+        """Steps between two lines of the log."""
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Steps between two checkpoints."""
+
+
+Settings = TypeVar("Settings", bound=LoopSettings)
+
+
+class AbstractTask(abc.ABC, Generic[Settings]):
+    """Networks that the loop trains: their update and their log.
+
+    Order of the steps, log, checkpoints, early stopping, divergence and requests to stop belong to the loop
+    (:func:`train_task`). A task begins before its first step, with all that changes in its ``state``.
+    """
+
+    noun: ClassVar[str] = "training"
+    """Name of the task in messages."""
+    state: TrainState
+    """All that changes, which a checkpoint holds."""
+    settings: Settings
+    """Length and record."""
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether every checkpoint stays, instead of the last two."""
+        return False
+
+    @abc.abstractmethod
+    def mode(self) -> AbstractContextManager[None]:
+        """Return a context in which the networks are in the mode that the steps need."""
+
+    def first_line(self) -> dict[str, Any] | None:
+        """Return a line that is logged before the first step; None: there is none."""
+        return None
+
+    @abc.abstractmethod
+    def gradients(self) -> dict[str, Float[Tensor, ""]]:
+        """Compute the gradients of the next step and return its numbers by name, to be averaged into the log."""
+
+    @abc.abstractmethod
+    def update(self) -> None:
+        """Change the weights by these gradients."""
+
+    @abc.abstractmethod
+    def line(self, means: dict[str, float]) -> dict[str, Any]:
+        """Return a line of the log.
+
+        :param means: numbers of :meth:`gradients`, averaged over the steps since the last line.
+        """
+
+    @abc.abstractmethod
+    def causes(self, numbers: Mapping[str, float]) -> list[str]:
+        """Return the names of what is not finite after :meth:`gradients`, as they stand in a message.
+
+        :param numbers: those of the step.
+        """
+
+    @abc.abstractmethod
+    def remedy(self, step: int, *, has_moved: bool) -> str:
+        """Return what to try after a divergence, in one or two sentences.
+
+        :param step: the step at which it happened.
+        :param has_moved: whether the weights are no longer the initial ones.
+        """
+
+
+def train_task(
+    task: AbstractTask[Any], run: RunFolder | None = None, listeners: tuple[Listener, ...] = ()
+) -> TrainState:
+    """Train the networks of a task in place until ``settings.steps``; with a folder, resume from its checkpoint.
+
+    If the patience of its state runs out earlier, the model gets the weights of its best validation.
+
+    Raises :class:`DivergedError` when a number of a step or of the log is no longer finite, and ``KeyboardInterrupt``
+    after saving a checkpoint when asked to stop; both leave the last good checkpoint.
+
+    :param task: what is trained, before its first step.
+    :param run: (default None: nothing is written) folder of the log and the checkpoints.
+    :param listeners: (default none) functions that are called after every step.
+    """
+    state, settings = task.state, task.settings
+
+    def diverged(causes: list[str], step: int) -> DivergedError:
+        remedy = task.remedy(step, has_moved=state.step > 0)
+        return DivergedError(divergence_message(task.noun, causes, step, run, remedy), step)
+
+    if run is not None:
+        for message in run.resume(state.restore):
+            logger.warning(message)
+    with task.mode(), stop_requests() as stop:
+        if run is not None and state.step == 0 and (line := task.first_line()) is not None:
+            run.log.append(line)
+        while state.step < settings.steps and not state.patience.is_exhausted:
+            tensors = task.gradients()
+            # Stacked, since each number that is read by itself waits for the device.
+            values = torch.stack([value.detach() for value in tensors.values()]).tolist()
+            if not all(map(math.isfinite, values)):
+                raise diverged(task.causes(dict(zip(tensors, values, strict=True))), state.step + 1)
+            task.update()
+            state.step += 1
+
+            for name, value in zip((*tensors, "steps"), (*values, 1), strict=True):
+                state.totals[name] = state.totals.get(name, 0.0) + value
+            line = None
+            if state.step % settings.log_every == 0 or state.step == settings.steps:
+                line = task.line(state.take_means())
+                # The numbers of a batch can be finite when the codes of other observations are not.
+                if names := not_finite(line):
+                    raise diverged([f"logged {name}" for name in names], state.step)
+                state.patience.observe(line, state.model)
+                if run is not None:
+                    run.log.append(line)
+            for listener in listeners:
+                listener(state.step, line)
+            is_last = state.step == settings.steps or state.patience.is_exhausted
+            due = state.step % settings.checkpoint_every == 0 or is_last
+            if run is not None and (due or stop.is_set()):
+                saved = cast(Trained, state.model)  # what is trained in a folder can be saved
+                run.save_checkpoint(
+                    state.step, saved, state.tensors(), state.metadata(), keep_all=task.keeps_checkpoints
+                )
+            if stop.is_set() and not is_last:
+                raise KeyboardInterrupt
+    if state.patience.is_exhausted:
+        state.model.load_state_dict(state.patience.best_weights)
+    return state
 
 
 def n_validated(settings: TrainSettings) -> int:
@@ -39,6 +183,120 @@ def n_validated(settings: TrainSettings) -> int:
     :param settings: of the training.
     """
     return max(settings.probe_samples, 1024)
+
+
+class ModelTask(AbstractTask[TrainSettings]):
+    """Training of a model: the terms of an objective on batches of the training split.
+
+    :param model: with the weights it begins with.
+    :param objective: what is minimised.
+    :param data: what is trained on.
+    :param split: training and validation indices.
+    :param settings: of the training.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        objective: AbstractObjective,
+        data: AbstractDataset,
+        split: Split,
+        settings: TrainSettings,
+    ) -> None:
+        self.model, self.objective, self.settings = model, objective, settings
+        self.state, self.trained = first_state(model, objective, data, settings)
+        companion = self.state.companion
+        self.order = DataOrder(split.train, settings.batch_size, settings.seed)
+        self.feed = Feed(data, objective, model, len(split.train), settings.seed)
+        self.probe = Probe(self.feed, split.validation[: n_validated(settings)], companion)
+        self.following = normalisations(model, companion)
+        self.terms: Terms = {}
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        return self.settings.keep_checkpoints == "all"
+
+    @contextmanager
+    def mode(self) -> Iterator[None]:
+        self.model.train()
+        try:
+            yield
+        finally:
+            self.model.eval()
+
+    def gradients(self) -> dict[str, Float[Tensor, ""]]:
+        state, settings = self.state, self.settings
+        self.batch = self.feed.batch(self.order.batch(state.step), state.step)
+        for group in state.optimisers["model"].param_groups:
+            group["lr"] = settings.learning_rate_at(state.step)
+        self.noise_before = state.noise.get_state()
+        self.terms = self.objective.terms(Step(self.model, self.batch, state.noise, state.companion))
+        numbers = {name: term.per_batch for name, term in self.terms.items()}
+        numbers["loss"] = step_gradients(self.terms, self.trained)
+        numbers["gradient"] = gradient_norm(self.trained["model"], settings.clip_gradient)
+        return numbers
+
+    def update(self) -> None:
+        for optimiser in self.state.optimisers.values():
+            optimiser.step()
+        for layer in self.following:
+            layer.advance()
+
+    def line(self, means: dict[str, float]) -> dict[str, Any]:
+        """Return a line of the log: averaged terms, and the latents as they are now.
+
+        :param means: terms, loss and gradient, averaged over the steps since the last line.
+        """
+        step, settings = self.state.step, self.settings
+        line: dict[str, Any] = {
+            "step": step,
+            "loss": means.pop("loss"),
+            "gradient": means.pop("gradient"),
+            "terms": means,
+            # in the model's loss, of which an adversary's terms are no part
+            "weights": {
+                name: float(term.weight) if term.trains == "model" else 0.0
+                for name, term in self.terms.items()
+            },
+            "learning_rate": settings.learning_rate_at(step - 1),
+            **self.probe.latents(settings.probe_samples),
+        }
+        if step % (settings.validate_every or settings.steps) == 0 or step == settings.steps:
+            line["validation"] = self.probe.validation(self.objective, step)
+        return line
+
+    def causes(self, numbers: Mapping[str, float]) -> list[str]:
+        """Return the terms that are not finite, or those whose gradient is not.
+
+        :param numbers: those of the step.
+        """
+        noise = torch.Generator(self.model.device)
+        noise.set_state(self.noise_before)  # the same draws again: the first graph is gone
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        terms = self.objective.terms(Step(self.model, self.batch, noise, self.state.companion))
+        causes = [f"term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
+        if not causes:
+            for name, term in terms.items():
+                if not term.value.requires_grad:
+                    continue
+                gradients = torch.autograd.grad(
+                    term.per_batch, parameters, retain_graph=True, allow_unused=True
+                )
+                if any(gradient is not None and not torch.isfinite(gradient).all() for gradient in gradients):
+                    causes.append(f"gradient of the term {name!r}")
+        return causes or ["gradient of the loss"]
+
+    def remedy(self, step: int, *, has_moved: bool) -> str:
+        if not has_moved:
+            return (
+                "It is so with the initial weights: check the data for extreme values, and standardise them; for "
+                "counts, take a likelihood of counts."
+            )
+        rate = self.settings.learning_rate_at(step - 1)
+        return (
+            f"Try a lower learning rate (it is {rate:g}), a warm-up, or clipping the gradient; check the data for "
+            "extreme values."
+        )
 
 
 def fit(
@@ -50,70 +308,17 @@ def fit(
     run: RunFolder | None = None,
     listeners: tuple[Listener, ...] = (),
 ) -> TrainState:
-    """Train ``model`` in place until ``settings.steps``; with a run folder, from where it stopped.
+    """Train ``model`` in place by :func:`train_task`.
 
-    If ``settings.patience`` runs out earlier, the model gets the weights of its best validation.
-
-    Raises :class:`DivergedError` when the loss or its gradient is no longer finite, and ``KeyboardInterrupt``
-    after saving a checkpoint when asked to stop; both leave the last good checkpoint.
+    :param model: with the weights it begins with.
+    :param objective: what is minimised.
+    :param data: what is trained on.
+    :param split: training and validation indices.
+    :param settings: of the training.
+    :param run: (default None: nothing is written) folder of the run, which is resumed.
+    :param listeners: (default none) functions that are called after every step.
     """
-    state, trained = first_state(model, objective, data, settings)
-    companion = state.companion
-    order = DataOrder(split.train, settings.batch_size, settings.seed)
-    feed = Feed(data, objective, model, len(split.train), settings.seed)
-    probe = Probe(feed, split.validation[: n_validated(settings)], companion)
-    if run is not None:
-        for message in run.resume(state.restore):
-            logger.warning(message)
-
-    model.train()
-    following = normalisations(model, companion)
-    with stop_requests() as stop:
-        while state.step < settings.steps and not state.patience.is_exhausted:
-            batch = feed.batch(order.batch(state.step), state.step)
-            for group in state.optimisers["model"].param_groups:
-                group["lr"] = settings.learning_rate_at(state.step)
-
-            noise_before = state.noise.get_state()
-            terms = objective.terms(Step(model, batch, state.noise, companion))
-            means = {name: term.per_batch for name, term in terms.items()}
-            numbers = {"loss": step_gradients(terms, trained)}
-            numbers["gradient"] = gradient_norm(trained["model"], settings.clip_gradient)
-            values = torch.stack([v.detach() for v in (*means.values(), *numbers.values())]).tolist()
-            if not all(map(math.isfinite, values)):  # one wait for the device
-                message = explain_divergence(model, objective, batch, state, noise_before, settings, run)
-                raise DivergedError(message, state.step + 1)
-            for optimiser in state.optimisers.values():
-                optimiser.step()
-            for layer in following:
-                layer.advance()
-            state.step += 1
-
-            for name, value in zip((*means, *numbers, "steps"), (*values, 1), strict=True):
-                state.totals[name] = state.totals.get(name, 0.0) + value
-            line = None
-            if state.step % settings.log_every == 0 or state.step == settings.steps:
-                line = log_line(objective, terms, state, probe, settings)
-                if names := not_finite(line):
-                    what = f"the logged {', '.join(names)}"
-                    message = divergence_text(what, len(names), state.step, settings, run)
-                    raise DivergedError(message, state.step)
-                state.patience.observe(line, model)
-                if run is not None:
-                    run.log.append(line)
-            for listener in listeners:
-                listener(state.step, line)
-            is_last = state.step == settings.steps or state.patience.is_exhausted
-            due = state.step % settings.checkpoint_every == 0 or is_last
-            if run is not None and (due or stop.is_set()):
-                keep_all = settings.keep_checkpoints == "all"
-                run.save_checkpoint(state.step, model, state.tensors(), state.words(), keep_all)
-            if stop.is_set() and not is_last:
-                raise KeyboardInterrupt
-    if state.patience.is_exhausted:
-        model.load_state_dict(state.patience.best_weights)
-    model.eval()
-    return state
+    return train_task(ModelTask(model, objective, data, split, settings), run, listeners)
 
 
 def first_state(
@@ -126,7 +331,7 @@ def first_state(
     :param data: what is trained on.
     :param settings: of the training.
     """
-    with ALONE:
+    with DATA_LOCK:
         companion = objective.companion(
             model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
         )
@@ -141,12 +346,17 @@ def make_optimisers(
     model: Model, companion: nn.Module | None, objective: AbstractObjective, settings: TrainSettings
 ) -> tuple[dict[str, list[nn.Parameter]], dict[str, torch.optim.Optimizer]]:
     """Who trains which weights: the model with its helper, or the model and its adversary apart."""
-    own = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    beside = list(companion.parameters()) if companion is not None else []
+    of_model = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    of_companion = list(companion.parameters()) if companion is not None else []
     if companion is None or not objective.companion_is_adversary:
-        return {"model": own + beside}, {"model": make_optimiser(own + beside, settings)}
-    optimisers = {"model": make_optimiser(own, settings), "companion": objective.companion_optimiser(beside)}
-    return {"model": own, "companion": beside}, optimisers
+        return {"model": of_model + of_companion}, {
+            "model": make_optimiser(of_model + of_companion, settings)
+        }
+    optimisers = {
+        "model": make_optimiser(of_model, settings),
+        "companion": objective.companion_optimiser(of_companion),
+    }
+    return {"model": of_model, "companion": of_companion}, optimisers
 
 
 def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torch.Tensor:
@@ -154,9 +364,8 @@ def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torc
     losses = {}
     for part, parameters in trained.items():
         losses[part] = total(terms, part)
-        for (
-            parameter
-        ) in parameters:  # what zero_grad does, without its hooks: a small step is mostly such things
+        # What zero_grad does, without its hooks, which are a large part of a small step.
+        for parameter in parameters:
             parameter.grad = None
         # Restricted to its own weights: the model must not train its adversary, nor be trained by it.
         losses[part].backward(inputs=parameters if len(trained) > 1 else None)
@@ -185,116 +394,3 @@ def gradient_norm(parameters: list[nn.Parameter], longest: float | None) -> torc
     if longest is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, longest, norm)
     return norm
-
-
-def log_line(
-    objective: AbstractObjective,
-    terms: Terms,
-    state: TrainState,
-    probe: Probe,
-    settings: TrainSettings,
-) -> dict[str, Any]:
-    """One line of the log: terms averaged since the last line, and the latents as they are now."""
-    count = state.totals.pop("steps")
-    means = {name: value / count for name, value in state.totals.items()}
-    state.totals = {}
-    line: dict[str, Any] = {
-        "step": state.step,
-        "loss": means.pop("loss"),
-        "gradient": means.pop("gradient"),
-        "terms": means,
-        # in the model's loss, of which an adversary's terms are no part
-        "weights": {n: float(term.weight) if term.trains == "model" else 0.0 for n, term in terms.items()},
-        "learning_rate": settings.learning_rate_at(state.step - 1),
-        **probe.latents(settings.probe_samples),
-    }
-    if state.step % (settings.validate_every or settings.steps) == 0 or state.step == settings.steps:
-        line["validation"] = probe.validation(objective, state.step)
-    return line
-
-
-def explain_divergence(
-    model: Model,
-    objective: AbstractObjective,
-    batch: Batch,
-    state: TrainState,
-    noise_before: torch.Tensor,
-    settings: TrainSettings,
-    run: RunFolder | None,
-) -> str:
-    """Which term blew up, where the last good checkpoint is, and what to try."""
-    noise = torch.Generator(model.device)
-    noise.set_state(noise_before)  # the same draws again
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    terms = objective.terms(Step(model, batch, noise, state.companion))
-    culprits = [f"the term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
-    if not culprits:
-        for name, term in terms.items():
-            if not term.value.requires_grad:
-                continue
-            gradients = torch.autograd.grad(term.per_batch, parameters, retain_graph=True, allow_unused=True)
-            if any(gradient is not None and not torch.isfinite(gradient).all() for gradient in gradients):
-                culprits.append(f"the gradient of the term {name!r}")
-    what = " and ".join(culprits) or "the gradient of the loss"
-    return divergence_text(what, len(culprits), state.step + 1, settings, run, has_moved=state.step > 0)
-
-
-def not_finite(line: Mapping[str, object]) -> list[str]:
-    """Return the names of the entries of a log line that hold a number that is not finite.
-
-    The loss of a batch can be finite when the codes of other observations are not.
-
-    >>> not_finite({"step": 3, "kl": [0.1, math.inf], "terms": {"rate": 2.0}, "delta_kl": None})
-    ['kl']
-
-    :param line: a line of the log.
-    """
-
-    def is_finite(value: object) -> bool:
-        if isinstance(value, Mapping):
-            return all(map(is_finite, value.values()))
-        if isinstance(value, list | tuple):
-            return all(map(is_finite, value))
-        return not isinstance(value, float) or math.isfinite(value)
-
-    return [name for name, value in line.items() if not is_finite(value)]
-
-
-def divergence_text(
-    what: str,
-    n_causes: int,
-    step: int,
-    settings: TrainSettings,
-    run: RunFolder | None,
-    *,
-    has_moved: bool = True,
-) -> str:
-    """Return the message about a training that diverged: the cause, the last checkpoint, what to try.
-
-    :param what: what is not finite.
-    :param n_causes: number of things that it names.
-    :param step: the step at which it happened.
-    :param settings: of the training.
-    :param run: where it is trained; None: nowhere.
-    :param has_moved: (default True) whether the weights are no longer the initial ones.
-    """
-    verb = "are" if n_causes > 1 else "is"
-    kept = "Nothing was kept, since no run folder was given."
-    if run is not None:
-        steps = run.checkpoints.steps
-        kept = (
-            f"The last good checkpoint is step {steps[-1]} in {run.path}."
-            if steps
-            else "There is no checkpoint yet."
-        )
-    rate = settings.learning_rate_at(step - 1)
-    remedy = (
-        f"Try a lower learning rate (it is {rate:g}), a warm-up, or clipping the gradient; check the data for extreme "
-        "values."
-    )
-    if not has_moved:
-        remedy = (
-            "It is so with the initial weights: check the data for extreme values, and standardise them; for counts, "
-            "take a likelihood of counts."
-        )
-    return f"training diverged at step {step}: {what} {verb} not finite. {kept} {remedy}"

@@ -41,7 +41,7 @@ class Probe:
         self._batches: dict[tuple[int, int], Batch] = {}
 
     def _batch(self, start: int, stop: int, step: int) -> Batch:
-        """One batch, rendered or gathered once and kept."""
+        """One batch, rendered or gathered once and cached."""
         if (start, stop) not in self._batches:
             self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
         return dataclasses.replace(self._batches[start, stop], step=step)

@@ -13,7 +13,7 @@ from polariscope.analysis.convergence import LogLine, held_out_loss
 from polariscope.objectives import AbstractObjective
 from polariscope.training.settings import TrainSettings
 
-Words = Mapping[str, Any]
+Metadata = Mapping[str, Any]
 """Values of JSON by name."""
 BOUND = ("reconstruction", "rate")
 """Terms that are monitored if the objective has an adversary, whose game has no loss that falls."""
@@ -92,22 +92,22 @@ class Patience:
         """Return the best weights, as a checkpoint stores them."""
         return {f"best/{name}": value for name, value in self.best_weights.items()}
 
-    def words(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the counts, as a checkpoint stores them; nothing if training never stops early."""
         if not self.limit:
             return {}
         loss = self.best_loss if self.best_step else None
         return {"patience": {"best_step": self.best_step, "best_loss": loss, "waited": self.waited}}
 
-    def restore(self, tensors: Mapping[str, Tensor], words: Words) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], metadata: Metadata) -> None:
         """Put the state of a checkpoint back.
 
         :param tensors: the best weights by name.
-        :param words: of the checkpoint.
+        :param metadata: of the checkpoint.
         """
         if not self.limit:
             return
-        stored = words["patience"]
+        stored = metadata["patience"]
         self.best_step, self.waited = stored["best_step"], stored["waited"]
         self.best_loss = math.inf if stored["best_loss"] is None else stored["best_loss"]
         self.best_weights = dict(tensors)

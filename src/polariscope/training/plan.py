@@ -9,7 +9,7 @@ import inspect
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,13 +19,15 @@ from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.options import build, check_options, describe_concept, options_of
 from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
+from polariscope.core.types import OptionValue
 from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
 from polariscope.data.pairs import Transition
 from polariscope.data.splits import Split
-from polariscope.data.variants.support.statistics import mean_variance
+from polariscope.data.statistics import mean_variance
+from polariscope.data.types import DataLike
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint
@@ -47,6 +49,21 @@ from polariscope.training.feed import class_labels
 from polariscope.training.likelihood import likelihood_of
 from polariscope.training.planner import Pace, planned_training
 from polariscope.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    PartLike: TypeAlias = (
+        str
+        | Mapping[str, object]
+        | AbstractObjective
+        | AbstractNet
+        | AbstractPosterior
+        | AbstractPrior
+        | AbstractLikelihood
+    )
+    """An objective, net, posterior, prior or likelihood: its name, a mapping with name and options, or an object."""
+else:
+    # Other objects are refused with a message that names the remedy, so they must reach the function.
+    PartLike = object
 
 FAMILIES = {
     "objective": objectives,
@@ -76,7 +93,7 @@ class RunPlan:
     @functools.cached_property
     def split(self) -> Split:
         """Training, validation and test indices of the run."""
-        return self.settings.deal(self.data)
+        return self.settings.split_of(self.data)
 
     def describe(self, device: str, threads: Mapping[str, object] | None = None) -> dict[str, Any]:
         """The contents of settings.json.
@@ -116,10 +133,10 @@ class RunPlan:
 
 
 def plan(
-    data: object,
+    data: DataLike,
     objective: str | Mapping[str, object] | AbstractObjective = "vae",
     net: str | Mapping[str, object] | AbstractNet = "auto",
-    n_latents: object = 10,
+    n_latents: OptionValue = 10,
     posterior: str | Mapping[str, object] | AbstractPosterior = "auto",
     prior: str | Mapping[str, object] | AbstractPrior = "auto",
     likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
@@ -132,7 +149,7 @@ def plan(
     missing: Missing = "refuse",
     recorded: Mapping[str, Any] | None = None,
     pace: Pace | None = None,
-    **options: object,
+    **options: OptionValue,
 ) -> RunPlan:
     """Check a whole training run without doing any of it; other arguments as in :func:`train`.
 
@@ -148,7 +165,7 @@ def plan(
         before = None if recorded is None else recorded["model"]["likelihood"]["name"]
         suitable = likelihood_of(data, decodes=decodes, recorded=before)
     recorded_net = _recorded_net(recorded, data) if _is_auto(net) else None
-    chosen = choose(
+    selected = choose(
         data,
         objective,
         net if recorded_net is None else recorded_net,
@@ -156,8 +173,8 @@ def plan(
         prior,
         likelihood if suitable is None else suitable.name,
     )
-    data = units_for(data, chosen["likelihood"], keep_units=keep_units)
-    routed = route(chosen, options)
+    data = units_for(data, selected["likelihood"], keep_units=keep_units)
+    routed = route(selected, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
         raise InputError(
             problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
@@ -166,7 +183,7 @@ def plan(
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
         raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
     concepts: dict[str, Any] = {}
-    for kind, choice in chosen.items():
+    for kind, choice in selected.items():
         with _as_given(kind, options):
             if kind == "likelihood" and not isinstance(choice, AbstractLikelihood):
                 choice = likelihood_for(data, choice, routed[kind], concepts["objective"])
@@ -175,16 +192,16 @@ def plan(
                 concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
     with _as_given("training", options):
         brought = brought_training(concepts["objective"], routed["training"])
-        named = {**brought, **routed["training"]}
+        named = check_options("training", TrainSettings, {**brought, **routed["training"]})
         before = None if recorded is None else recorded["training"]
         planned = planned_training(data, concepts["net"], named, before, pace)
-        settings = TrainSettings(**check_options("training", TrainSettings, {**planned.options, **named}))
+        settings = TrainSettings(**{**planned.options, **named})
     if concepts["likelihood"].needs_unit_interval and not (
         data.is_unit_interval or data.value_facts.is_binary
     ):
         raise InputError(
             problem=(
-                f"likelihood {label(chosen['likelihood'])!r} needs values in [0, 1], which {data.name} "
+                f"likelihood {label(selected['likelihood'])!r} needs values in [0, 1], which {data.name} "
                 "does not promise"
             ),
             remedy=("use ", Argument("likelihood", "gaussian")),
@@ -206,15 +223,17 @@ def plan(
         normalises=concepts["objective"].normalises_decoder,
     )
     settings = settings.for_data(data)
-    parts = settings.deal(data)
+    parts = settings.split_of(data)
     settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
     check_patience(concepts["objective"], settings, parts)
-    given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    words = choices(given, blueprint, routed["likelihood"], suitable)
-    words += training_choices(brought) + planned.in_words
-    words += split_choices(settings.split_in_words(data, parts), by_column=settings.split_column is not None)
-    return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *words))
+    arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
+    messages = choices(arguments, blueprint, routed["likelihood"], suitable)
+    messages += training_choices(brought) + planned.in_words
+    messages += split_choices(
+        settings.split_in_words(data, parts), by_column=settings.split_column is not None
+    )
+    return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *messages))
 
 
 def _recorded_net(recorded: Mapping[str, Any] | None, data: AbstractDataset) -> Mapping[str, Any] | None:
@@ -238,11 +257,11 @@ def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] |
 
 def choose(
     data: AbstractDataset,
-    objective: object = "vae",
-    net: object = "auto",
-    posterior: object = "auto",
-    prior: object = "auto",
-    likelihood: object = "auto",
+    objective: PartLike = "vae",
+    net: PartLike = "auto",
+    posterior: PartLike = "auto",
+    prior: PartLike = "auto",
+    likelihood: PartLike = "auto",
 ) -> dict[str, Any]:
     """What ``auto`` stands for, given the data and the objective; everything else as it came."""
     concept = concept_of("objective", objective)
@@ -256,12 +275,12 @@ def choose(
         "prior": "isotropic",
         **concept.defaults,
     }
-    given = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    choices = {kind: usual[kind] if _is_auto(choice) else choice for kind, choice in given.items()}
+    arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
+    choices = {kind: usual[kind] if _is_auto(choice) else choice for kind, choice in arguments.items()}
     return {"objective": objective, **choices}
 
 
-def _is_discrete(data: AbstractDataset, likelihood: object) -> bool:
+def _is_discrete(data: AbstractDataset, likelihood: PartLike) -> bool:
     """Return whether a table is modelled as counts, or as 0 and 1."""
     concept = concept_of("likelihood", likelihood)
     if len(data.shape) != 1:
@@ -273,7 +292,9 @@ def _is_auto(choice: object) -> bool:
     return isinstance(choice, str) and choice == "auto"
 
 
-def units_for(data: AbstractDataset, likelihood: object, *, keep_units: object = False) -> AbstractDataset:
+def units_for(
+    data: AbstractDataset, likelihood: PartLike, *, keep_units: OptionValue = False
+) -> AbstractDataset:
     """The data in the units in which they are trained.
 
     Counts stay what they are for a likelihood of counts, and values in [0, 1] for a likelihood of such values.
@@ -287,7 +308,7 @@ def units_for(data: AbstractDataset, likelihood: object, *, keep_units: object =
 
 
 def likelihood_for(
-    data: AbstractDataset, choice: object, options: Mapping[str, object], objective: AbstractObjective
+    data: AbstractDataset, choice: PartLike, options: Mapping[str, object], objective: AbstractObjective
 ) -> dict[str, Any]:
     """The likelihood with its options, as a mapping: those that nobody gave are chosen for the data.
 
@@ -299,27 +320,27 @@ def likelihood_for(
     :param objective: what is minimised.
     """
     concept = concept_of("likelihood", choice)
-    own = (
+    in_choice = (
         {key: value for key, value in choice.items() if key != "name"} if isinstance(choice, Mapping) else {}
     )
     name = label(choice)
-    given = check_options(f"likelihood {name!r}", concept, {**own, **options})
+    checked = check_options(f"likelihood {name!r}", concept, {**in_choice, **options})
     has_rate = objective.needs_density and objective.trains_decoder
-    return {"name": name, **(concept.options_for(data, given) if has_rate else given)}
+    return {"name": name, **(concept.options_for(data, checked) if has_rate else checked)}
 
 
-def brought_training(objective: AbstractObjective, given: Mapping[str, object]) -> dict[str, str | float]:
+def brought_training(objective: AbstractObjective, named: Mapping[str, object]) -> dict[str, str | float]:
     """The options of the training that are the objective's own, where nobody gave them.
 
     They belong to its optimiser: who names another one gets none of them.
 
     :param objective: what is minimised.
-    :param given: options of the training that were given.
+    :param named: options of the training that the caller named.
     """
-    own = objective.training
-    if "optimiser" in given and given["optimiser"] != own.get("optimiser"):
+    defaults = objective.training
+    if "optimiser" in named and named["optimiser"] != defaults.get("optimiser"):
         return {}
-    return {name: value for name, value in own.items() if name not in given}
+    return {name: value for name, value in defaults.items() if name not in named}
 
 
 def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
@@ -379,18 +400,18 @@ OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scal
 """Arguments of :func:`plan` that are not options of a part, for suggestions."""
 
 
-def route(chosen: Mapping[str, object], options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+def route(selected: Mapping[str, PartLike], options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     """Give each option to the part that has it: training, or one of the chosen concepts.
 
     A name that two parts share must carry the part in front (``prior_scale``).
     """
     owners = {"training": options_of(TrainSettings)}
-    for kind, choice in chosen.items():
+    for kind, choice in selected.items():
         owners[kind] = options_of(concept_of(kind, choice))
 
     def refuse(key: str) -> InputError:
         every = {name for known in owners.values() for name in known} | {*OTHERS}
-        parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in chosen.items())
+        parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in selected.items())
         return unknown("option", key, every, f"The parts chosen are {parts}.")
 
     routed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
@@ -406,11 +427,11 @@ def _as_given(part: str, options: Mapping[str, object]) -> Iterator[None]:
         yield
     except InputError as error:
         front = f"{part}_"
-        given = {key.removeprefix(front): Argument(key) for key in options if key.startswith(front)}
-        raise error.renamed(given) from None
+        arguments = {key.removeprefix(front): Argument(key) for key in options if key.startswith(front)}
+        raise error.renamed(arguments) from None
 
 
-def concept_of(kind: str, choice: object) -> Any:
+def concept_of(kind: str, choice: PartLike) -> Any:
     """The class of a concept given by name, as a mapping or as an object."""
     name = choice.get("name") if isinstance(choice, Mapping) else choice
     if isinstance(name, str):
@@ -422,11 +443,11 @@ def concept_of(kind: str, choice: object) -> Any:
     return type(name)
 
 
-def label(choice: object) -> str:
+def label(choice: PartLike) -> str:
     """The name of a concept given by name, as a mapping or as an object.
 
     >>> label("conv"), label({"name": "mlp", "activation": "tanh"})
     ('conv', 'mlp')
     """
-    choice = choice.get("name") if isinstance(choice, Mapping) else choice
-    return choice if isinstance(choice, str) else type(choice).__name__
+    name = choice.get("name") if isinstance(choice, Mapping) else choice
+    return name if isinstance(name, str) else type(name).__name__

@@ -128,7 +128,7 @@ class TrainSettings:
             )
         return self if parts is None else dataclasses.replace(self, split="official")
 
-    def deal(self, data: AbstractDataset) -> Split:
+    def split_of(self, data: AbstractDataset) -> Split:
         """Training, validation and test indices of data: given by a column or by the dataset, or at random."""
         n, rest = len(data), (1 - self.train_fraction) / 2
         everything = np.arange(n)
@@ -142,9 +142,9 @@ class TrainSettings:
             return split_parts(parts, n, self.train_fraction, self.seed, groups)
         if groups is not None and self.train_fraction < 1:
             return split_groups(groups, (rest, rest), self.seed)
-        return self.deal_at_random(n)
+        return self.random_split(n)
 
-    def deal_at_random(self, n_samples: int) -> Split:
+    def random_split(self, n_samples: int) -> Split:
         """The same of so many samples, of which nothing else is known."""
         rest = (1 - self.train_fraction) / 2
         if not rest:

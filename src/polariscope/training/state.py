@@ -1,4 +1,4 @@
-"""All that changes while training, as tensors and words and back, bit for bit."""
+"""State of a training, to tensors and metadata and back, bit for bit."""
 
 from __future__ import annotations
 
@@ -34,8 +34,15 @@ class TrainState:
         """Step of the finished model: the last one, or the best one if training stopped early."""
         return self.patience.best_step if self.patience.is_exhausted else self.step
 
+    def take_means(self) -> dict[str, float]:
+        """Return the numbers of the steps since the last line of the log, averaged; their sums begin again."""
+        count = self.totals.pop("steps")
+        means = {name: value / count for name, value in self.totals.items()}
+        self.totals = {}
+        return means
+
     def tensors(self) -> dict[str, Tensor]:
-        """All but the model's weights and :meth:`words`."""
+        """All but the model's weights and :meth:`metadata`."""
         tensors: dict[str, Tensor] = {"noise": self.noise.get_state()}
         if self.companion is not None:
             tensors |= {f"companion/{name}": value for name, value in self.companion.state_dict().items()}
@@ -45,9 +52,9 @@ class TrainState:
                     tensors[f"optimiser/{part}/{number}/{name}"] = torch.as_tensor(value)
         return tensors | self.patience.tensors()
 
-    def words(self) -> dict[str, Any]:
-        """What is no tensor. Sums go through JSON as text that Python reads back to the same bits."""
-        return {"totals": self.totals, **self.patience.words()}
+    def metadata(self) -> dict[str, Any]:
+        """Return what is not a tensor. Sums go through JSON as text that Python reads back to the same bits."""
+        return {"totals": self.totals, **self.patience.metadata()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a saved state back; modules and optimisers must have the same shapes."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-asked_from_outside: ContextVar[threading.Event | None] = ContextVar("asked_from_outside", default=None)
+outer_stop: ContextVar[threading.Event | None] = ContextVar("outer_stop", default=None)
 """What a training in a thread of its own listens to, where signals do not arrive; see :mod:`.together`."""
 
 
@@ -20,23 +20,23 @@ def stop_requests() -> Iterator[threading.Event]:
     A request that comes in the last step is passed on. In other threads than the main one it is the event of whoever
     started the thread, if there is one.
     """
-    stop = asked_from_outside.get() or threading.Event()
+    stop = outer_stop.get() or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
-    asked: list[int] = []
+    signals: list[int] = []
 
     def request(number: int, frame: Any) -> None:
         if stop.is_set():
             signal.default_int_handler(number, frame)
-        asked.append(number)
+        signals.append(number)
         stop.set()
 
     earlier = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
-        is_too_late = bool(asked)
+        is_too_late = bool(signals)
     except BaseException:
         is_too_late = False
         raise
@@ -44,6 +44,6 @@ def stop_requests() -> Iterator[threading.Event]:
         for number, handler in earlier.items():
             signal.signal(number, handler)
     if is_too_late:  # in the last step: nothing was left to stop here, but whatever comes next is not wanted
-        if callable(earlier[signal.Signals(asked[0])]):
-            signal.raise_signal(asked[0])
+        if callable(earlier[signal.Signals(signals[0])]):
+            signal.raise_signal(signals[0])
         raise KeyboardInterrupt  # as one step earlier

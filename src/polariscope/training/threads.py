@@ -17,7 +17,7 @@ from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Step
-from polariscope.training.feed import ALONE, Feed
+from polariscope.training.feed import DATA_LOCK, Feed
 
 WORK_PER_THREAD = 2**27
 """Multiply-adds of a forward pass that each thread must have; below, threads mostly wait for one another.
@@ -65,7 +65,7 @@ def work_of_step(
     :param data: Where the observations come from.
     :param indices: The observations of one batch.
     """
-    with ALONE:
+    with DATA_LOCK:
         companion = objective.companion(model, data, torch.Generator().manual_seed(derive(0, "companion")))
     batch = Feed(data, objective, model, len(data), seed=0).batch(indices, step=0)
     return multiply_adds(

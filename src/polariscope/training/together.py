@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from polariscope.training.stopping import asked_from_outside, stop_requests
+from polariscope.training.stopping import outer_stop, stop_requests
 from polariscope.training.threads import using_threads
 
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
     ):
 
         def run(job: Callable[[], Result]) -> Result:
-            asked_from_outside.set(stop)
+            outer_stop.set(stop)
             torch.set_num_threads(threads)  # a new thread has what was set last, in any
             return job()
 

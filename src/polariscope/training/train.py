@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,37 +10,39 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from polariscope.core.errors import Argument, DivergedError, InputError, PolariscopeError, not_installed
+from polariscope.core.errors import Argument, InputError, not_installed
+from polariscope.core.types import OptionValue
 from polariscope.data.chain import Given, changes_of_units
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
+from polariscope.data.types import DataLike
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.narrowing import take_latents
 from polariscope.models.nets import AbstractNet
+from polariscope.models.protocol import DeviceLike
 from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
-from polariscope.training.feed import ALONE
-from polariscope.training.loop import Listener, first_state, fit
+from polariscope.training.feed import DATA_LOCK
+from polariscope.training.loop import Listener, ModelTask, first_state
 from polariscope.training.memory import keep_freed_memory
 from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan, recorded_settings
-from polariscope.training.threads import (
-    available_cores,
-    check_threads,
-    threads_for,
-    using_threads,
-    work_of_step,
+from polariscope.training.session import (
+    open_finished,
+    recording_failure,
+    threads_by_rule,
+    threads_of,
+    train_shown,
 )
-
-logger = logging.getLogger("polariscope")
+from polariscope.training.threads import check_threads, using_threads, work_of_step
 
 
 def train(
-    data: object,
+    data: DataLike,
     objective: str | Mapping[str, object] | AbstractObjective = "vae",
     net: str | Mapping[str, object] | AbstractNet = "auto",
-    n_latents: object = 10,
+    n_latents: OptionValue = 10,
     *,
     variants: Given = (),
     standardise: bool = False,
@@ -49,7 +50,7 @@ def train(
     keep_units: bool = False,
     missing: Missing = "refuse",
     out: str | Path | RunFolder | None = None,
-    device: object = "auto",
+    device: DeviceLike = "auto",
     threads: int | None = None,
     progress: bool | Listener = False,
     tensorboard: bool = False,
@@ -96,7 +97,7 @@ def train(
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
-    with ALONE:
+    with DATA_LOCK:
         job = plan(
             data,
             objective,
@@ -110,7 +111,7 @@ def train(
             recorded=recorded_settings(out),
             **options,
         )
-    place = choose_device(device)
+    torch_device = choose_device(device)
     threads = check_threads(threads)
     listeners: list[Listener] = [progress] if callable(progress) else []
     writer = _summary_writer() if tensorboard else None
@@ -120,46 +121,25 @@ def train(
                 problem=(Argument("tensorboard"), " needs a place to write to"),
                 remedy=("give ", Argument("out"), " as well"),
             )
-        model = build(job, place)
+        model = build(job, torch_device)
         with using_threads(threads or choose_threads(job, model)):
             return _train(job, model, None, listeners, show=progress is True)
-    record = job.describe(str(place))  # before anything is written
+    record = job.describe(str(torch_device))  # before anything is written
     with out if isinstance(out, RunFolder) else RunFolder(out) as run:
         run.check(record)
-        if (finished := _finished(run, job.settings.steps, place)) is not None:
+        finished = open_finished(run, job.settings.steps, lambda file: read_model(file, str(torch_device)))
+        if finished is not None:
+            finished.folder = run.path
             return finished
-        model = build(job, place)
-        used = _threads(run, threads, job, model)
-        run.begin(job.describe(str(place), used))
+        model = build(job, torch_device)
+        used = threads_of(run, threads, lambda: choose_threads(job, model))
+        run.begin(job.describe(str(torch_device), used))
         if writer is not None:
             from polariscope.training.listeners import tensorboard_listener
 
             listeners.append(tensorboard_listener(writer(str(run.tensorboard))))
-        try:
-            with using_threads(used["threads"]):
-                return _train(job, model, run, listeners, show=progress is True)
-        except DivergedError as error:
-            if not run.forget():
-                run.keep_failure("diverged", str(error), error.step)
-            raise
-        except Exception:
-            run.forget()
-            raise
-
-
-def _finished(run: RunFolder, steps: int, device: torch.device) -> Model | None:
-    """The model of a run that has all its steps; a damaged one is made again from its checkpoint."""
-    try:
-        run.model_header()  # refuses a damaged model
-        if not run.is_finished_for(steps):
-            return None
-        model = read_model(run.model_file, str(device))
-    except PolariscopeError as error:
-        logger.warning("%s It is made again from the last checkpoint.", error)
-        run.set_model_aside()
-        return None
-    model.folder = run.path
-    return model
+        with recording_failure(run), using_threads(used["threads"]):
+            return _train(job, model, run, listeners, show=progress is True)
 
 
 def build(job: RunPlan, device: torch.device) -> Model:
@@ -170,7 +150,7 @@ def build(job: RunPlan, device: torch.device) -> Model:
     """
     if device.type == "cpu":
         keep_freed_memory()
-    with ALONE, using_threads(1):
+    with DATA_LOCK, using_threads(1):
         model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
     if isinstance(job.data, AbstractVariant):
         model.units = tuple(changes_of_units(job.data.variants()))
@@ -181,9 +161,9 @@ def begin_narrow(
     data: AbstractDataset,
     out: Path,
     wide: Model,
-    kept: Sequence[int],
+    latents: Sequence[int],
     *,
-    device: object = "auto",
+    device: DeviceLike = "auto",
     threads: int | None = None,
     **options: Any,
 ) -> None:
@@ -192,19 +172,21 @@ def begin_narrow(
     :param data: what is trained on.
     :param out: folder of the run, where nothing was trained yet.
     :param wide: of the same kind.
-    :param kept: which of its latents, as many as the run has.
+    :param latents: indices of the latents that are taken, as many as the run has.
     :param device: (default "auto") as in :func:`train`.
     :param threads: (default: by the work in a step and the cores) as in :func:`train`.
     :param options: further arguments of :func:`train`.
     """
     job = plan(data, **options)
-    place = choose_device(device)
-    model = build(job, place)
-    take_latents(model, wide, torch.as_tensor(list(kept)))
+    torch_device = choose_device(device)
+    model = build(job, torch_device)
+    take_latents(model, wide, torch.as_tensor(list(latents)))
     state, _ = first_state(model, job.objective, job.data, job.settings)
     with RunFolder(out) as run:
-        run.begin(job.describe(str(place), {"threads": check_threads(threads) or choose_threads(job, model)}))
-        run.save_checkpoint(0, model, state.tensors(), state.words(), keep_all=False)
+        run.begin(
+            job.describe(str(torch_device), {"threads": check_threads(threads) or choose_threads(job, model)})
+        )
+        run.save_checkpoint(0, model, state.tensors(), state.metadata(), keep_all=False)
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
@@ -214,8 +196,7 @@ def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample
     :param model: Its model.
     :param indices: (default None) The observations it is trained on; None: the training split.
     """
-    cores = available_cores()
-    return 1 if cores == 1 else threads_for(work_of(job, model, indices), cores)
+    return threads_by_rule(lambda: work_of(job, model, indices))
 
 
 def work_of(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
@@ -232,36 +213,9 @@ def work_of(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | No
         return work_of_step(model, job.objective, job.data, order.batch(0))
 
 
-def _threads(run: RunFolder, asked: int | None, job: RunPlan, model: Model) -> dict[str, Any]:
-    """The number of threads to use and to record: as asked for, else as the run had, else by the rule."""
-    if not run.checkpoints.steps:
-        return {"threads": asked or choose_threads(job, model)}
-    environment = run.settings["environment"]
-    before, earlier = environment["threads"], environment.get("threads_before", [])
-    if asked is None or asked == before:
-        if asked is None and before > (cores := available_cores()):
-            logger.warning(
-                "%s was begun with %d threads and is resumed with as many, so the result stays the same bit for bit; "
-                "%d would be faster here.",
-                run.path, before, cores,
-            )  # fmt: skip
-        return {"threads": before, **({"threads_before": earlier} if earlier else {})}
-    logger.warning(
-        "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of a run with "
-        "one number throughout.",
-        run.path, before, "" if before == 1 else "s", asked,
-    )  # fmt: skip
-    return {"threads": asked, "threads_before": [*earlier, before]}
-
-
 def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Listener], show: bool) -> Model:
-    if show:
-        from polariscope.training.listeners import ProgressLine
-
-        with ProgressLine(job.settings.steps) as line:
-            state = fit(model, job.objective, job.data, job.split, job.settings, run, (*listeners, line))
-    else:
-        state = fit(model, job.objective, job.data, job.split, job.settings, run, tuple(listeners))
+    task = ModelTask(model, job.objective, job.data, job.split, job.settings)
+    state = train_shown(task, run, listeners, show=show)
     model.step = state.model_step
     if run is not None:
         stopped_at = state.step if state.patience.is_exhausted else None
@@ -270,7 +224,7 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
     return model
 
 
-def choose_device(device: object) -> torch.device:
+def choose_device(device: DeviceLike) -> torch.device:
     """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
     if device == "auto":
         if torch.cuda.is_available():
@@ -279,13 +233,13 @@ def choose_device(device: object) -> torch.device:
     try:
         if not isinstance(device, str | torch.device):
             raise TypeError(device)
-        place = torch.device(device)
-        torch.empty(0, device=place)
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)  # a device that PyTorch names and this machine lacks fails only here
     except (RuntimeError, AssertionError, TypeError):
         raise InputError(
             "device", "be auto, or one of cpu, cuda, mps that this machine has", got=f"{device!r}"
         ) from None
-    return place
+    return resolved
 
 
 def _summary_writer() -> Any:

@@ -1,9 +1,9 @@
-"""Write skdim_values.json: scikit-dimension's estimates for the manifolds of tests/manifolds.py.
+"""Write skdim_values.json: scikit-dimension's estimates for the manifolds of polariscope/testing/manifolds.py.
 
 Made with scikit-dimension 0.5, NumPy 2.4.6, SciPy 1.17.1, scikit-learn 1.9.1, in an environment of their own:
 
     pip install scikit-dimension==0.5 numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1
-    PYTHONPATH=tests python tests/dimension/make_skdim_values.py
+    PYTHONPATH=src/polariscope/testing python tests/analysis/dimension/make_skdim_values.py
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def values(x) -> dict[str, float]:
 
 def main() -> None:
     import skdim
-
     from manifolds import BENCHMARK
 
     frozen = {name: values(make()) for name, (make, _) in BENCHMARK.items()}

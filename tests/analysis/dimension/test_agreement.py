@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from analysis.dimension.make_skdim_values import CRITERIA, K
-from manifolds import BENCHMARK
 from polariscope.analysis.dimension.gride import gride
 from polariscope.analysis.dimension.lpca import lpca
 from polariscope.analysis.dimension.mle import mle
 from polariscope.analysis.dimension.twonn import twonn
 from polariscope.numerics.neighbours import neighbours
+from polariscope.testing.manifolds import BENCHMARK
 
 FROZEN = json.loads(Path(__file__).with_name("skdim_values.json").read_text(encoding="utf-8"))["values"]
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import integrate, optimize, special
 
 from analysis.dimension.tables import poisson_distances, table_of_distances
-from manifolds import swiss_roll, torus
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.dimension import gride as module
 from polariscope.analysis.dimension.gride import gride, most_likely
 from polariscope.analysis.dimension.support.bootstrap import neighbourhood_resamples
 from polariscope.core.errors import InputError
 from polariscope.numerics.neighbours import neighbours
+from polariscope.testing.manifolds import swiss_roll, torus
 
 
 def log_density(log_ratio, d, s):

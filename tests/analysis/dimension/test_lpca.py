@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manifolds import cube, gaussian, swiss_roll
 from polariscope.analysis.dimension.lpca import count, local_spectra, lpca
 from polariscope.core.errors import InputError
 from polariscope.numerics.neighbours import neighbours
+from polariscope.testing.manifolds import cube, gaussian, swiss_roll
 
 
 @pytest.mark.parametrize(

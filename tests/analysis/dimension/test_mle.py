@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.dimension.tables import poisson_distances, table_of_distances
-from manifolds import cube, sphere, torus
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.dimension.mle import mle
 from polariscope.core.errors import InputError
 from polariscope.numerics.neighbours import neighbours
+from polariscope.testing.manifolds import cube, sphere, torus
 
 
 def test_the_worked_example_of_the_reference_gives_one_over_log_two():

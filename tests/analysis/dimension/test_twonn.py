@@ -7,11 +7,11 @@ import pytest
 from scipy import optimize
 
 from analysis.dimension.tables import poisson_distances, table_of_distances
-from manifolds import torus
 from oracles import STANDARD_ERRORS
 from polariscope.analysis.dimension.twonn import fitted, twonn
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.testing.manifolds import torus
 
 
 def table_of_ratios(ratios):

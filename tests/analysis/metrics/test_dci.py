@@ -14,10 +14,10 @@ from sklearn.metrics import r2_score
 
 from analysis.metrics.known import grid, noise, rotated
 from oracles import STANDARD_ERRORS
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.dci import _unpredicted, dci, disentanglement
 from polariscope.analysis.metrics.support import importance as _importance
 from polariscope.analysis.metrics.support.importance import Importance, Job, _informativeness, importances
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.classifiers import QUICK_BINS, boosted_trees
 from polariscope.numerics.intervals import interval_from_halves

@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.explicitness import (
     area_under_curve,
     explicitness,
     logistic_regressions,
     worth,
 )
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import wilson_interval
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.irs import irs
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import recentred_interval
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.code_table import Table, correlations
 from polariscope.analysis.metrics.mcc import mcc
-from polariscope.analysis.metrics.support.table import Table, correlations
 from polariscope.numerics.intervals import recentred_interval
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import grid, noise
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.mi import mi
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.information import mutual_information_table
 from polariscope.numerics.intervals import recentred_interval

@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import mutual_info_score
 
 from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.mig import _too_narrow, mig
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.information import discretise, information

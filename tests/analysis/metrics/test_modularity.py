@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 from analysis.metrics.known import grid, noise, rotated
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.modularity import modularity
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.information import information
 from polariscope.numerics.intervals import interval_from_halves, recentred_interval

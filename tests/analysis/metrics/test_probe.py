@@ -14,10 +14,10 @@ from sklearn.model_selection import KFold
 
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.probe import STRENGTHS, _gains, _interval, probe
 from polariscope.analysis.metrics.support import probing
 from polariscope.analysis.metrics.support.probing import make_target
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.classifiers import (
     best_strength,

@@ -8,8 +8,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.svm import LinearSVC
 
 from analysis.metrics.known import grid, noise, rotated, standardised
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.sap import _hits, sap, support_vectors
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import recentred_interval
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
-from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.tc import _replicates, tc
 from polariscope.core.seeds import generator
 from polariscope.numerics.dependence import total_correlation, total_correlation_of

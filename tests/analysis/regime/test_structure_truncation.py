@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from polariscope.analysis.regime.structure import truncation
+from polariscope.analysis.regime.structure import DependenceTables, truncation
 from polariscope.analysis.regime.types import SELECTIONS, select
 from polariscope.core.errors import InputError
 from polariscope.numerics.dependence import (
@@ -23,8 +23,8 @@ def table(types, n=500, seed=0):
     sampled = mean + np.sqrt(variance) * rng.normal(size=(n, k))
     covariances = (covariance(mean), covariance(sampled), noise_free_covariance(mean, variance))
     informations = tuple(mutual_information_table(discretise(x)) for x in (mean, sampled))
-    chances = tuple(chance_information_table(discretise(x), rng) for x in (mean, sampled))
-    return mean, variance, sampled, truncation(types, covariances, informations, chances)
+    chances = tuple(chance_information_table(discretise(x), seed, "mean") for x in (mean, sampled))
+    return mean, variance, sampled, truncation(types, DependenceTables(covariances, informations, chances))
 
 
 def test_every_combination_of_types_is_there_with_its_latents():

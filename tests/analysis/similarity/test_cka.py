@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from oracles import STANDARD_ERRORS
+from polariscope.analysis.layer_forms import VectorForm
 from polariscope.analysis.similarity.cka import cka, compress
 from polariscope.analysis.similarity.cka_debiased import cka_debiased
 from polariscope.analysis.similarity.cka_rbf import cka_rbf
-from polariscope.analysis.similarity.support.forms import VectorForm
 from polariscope.core.errors import InputError
 
 

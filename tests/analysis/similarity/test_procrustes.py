@@ -10,9 +10,9 @@ import scipy.linalg
 import scipy.spatial
 
 from oracles import random_rotation
+from polariscope.analysis.layer_forms import BY_SVD, nuclear_norm
 from polariscope.analysis.similarity.cka import cka
 from polariscope.analysis.similarity.procrustes import compress, procrustes
-from polariscope.analysis.similarity.support.forms import BY_SVD, nuclear_norm
 from polariscope.analysis.similarity.svcca import svcca
 from polariscope.core.errors import InputError
 

@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.references import references
 from polariscope.data.cache import originals_folder
 from polariscope.data.dataset import family
-from polariscope.data.published.support.original import AbstractPublishedDataset
+from polariscope.data.originals import AbstractPublishedDataset
 from polariscope.data.sources import load_dataset, load_recorded
 
 NAMES = [name for name in family if issubclass(family[name], AbstractPublishedDataset)]

@@ -13,8 +13,8 @@ from polariscope.core.seeds import generator
 from polariscope.data import cache
 from polariscope.data.dataset import family
 from polariscope.data.rendered.norb import CATEGORIES, NorbDataset, camera_at, figure, lighting_at
-from polariscope.data.rendered.support.raster import look
-from polariscope.data.rendered.support.shading import SAMPLES, shadow
+from polariscope.rendering.raster import look
+from polariscope.rendering.shading import SAMPLES, shadow
 
 SIZES = np.array([5, 10, 9, 18, 6])
 FIGURES = [(category, instance) for category in range(5) for instance in range(10)]

@@ -16,7 +16,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.dataset import family
 from polariscope.data.rendered import shapes3d
 from polariscope.data.rendered.shapes3d import Shapes3DDataset, hue
-from polariscope.data.rendered.support import room
+from polariscope.rendering import room
 
 SIZES = np.array([10, 10, 10, 8, 4, 15])
 SMALL = Shapes3DDataset(image_size=16)

@@ -14,7 +14,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.dataset import family
 from polariscope.data.rendered import solids
 from polariscope.data.rendered.solids import SOLIDS, SolidsDataset
-from polariscope.data.rendered.support import rotations, scan
+from polariscope.rendering import rotations, scan
 
 ORDERS = {"tetrahedron": 12, "cube": 24, "icosahedron": 60}
 DATA = SolidsDataset(image_size=32, n_rotations=400)

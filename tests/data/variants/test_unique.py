@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from polariscope.data import statistics
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.variants.subset import SubsetVariant
-from polariscope.data.variants.support import statistics
 from polariscope.data.variants.unique import UniqueVariant
 
 

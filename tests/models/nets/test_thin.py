@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from polariscope.models.nets.support.thin import MOST_CHANNELS, ThinConvTranspose2d, spread
+from polariscope.models.nets.support.thin import MAX_CHANNELS, ThinConvTranspose2d, spread
 
 
 def layers(channels: int) -> tuple[ThinConvTranspose2d, nn.ConvTranspose2d, torch.Tensor]:
@@ -68,5 +68,5 @@ def test_derivatives_forward_and_in_batches_are_those_of_a_linear_map():
 
 
 def test_many_channels_are_left_to_pytorch():
-    thin, theirs, x = layers(MOST_CHANNELS + 1)
+    thin, theirs, x = layers(MAX_CHANNELS + 1)
     assert torch.equal(thin(x), theirs(x))

@@ -20,7 +20,7 @@ from polariscope.models.priors.anisotropic import AnisotropicPrior
 from polariscope.models.priors.anisotropic_learned import AnisotropicLearnedPrior
 from polariscope.models.priors.isotropic import IsotropicPrior
 from polariscope.models.priors.support.anisotropic import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     SMALLEST_SHARE,
     AbstractAnisotropicPrior,
     AnisotropicPriorModule,
@@ -95,7 +95,7 @@ def test_they_come_from_a_bounded_part_of_the_data_that_the_generator_draws() ->
     first, again, other = (
         principal_shares(data, 2, torch.Generator().manual_seed(seed)).numpy() for seed in (0, 0, 1)
     )
-    assert all(len(np.unique(indices)) == MOST_SAMPLES for indices in data.asked)
+    assert all(len(np.unique(indices)) == MAX_SAMPLES for indices in data.asked)
     assert (first == again).all()
     assert (first != other).any()
 

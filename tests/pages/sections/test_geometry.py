@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polariscope.core import pictures as grids
 from polariscope.geometry.decoder import decode
 from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
 from polariscope.geometry.summary import N_OBSERVATIONS
 from polariscope.geometry.traversals import central_sample
-from polariscope.pages import figures as grids
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import render
+from polariscope.pages.report import report_page
 from polariscope.pages.sections.decoder import N_STEPS
 from polariscope.runs.run import Run
 
@@ -74,7 +74,9 @@ def test_an_interaction_that_matters_is_said(
         deviation=(1.0, 1.0, 1.0),
     )
     geometry = dataclasses.replace(flat_record.parts["geometry"], split=split)
-    page = render(dataclasses.replace(flat_record, parts={**flat_record.parts, "geometry": geometry}))
+    page = report_page(
+        dataclasses.replace(flat_record, parts={**flat_record.parts, "geometry": geometry})
+    ).render()
     assert ("They are no shares of the total" in page) is (words is not None)
     assert words is None or words in page
 
@@ -119,7 +121,7 @@ def test_a_deterministic_encoder_has_no_noise(point_run: Path) -> None:
     assert "has no noise" in section_of(point_run)
 
 
-@pytest.mark.parametrize(("size", "shown"), [(8, 8), (200, grids.LARGEST)])
+@pytest.mark.parametrize(("size", "shown"), [(8, 8), (200, grids.MAX_PIXELS)])
 def test_a_sheet_has_every_image_with_gaps_and_large_ones_are_shrunk(size: int, shown: int) -> None:
     images = np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3, 1, 1, 1) * np.ones(
         (1, size, size), np.float32

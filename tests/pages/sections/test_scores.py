@@ -12,7 +12,7 @@ import pytest
 from polariscope.analysis.metrics import Score, Scores, family
 from polariscope.analysis.score import score
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import render
+from polariscope.pages.report import report_page
 from polariscope.pages.sections.scores import is_no_better_than_chance, scores_view
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
@@ -35,7 +35,7 @@ def record(scored_run: Path) -> ReportRecord:
 
 @pytest.fixture(scope="module")
 def page(record: ReportRecord) -> str:
-    text = render(record)
+    text = report_page(record).render()
     return text[text.index('<section aria-labelledby="scores">') : text.index('aria-labelledby="geometry"')]
 
 

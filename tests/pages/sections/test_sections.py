@@ -12,7 +12,7 @@ import pytest
 
 from polariscope.pages import sections
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import render
+from polariscope.pages.report import report_page
 
 MOONS = '''
     """How many moons the codes have."""
@@ -20,7 +20,7 @@ MOONS = '''
     from polariscope.pages.sections import AbstractSection, section
 
 
-    @section("moons", title="Moons & stars", place=35)
+    @section("moons", title="Moons & stars", order=35)
     class MoonsSection(AbstractSection):
         """Moons."""
 
@@ -59,10 +59,10 @@ def headings(page: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("moons", "undrawn")
-def test_two_files_are_a_section_in_its_place_with_what_it_measured(flat_run: Path) -> None:
+def test_two_files_are_a_section_in_its_order_with_what_it_measured(flat_run: Path) -> None:
     record = make_record(flat_run, n_samples=1000)
     assert record.parts["moons"] == 1000
-    page = render(record)
+    page = report_page(record).render()
     names = headings(page)
     assert names[names.index("moons") - 1 : names.index("moons") + 2] == [
         "course",
@@ -75,23 +75,23 @@ def test_two_files_are_a_section_in_its_place_with_what_it_measured(flat_run: Pa
 
 @pytest.mark.usefixtures("moons", "undrawn")
 def test_a_section_without_its_part_is_left_out(flat_record: ReportRecord) -> None:
-    page = render(flat_record)  # was made before
+    page = report_page(flat_record).render()  # was made before
     assert "moons" not in headings(page)
     assert "Moons" not in page
 
 
-def test_every_section_has_a_template_beside_it_and_a_place_of_its_own() -> None:
+def test_every_section_has_a_template_beside_it_and_an_order_of_its_own() -> None:
     files = {
         path.name.removesuffix(sections.TEMPLATE) for path in Path(sections.__file__).parent.glob("*.j2")
     }
     assert files == {name.replace("-", "_") for name in sections.family}
-    places = [sections.family.traits(name)["place"] for name in sections.family]
-    assert len(set(places)) == len(places)
+    orders = [sections.family.traits(name)["order"] for name in sections.family]
+    assert len(set(orders)) == len(orders)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_sections_stand_by_their_place_and_the_navigation_leads_to_each(flat_record: ReportRecord) -> None:
-    page = render(flat_record)
+def test_sections_are_in_their_order_and_the_navigation_leads_to_each(flat_record: ReportRecord) -> None:
+    page = report_page(flat_record).render()
     shown = [name for name, one in sections.in_order().items() if one.applies(flat_record)]
     assert headings(page) == ["glance", *shown, "settings"]
     assert re.findall(r'<a href="#([^"]+)"', page) == [*shown, "settings"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from polariscope.pages.record import ReportRecord, make_record
-from polariscope.pages.report import render
+from polariscope.pages.report import report_page
 from polariscope.pages.sections.similarity import similarity_view
-from polariscope.runs.compare import compare
+from polariscope.runs.compare_models import compare
 from polariscope.runs.run import Run
 
 
@@ -27,14 +27,14 @@ def compared_run(flat_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_the_page_has_the_heat_map_with_its_blocks(compared_run: Path) -> None:
     record = make_record(compared_run, n_samples=200)
     assert "similarity" in record.parts
-    page = render(record)
+    page = report_page(record).render()
     section = page[page.index('<section aria-labelledby="similarity">') :]
     section = section[: section.index("</section>")]
     for block in record.parts["similarity"].blocks:
         assert f">{block}</text>" in section
     assert 'id="similarity-' in section
     assert "Not compared yet" not in section
-    assert render(record) == page
+    assert report_page(record).render() == page
 
 
 def test_layers_of_the_same_name_are_listed_for_two_models_and_not_for_one_with_itself(
@@ -61,7 +61,7 @@ def test_checkpoints_are_shown_step_against_step_with_a_small_map_for_each_layer
     found = compare(models)
     assert similarity_view(found)["steps"] is None
     view = similarity_view(dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15))))
-    assert view["found"].rows == ("step 5", "step 10", "step 15")
+    assert view["heat_map"].rows == ("step 5", "step 10", "step 15")
     assert view["matching"] == {}
     for word in ("mean", "decoder/1", "5", "15"):
         assert f">{word}</text>" in view["steps"]
@@ -73,8 +73,8 @@ def test_many_checkpoints_make_no_large_page() -> None:
     models = [{f"layer {i}": rng.normal(size=(30, 2)) for i in range(6)} for _ in range(40)]
     found = dataclasses.replace(compare(models), checkpoints=tuple((0, 5 * step) for step in range(40)))
     view = similarity_view(found)
-    assert len(view["found"].rows) == 12
-    assert "(12 of 40 steps)" in view["found"].about
+    assert len(view["heat_map"].rows) == 12
+    assert "(12 of 40 steps)" in view["heat_map"].about
     assert 12 * 6 <= view["chart"].count("<path") < 12 * 6 + 30
     assert view["steps"].count("<path") < 30
     assert view["steps"].count("<image") == 6 + 1  # and the bar of colours
@@ -93,7 +93,7 @@ def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
     rng = np.random.default_rng(0)
     found = compare([{"mean": rng.normal(size=(50, 2))} for _ in range(3)])
     found = dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15)))
-    page = render(dataclasses.replace(record, parts={**record.parts, "similarity": found}))
+    page = report_page(dataclasses.replace(record, parts={**record.parts, "similarity": found})).render()
     assert "each step with itself at step 15" in page
     assert "Step against step" in page
     assert 'id="similarity-steps-' in page

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polariscope.core.errors import InputError
-from polariscope.runs.compare import compare
+from polariscope.runs.compare_models import compare
 from polariscope.runs.run import Run
 from polariscope.studies.details import layers_table
 from polariscope.studies.figures.layer_heat_map import LayerHeatMap

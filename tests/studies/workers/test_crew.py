@@ -9,7 +9,7 @@ import pytest
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.workers.crew import MOST_DEATHS, AbstractProcess, Crew
+from polariscope.studies.workers.crew import MAX_DEATHS, AbstractProcess, Crew
 from polariscope.studies.workers.line import StudyLine
 from tiny_studies import tiny
 
@@ -56,7 +56,7 @@ def test_killed_workers_are_replaced(tmp_path: Path) -> None:
 
 def test_too_many_deaths_without_a_saved_step_end_it(tmp_path: Path) -> None:
     with pytest.raises(PolariscopeError, match=r"4 workers were killed one after the other.*with code -9"):
-        work(tmp_path, [-9] * (MOST_DEATHS + 1), 1)
+        work(tmp_path, [-9] * (MAX_DEATHS + 1), 1)
 
 
 def test_who_waits_for_a_place_when_all_is_done_is_sent_home(tmp_path: Path) -> None:

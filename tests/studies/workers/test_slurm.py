@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.studies.design import Study
 from polariscope.studies.ledger import Ledger
+from polariscope.studies.study import Study
 from polariscope.studies.workers import drain
 from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.slurm import submit

@@ -7,11 +7,11 @@ was made from them once, and returns a :class:`Dimension`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.registry import open_family
+from polariscope.core.text import interval
 
 if TYPE_CHECKING:
     import pandas
@@ -39,15 +39,17 @@ class Curve(AbstractRecord):
         return pandas.DataFrame(columns, index=pandas.Index(self.k, name="k"))
 
     def __str__(self) -> str:
+        from polariscope.core.tables import TextTable
+
         rows = list(zip(self.k, self.values, self.low, self.high, strict=True))
         # About three to an octave are enough to read.
         shown = [row for row in rows if row[0] in {*SHOWN, self.k[0], self.k[-1]}]
-        lines = [f"{k:>6d}{value:>10.2f}   {low:.2f}–{high:.2f}" for k, value, low, high in shown]
-        return "\n".join([f"{'k':>6}{'estimate':>10}   interval", *lines])
+        cells = [(str(k), f"{value:.2f}", interval((low, high), ".2f")) for k, value, low, high in shown]
+        return str(TextTable("k", "estimate", "interval", rows=cells, numbers=("k", "estimate")))
 
 
 @dataclasses.dataclass(frozen=True)
-class Dimension:
+class Dimension(AbstractStoredRecord, remedy="estimate the dimension again"):
     """An intrinsic dimension: the number, how sure it is, and the evidence behind it."""
 
     value: float
@@ -102,22 +104,12 @@ class Dimension:
         ]
         return pandas.DataFrame(rows).set_index("estimator")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Dimension:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
-        return from_plain(cls, stored, "estimate the dimension again")
-
     @property
     def headline(self) -> str:
         """The answer and how it was found, in a sentence."""
-        low, high = self.interval
         return (
-            f"{self.value:.2f} ({low:.2f}–{high:.2f}, {self.level:.0%} interval): {self.estimator}, {self.variant}, "
-            f"k = {self.k}, {self.n_points} points with {self.n_features - self.n_constant} features."
+            f"{self.value:.2f} ({interval(self.interval, '.2f')}, {self.level:.0%} interval): {self.estimator}, "
+            f"{self.variant}, k = {self.k}, {self.n_points} points with {self.n_features - self.n_constant} features."
         )
 
     def __str__(self) -> str:

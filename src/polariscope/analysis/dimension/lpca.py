@@ -128,14 +128,16 @@ def count(
     return large.sum(axis=1).astype(np.float64)
 
 
-def _threshold(criterion: Criterion, given: float | None) -> float | None:
+def _threshold(criterion: Criterion, threshold: float | None) -> float | None:
     default = {"fo": 0.05, "variance": 0.95}.get(criterion)
-    if given is None:
+    if threshold is None:
         return default
     if default is None:
         raise InputError(
-            problem=f"criterion {criterion!r} has no threshold", got=given, remedy="leave it out"
+            problem=f"criterion {criterion!r} has no threshold", got=threshold, remedy="leave it out"
         )
-    if not 0 < given < 1:
-        raise InputError("threshold", "lie between 0 and 1", got=given, remedy=f"the default is {default}")
-    return given
+    if not 0 < threshold < 1:
+        raise InputError(
+            "threshold", "lie between 0 and 1", got=threshold, remedy=f"the default is {default}"
+        )
+    return threshold

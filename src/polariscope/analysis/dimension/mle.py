@@ -21,7 +21,7 @@ from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most, table_of
 
-LEAST_K = 3
+MIN_K = 3
 LARGEST_K = 40  # how far "auto" looks
 Normaliser = Literal["k-1", "k-2"]
 Average = Literal["arithmetic", "harmonic"]
@@ -31,13 +31,13 @@ Average = Literal["arithmetic", "harmonic"]
     "mle",
     invariant_to=SHAPE_ONLY,
     varies_with={"stretch"},
-    least_k=LEAST_K,
+    least_k=MIN_K,
     relative_error=0.12,
 )
 def mle(
     x: Samples,
     *,
-    k: Annotated[int, Ge(LEAST_K)] | Literal["auto"] = 20,
+    k: Annotated[int, Ge(MIN_K)] | Literal["auto"] = 20,
     normaliser: Normaliser = "k-2",
     average: Average = "harmonic",
     anchor: Annotated[float, Gt(0), Le(1)] = 1.0,
@@ -65,7 +65,7 @@ def mle(
     k − 2 makes d(x) unbiased and the harmonic mean is the likelihood's own pooling; together they correct twice.
     Yet both together are what the published 4, 11 and 22 (SymSol, dSprites, CelebA; k = 20) were computed with,
     hence the default: 5 % low at k = 20, half at k = 3. For an answer of your own take ``normaliser="k-1"``, as
-    :func:`~polariscope.analysis.dimension.support.stability.intrinsic_dimension` does.
+    :func:`~polariscope.analysis.intrinsic_dimension.intrinsic_dimension` does.
 
     ``k="auto"`` takes the upper end of the smallest stable range of k up to 40 (``support/plateau.py``), a choice that
     the interval does not hold; the curve over k is in the result in any case. ``anchor`` is the share of points around
@@ -95,8 +95,8 @@ def mle(
     """
     check_bootstrap(level, n_bootstrap)
     _check(anchor, n_runs)
-    table = _automatic_table(x) if k == "auto" else table_of(x, k, LEAST_K)
-    orders = range(LEAST_K, (min(table.k, LARGEST_K) if k == "auto" else k) + 1)
+    table = _automatic_table(x) if k == "auto" else table_of(x, k, MIN_K)
+    orders = range(MIN_K, (min(table.k, LARGEST_K) if k == "auto" else k) + 1)
     check_word("normaliser", normaliser, get_args(Normaliser))
     check_word("average", average, get_args(Average))
     inverse = inverse_estimates(table, orders, normaliser)
@@ -175,11 +175,11 @@ def _anchors(n_points: int, share: float, n_runs: int, seed: int) -> Float[np.nd
 
 def _automatic_table(x: Samples) -> NeighbourTable:
     table = at_most(x, LARGEST_K)
-    if table.k < 2 * LEAST_K:
+    if table.k < 2 * MIN_K:
         raise InputError(
             problem=(
                 Argument("k", "auto"),
-                f" needs at least {2 * LEAST_K} neighbours to look for a stable range",
+                f" needs at least {2 * MIN_K} neighbours to look for a stable range",
             ),
             got=table.k,
             remedy="give more samples, or a number for k",

@@ -16,7 +16,7 @@ from polariscope.numerics.neighbours import Samples, table_of
 Fit = Literal["line", "line-from-zero", "likelihood"]
 TIE = 1e-6
 """Logarithm of a ratio of distances below which they are equal but for rounding."""
-NOTED_TIES, MOST_TIES = 0.01, 0.5
+NOTED_TIES, MAX_TIES = 0.01, 0.5
 """Shares of points with such a ratio, of which a density has none, that are told, and that forbid an estimate."""
 
 
@@ -85,7 +85,7 @@ def twonn(
         return fitted(ratios, weights[:, order], fit, share)
 
     value = estimate(np.ones((1, table.n_points)))[0]
-    if not np.isfinite(value) or equal.mean() > MOST_TIES:
+    if not np.isfinite(value) or equal.mean() > MAX_TIES:
         raise InputError(
             problem=(
                 f"the first two neighbours are equally far for {equal.sum()} of {table.n_points} "
@@ -121,14 +121,14 @@ def fitted(
     """The dimension from sorted log-ratios, each counted as often as its weight says."""
     total = weights.sum(axis=1, keepdims=True)
     below = np.cumsum(weights, axis=1)
-    kept = weights * (below <= share * total * (1 + 1e-12))  # 0.9 · 10 is 9, whatever rounding says
+    included = weights * (below <= share * total * (1 + 1e-12))  # 0.9 · 10 is 9, whatever rounding says
     with np.errstate(divide="ignore", invalid="ignore"):
         if fit == "likelihood":
-            n_kept = kept.sum(axis=1)
-            last = ratios[(kept > 0).cumsum(axis=1).argmax(axis=1)]
-            return (n_kept - 1) / (kept @ ratios + (total[:, 0] - n_kept) * last)
+            n_kept = included.sum(axis=1)
+            last = ratios[(included > 0).cumsum(axis=1).argmax(axis=1)]
+            return (n_kept - 1) / (included @ ratios + (total[:, 0] - n_kept) * last)
         distribution = (below - weights if fit == "line-from-zero" else below) / total
         # What is not kept reaches F = 1, whose logarithm must not meet its weight of 0.
-        heights = -np.log1p(-np.where(kept > 0, distribution, 0.0))
-        squares = kept @ ratios**2
-        return np.where(squares > 0, (kept * heights) @ ratios / squares, np.inf)
+        heights = -np.log1p(-np.where(included > 0, distribution, 0.0))
+        squares = included @ ratios**2
+        return np.where(squares > 0, (included * heights) @ ratios / squares, np.inf)

@@ -7,7 +7,7 @@ A metric is called with the arrays it declares in ``needs``, then options by key
 * ``needs=("models",)``: ``metric([codes, codes, …], …)``, one array per model, of the same samples.
 
 What else it can use is in ``uses``: ``variance``, posterior variances, and ``types`` of latents. Every metric takes
-``seed``. ``metric.of(table)`` scores a :class:`~polariscope.analysis.metrics.support.table.Table` that was prepared
+``seed``. ``metric.of(table)`` scores a :class:`~polariscope.analysis.code_table.Table` that was prepared
 before: it keeps what several metrics need and never changes a score.
 """
 
@@ -24,8 +24,9 @@ from jaxtyping import Float
 from polariscope import __version__
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import show
-from polariscope.core.records import from_plain, not_stored, to_plain
+from polariscope.core.records import AbstractRecord, from_plain, not_stored
 from polariscope.core.registry import open_family
+from polariscope.core.text import plural
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +48,7 @@ SCORE_AGAIN = "score the model again"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Score:
+class Score(AbstractRecord):
     """One number about a representation, and the evidence behind it."""
 
     value: float
@@ -112,10 +113,6 @@ class Score:
         """Return a table with one row, which :meth:`Scores.to_frame` has for each score."""
         return _scores_frame({self.metric: self})
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON: arrays become lists, an infinite number the word "Infinity", one that is undefined null."""
-        return to_plain(self)
-
     @classmethod
     def from_dict(cls, stored: object) -> Score:
         """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
@@ -134,8 +131,8 @@ class Score:
         return ", ".join([self.variant, *(f"{name} {show(value)}" for name, value in self.options.items())])
 
     def __str__(self) -> str:
-        words = f"{self.metric} ({self.way})".strip() if self.metric else self.way
-        line = f"{words}: {self.value:.4g}"
+        name = f"{self.metric} ({self.way})".strip() if self.metric else self.way
+        line = f"{name}: {self.value:.4g}"
         if self.interval is not None:
             line += f" ({self.interval[0]:.4g} to {self.interval[1]:.4g})"
         line += f"; {'higher' if self.higher_is_better else 'lower'} is better"
@@ -173,7 +170,7 @@ def _about(metric: str) -> dict[str, Any]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(AbstractRecord):
     """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
 
     scores: dict[str, Score]
@@ -210,7 +207,7 @@ class Scores:
         if not self.covered:
             return "latents in use: none"
         numbers = ", ".join(map(str, self.covered))
-        return f"{len(self.covered)} latent{'s' if len(self.covered) > 1 else ''} in use ({numbers})"
+        return f"{plural(len(self.covered), 'latent')} in use ({numbers})"
 
     def __getitem__(self, name: str) -> Score:
         if name in self.not_applicable:
@@ -223,22 +220,18 @@ class Scores:
         """Return a table with a row for each score: value, interval, chance, bounds and variant."""
         return _scores_frame(self.scores)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON; an infinite number becomes the word "Infinity", one that is undefined null."""
-        return to_plain(self)
-
     @classmethod
     def from_dict(cls, stored: object) -> Scores:
         """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
         if isinstance(stored, Mapping):
             stored = {"version": "", **stored}  # before it was kept, it was another one
-        found = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
-        for word, score in found.scores.items():
+        restored = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
+        for word, score in restored.scores.items():
             if word.partition(":")[0] != score.metric or not family.has(score.metric):
                 reason = f"{word!r} must be a score of a metric of this name, got one of {score.metric!r}"
                 raise not_stored(cls, reason, SCORE_AGAIN)
-        scores = {word: score.described() for word, score in found.scores.items()}
-        return dataclasses.replace(found, scores=scores)
+        scores = {word: score.described() for word, score in restored.scores.items()}
+        return dataclasses.replace(restored, scores=scores)
 
     def holds(self, word: str) -> bool:
         """Whether a metric was asked for, whether or not it applies."""
@@ -254,13 +247,13 @@ class Scores:
 
     def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
         """Every note once, behind the names of the scores that share it; none for one about all of them."""
-        found: dict[str, list[str]] = {}
+        metrics_by_note: dict[str, list[str]] = {}
         for word, score in self.scores.items():
             for note in score.notes:
-                found.setdefault(note, []).append(word)
+                metrics_by_note.setdefault(note, []).append(word)
         return [
             *(((), note) for note in self.notes),
-            *((tuple(words), note) for note, words in found.items()),
+            *((tuple(metrics), note) for note, metrics in metrics_by_note.items()),
         ]
 
     def differences(self, other: Scores) -> list[str]:
@@ -270,12 +263,12 @@ class Scores:
             *("factor_names", "factor_kinds"),
         )
         pairs = [(name, getattr(other, name), getattr(self, name)) for name in settings]
-        found = [
+        differences = [
             f"{name} {_in_words(theirs)}, now {_in_words(ours)}"
             for name, theirs, ours in pairs
             if theirs != ours
         ]
-        return found or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
+        return differences or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
 
     def joined(self, earlier: Scores) -> Scores:
         """These scores and those of an earlier call with the same settings, which has to be so."""

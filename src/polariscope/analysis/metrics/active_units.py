@@ -9,8 +9,8 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.criteria import CRITERIA
 from polariscope.analysis.regime.posterior import RelativePosterior, relative_posterior
 from polariscope.analysis.representation import Representation
@@ -70,10 +70,10 @@ def active_units(
     variances = np.ones_like(table.codes) if variant in FROM_THE_MEAN else table.variance
     posterior = relative_posterior(Representation(table.codes, variances, table.codes))
     criterion = CRITERIA[variant]
-    given = {} if threshold is None else dict.fromkeys(options_of(criterion), threshold)
-    in_use = criterion(posterior, **given)
+    options = {} if threshold is None else dict.fromkeys(options_of(criterion), threshold)
+    in_use = criterion(posterior, **options)
     rows = np.arange(table.n_samples)
-    counts = [criterion(_at(posterior, np.repeat(rows, times)), **given).sum() for times in table.resamples]
+    counts = [criterion(_at(posterior, np.repeat(rows, times)), **options).sum() for times in table.resamples]
     value = float(in_use.sum())
     return Score.of(
         "active-units",

@@ -8,6 +8,7 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.batches import (
     Groups,
@@ -17,7 +18,6 @@ from polariscope.analysis.metrics.support.batches import (
     halves,
     mean_by,
 )
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import logistic_predictions, quiet_logistic
 from polariscope.numerics.intervals import interval_from_halves

@@ -8,11 +8,12 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.importance import Importance, Job, Predictor, importances
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.core.text import numbered
 from polariscope.numerics.classifiers import QUICK_BINS
 from polariscope.numerics.information import entropy
 from polariscope.numerics.intervals import interval_from_halves
@@ -108,9 +109,9 @@ def dci(
     _, per_latent = disentanglement(fitted.matrix)
     _, per_factor = disentanglement(fitted.matrix.T)
     value = min(max(_part(fitted, part), 0.0), 1.0)
-    found = [_part(other, part) for other in others]
-    interval = interval_from_halves(value, found[:N_HALVES])
-    chance = min(max(float(np.mean(found[N_HALVES:])), 0.0), 1.0) if found else None
+    scores = [_part(other, part) for other in others]
+    interval = interval_from_halves(value, scores[:N_HALVES])
+    chance = min(max(float(np.mean(scores[N_HALVES:])), 0.0), 1.0) if scores else None
     return Score.of(
         "dci",
         value,
@@ -138,7 +139,7 @@ def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
     if not names:
         return []
     return [
-        f"Factor{'s' if len(names) > 1 else ''} {', '.join(names)}: predicted no better than by a constant, so the "
+        f"{numbered('Factor', names)}: predicted no better than by a constant, so the "
         "importances of the latents for it are noise."
     ]
 

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table, gap
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
 from polariscope.numerics.circle import mean_direction
 from polariscope.numerics.intervals import recentred_interval

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import wilson_interval
 from polariscope.numerics.newton import binary_classifiers
@@ -96,9 +96,9 @@ def _areas(
             )
         weights = logistic_regressions(x[train], truth[train])
         decisions = x[test] @ weights[:-1]  # the intercept would leave their order as it is
-        found = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
-        areas.append(math.fsum(area for area, _ in found) / len(found))
-        influences.append(np.mean([influence for _, influence in found], axis=0))
+        of_fold = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
+        areas.append(math.fsum(area for area, _ in of_fold) / len(of_fold))
+        influences.append(np.mean([influence for _, influence in of_fold], axis=0))
         answers.append(worth(truth[test].sum(axis=0), len(test)))
     return np.array(areas), np.stack(influences, axis=1), statistics.harmonic_mean(answers), left_out
 

@@ -8,6 +8,7 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.batches import (
     Groups,
@@ -17,7 +18,6 @@ from polariscope.analysis.metrics.support.batches import (
     halves,
     mean_by,
 )
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import interval_from_halves
 
@@ -78,13 +78,13 @@ def factor_vae(
     """
     check_several(table)
     groups = Groups(table.classes, table.factor_names)
-    kept = (table.codes.std(axis=0, ddof=1) >= threshold) & ~table.constant
+    varying = (table.codes.std(axis=0, ddof=1) >= threshold) & ~table.constant
     notes = assumptions(table, groups)
     details = {
-        "latents_used": np.flatnonzero(kept).tolist(),
-        "latents_pruned": np.flatnonzero(~kept).tolist(),
+        "latents_used": np.flatnonzero(varying).tolist(),
+        "latents_pruned": np.flatnonzero(~varying).tolist(),
     }
-    if not kept.any():
+    if not varying.any():
         notes += (
             f"No latent has a standard deviation of {threshold:g} or more, so there is no vote: 0 by convention.",
         )
@@ -92,12 +92,12 @@ def factor_vae(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details
         )
 
-    z = table.standardised[:, kept]
+    z = table.standardised[:, varying]
     n_test = n_test if variant == "held-out" else 0
 
     def measured(
-        z: Float[np.ndarray, "sample kept"], groups: Groups, stream: str, n_train: int, n_test: int
-    ) -> tuple[float, Int[np.ndarray, "kept factor"], Float[np.ndarray, " factor"]]:
+        z: Float[np.ndarray, "sample used"], groups: Groups, stream: str, n_train: int, n_test: int
+    ) -> tuple[float, Int[np.ndarray, "used factor"], Float[np.ndarray, " factor"]]:
         draw = generator(table.seed, "metrics", "factor-vae", stream)
         return _score(z, groups, batch_size, n_train, n_test, draw)
 
@@ -108,7 +108,7 @@ def factor_vae(
         for number, (rows, half) in enumerate(halves(table, "factor-vae"))
     ]
     shares = np.zeros((table.n_latents, table.n_factors))
-    shares[kept] = votes / np.maximum(1, votes.sum(axis=0))
+    shares[varying] = votes / np.maximum(1, votes.sum(axis=0))
     return Score.of(
         "factor-vae",
         value,
@@ -123,13 +123,13 @@ def factor_vae(
 
 
 def _score(
-    z: Float[np.ndarray, "sample kept"],
+    z: Float[np.ndarray, "sample used"],
     groups: Groups,
     batch_size: int,
     n_train: int,
     n_test: int,
     draw: np.random.Generator,
-) -> tuple[float, Int[np.ndarray, "kept factor"], Float[np.ndarray, " factor"]]:
+) -> tuple[float, Int[np.ndarray, "used factor"], Float[np.ndarray, " factor"]]:
     """Accuracy, the table of votes it was learnt from, and the accuracy for each factor."""
     n_factors = len(groups.names)
     factor = draw.integers(n_factors, size=n_train + n_test)

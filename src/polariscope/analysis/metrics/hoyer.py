@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import mean_with_interval
 
@@ -45,8 +45,8 @@ def hoyer(
     >>> hoyer(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).value
     1.0
     """
-    kept = np.full(table.n_latents, True) if variant == "raw" else ~table.constant
-    z = table.codes[:, kept] / (1.0 if variant == "raw" else table.codes[:, kept].std(axis=0))
+    varying = np.full(table.n_latents, True) if variant == "raw" else ~table.constant
+    z = table.codes[:, varying] / (1.0 if variant == "raw" else table.codes[:, varying].std(axis=0))
     d = z.shape[1]
     if d < 2:
         raise InputError(
@@ -62,7 +62,7 @@ def hoyer(
     value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)
     log_ratio = math.log(d) + math.lgamma(d / 2) - math.lgamma((d + 1) / 2) - math.log(math.pi) / 2
     sizes = np.zeros(table.n_latents)
-    sizes[kept] = np.abs(z).mean(axis=0)
+    sizes[varying] = np.abs(z).mean(axis=0)
     notes = []
     if d < table.n_latents:
         notes.append(f"Constant latents are left out: {table.n_latents - d}.")

@@ -8,8 +8,8 @@ import numpy as np
 from annotated_types import Gt, Le
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import recentred_interval
 
@@ -125,8 +125,8 @@ def _moves(
     below = np.floor(position).astype(int)
     above = np.minimum(below + 1, counts - 1)
     share = (position - below)[:, None]
-    found = within[starts + below] * (1 - share) + within[starts + above] * share
-    return found.mean(axis=0) * scale
+    quantiles = within[starts + below] * (1 - share) + within[starts + above] * share
+    return quantiles.mean(axis=0) * scale
 
 
 def _average(robustness: Float[np.ndarray, "latent factor"], reach: Float[np.ndarray, " latent"]) -> float:

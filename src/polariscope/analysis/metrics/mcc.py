@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table, correlations
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table, correlations
 from polariscope.numerics.intervals import recentred_interval
 
 
@@ -83,6 +83,6 @@ def _assign(
     from scipy.optimize import linear_sum_assignment
 
     latents, factors = linear_sum_assignment(strengths, maximize=True)
-    matched, found = np.full(strengths.shape[1], -1), np.zeros(strengths.shape[1])
-    matched[factors], found[factors] = latents, strengths[latents, factors]
-    return matched, found
+    matched, strength = np.full(strengths.shape[1], -1), np.zeros(strengths.shape[1])
+    matched[factors], strength[factors] = latents, strengths[latents, factors]
+    return matched, strength

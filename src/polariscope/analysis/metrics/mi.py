@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import N_PERMUTATIONS, Table
 from polariscope.core.errors import InputError
-from polariscope.core.seeds import generator
 from polariscope.numerics.information import (
     N_BINS,
     averaged_mutual_information,
@@ -65,8 +64,7 @@ def mi(
         information(binned[:, [j]], binned[:, :j], table.resamples)[0].reshape(-1, j)
         for j in range(1, table.n_latents)
     ]
-    draw = generator(table.seed, "metrics", "columns")
-    shuffled = chance_information_table(binned, draw, N_PERMUTATIONS)
+    shuffled = chance_information_table(binned, table.seed, table.source)
     level = averaged_mutual_information(shuffled)
     details: dict[str, float] = {"bins": n_bins}
     value, chance = plug_in, level

@@ -8,10 +8,11 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table, gap
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table, gap
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
+from polariscope.core.text import numbered
 from polariscope.numerics.information import N_BINS, discretise, information
 from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.mixtures import log_normal_mixture
@@ -137,12 +138,12 @@ def _from_posteriors(
     def log_ratios(
         classes: Int[np.ndarray, "sample factor"],
     ) -> Float[np.ndarray, "sample latent factor"]:
-        found = np.empty((n, part.n_latents, part.n_factors))
+        ratios = np.empty((n, part.n_latents, part.n_factors))
         for k, column in enumerate(classes.T):
             for rows in np.split(np.argsort(column, kind="stable"), np.cumsum(np.bincount(column))[:-1]):
                 for j in range(part.n_latents):
-                    found[rows, j, k] = log_marginal(rows, j)
-        return found - marginal[:, :, None]
+                    ratios[rows, j, k] = log_marginal(rows, j)
+        return ratios - marginal[:, :, None]
 
     marginal = np.stack([log_marginal(np.arange(n), j) for j in range(part.n_latents)], axis=1)
     ratios = log_ratios(part.classes)
@@ -158,7 +159,7 @@ def _too_narrow(shares: Float[np.ndarray, "latent factor"], n_samples: int) -> t
     latents = np.flatnonzero(worst > TOO_NARROW)
     if not len(latents):
         return ()
-    names = f"latent{'s' if len(latents) > 1 else ''} {', '.join(map(str, latents))}"
+    names = numbered("latent", latents.tolist())
     return (
         f"The posteriors of {names} are too narrow for {n_samples} samples: a draw tells its sample apart, so "
         f"even in shuffled rows up to {worst.max():.0%} of a factor's entropy seems known. The gap is too small; take "

@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Bool, Float
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 from polariscope.numerics.information import N_BINS, information
 from polariscope.numerics.intervals import interval_from_halves, recentred_interval

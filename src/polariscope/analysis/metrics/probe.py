@@ -9,9 +9,9 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float, Int
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.probing import AbstractTarget, make_target
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.analysis.regime.types import SELECTIONS, select
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -22,7 +22,7 @@ from polariscope.numerics.parallel import in_threads
 SIZES = (10, 100, 1_000, 10_000)
 STRENGTHS = tuple(np.logspace(-4, 4, 10).tolist())
 N_FOLDS = 5
-FEWEST = 50
+MIN_SAMPLES = 50
 """Training samples from which the strength is chosen; folds of fewer would choose by luck, and it is 1."""
 Fit = tuple[tuple[int, ...], int, int]  # latents, number of training samples, factor
 
@@ -121,7 +121,7 @@ def probe(
             "accuracy_by_size": by_size,
             "sample_efficiency": _ratio(by_size.get(100), by_size[counts[-1]]),
             "types": None if types is None else list(types),
-            "accuracy_by_types": {name: float(found.mean()) for name, found in by_types.items()},
+            "accuracy_by_types": {name: float(accuracies.mean()) for name, accuracies in by_types.items()},
             "accuracy_by_types_and_factor": by_types,
             "constant_guess": constant,
             "uniform_guess": np.array([target.uniform_guess for target in targets]),
@@ -148,7 +148,7 @@ def _fit_all(
 
     def search(task: tuple[int, int]) -> float:
         count, k = task
-        if count < FEWEST:
+        if count < MIN_SAMPLES:
             return 1.0
         return targets[k].best_strength(z, train[:count], STRENGTHS, N_FOLDS)
 

@@ -8,8 +8,8 @@ import numpy as np
 from annotated_types import Gt
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.code_table import Table, correlations, gap
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import Table, correlations, gap
 from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.newton import binary_classifiers

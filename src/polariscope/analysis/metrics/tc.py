@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, UInt
 
+from polariscope.analysis.code_table import N_PERMUTATIONS, Table
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.table import N_PERMUTATIONS, Table
 from polariscope.core.seeds import generator
 from polariscope.numerics.dependence import correlation, covariance, total_correlation_of
 from polariscope.numerics.intervals import recentred_interval
@@ -50,8 +50,8 @@ def tc(
     0.0
     """
     noise = np.zeros_like(table.codes) if variant == "gaussian" else table.variance
-    found = covariance(table.codes) + np.diag(noise.mean(axis=0))
-    value = total_correlation_of(found)
+    total = covariance(table.codes) + np.diag(noise.mean(axis=0))
+    value = total_correlation_of(total)
     replicates = _replicates(table.codes, noise, table.resamples)
     draw = generator(table.seed, "metrics", "columns")
     chances = [
@@ -69,7 +69,7 @@ def tc(
         interval=interval,
         chance=float(np.mean(chances)),
         variant=variant,
-        matrix=correlation(found),
+        matrix=correlation(total),
         details={"bits": value / math.log(2)},
         notes=notes,
     )

@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import Gt
 from jaxtyping import Bool, Float
 
+from polariscope.analysis.code_table import N_PERMUTATIONS
 from polariscope.analysis.metrics import Score, metric
-from polariscope.analysis.metrics.support.models import Models
-from polariscope.analysis.metrics.support.table import N_PERMUTATIONS
+from polariscope.analysis.model_codes import Models
 from polariscope.analysis.regime.posterior import gaussian_kl
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
@@ -75,8 +75,8 @@ def udr(
     1.0
     """
     used = _used(models)
-    kept = [c[:, u] for c, u in zip(models.codes, used, strict=True)]
-    columns = [standardised(ranked(c) if variant == "spearman" else c) for c in kept]
+    used_codes = [c[:, u] for c, u in zip(models.codes, used, strict=True)]
+    columns = [standardised(ranked(c) if variant == "spearman" else c) for c in used_codes]
     ends = np.cumsum([c.shape[1] for c in columns])
     parts = [slice(end - c.shape[1], end) for end, c in zip(ends, columns, strict=True)]
 

@@ -189,8 +189,8 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
     # 2 KL = μ² + σ² − log σ² − 1, so leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
-    kept = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
-    approximate = float(kept.sum())
+    active_kl = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
+    approximate = float(active_kl.sum())
     return Polarisation(
         _relative_error(kl, approximate), kl, approximate, tuple(np.flatnonzero(active).tolist())
     )

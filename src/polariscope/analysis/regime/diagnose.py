@@ -20,9 +20,9 @@ from polariscope.analysis.regime.criteria import (
 from polariscope.analysis.regime.note import Note
 from polariscope.analysis.regime.notes import notes, varying_factors
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
-from polariscope.analysis.regime.regime import Latent, Regime, Structure
+from polariscope.analysis.regime.regime import IN_USE, Latent, Regime, Structure
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.structure import partners, redundancy, truncation
+from polariscope.analysis.regime.structure import DependenceTables, partners, redundancy, truncation
 from polariscope.analysis.regime.types import (
     TYPES,
     alpha_ranges,
@@ -35,6 +35,7 @@ from polariscope.analysis.regime.use import uses
 from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
+from polariscope.core.types import ArrayInput
 from polariscope.numerics.dependence import (
     correlation,
     covariance,
@@ -56,11 +57,11 @@ LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it
 def diagnose(
     representation: Representation | object = None,
     *,
-    mean: object = None,
-    variance: object = None,
-    sampled: object = None,
-    prior_mean: object = None,
-    prior_variance: object = None,
+    mean: ArrayInput | None = None,
+    variance: ArrayInput | None = None,
+    sampled: ArrayInput | None = None,
+    prior_mean: ArrayInput | None = None,
+    prior_variance: ArrayInput | None = None,
     alpha: float = TypeRule.alpha,
     n_bootstrap: int = TypeRule.n_bootstrap,
     seed: int = 0,
@@ -103,11 +104,11 @@ def diagnose(
         "prior_mean": prior_mean,
         "prior_variance": prior_variance,
     }
-    found = _representation(representation, arrays, seed)
-    _check_size(found)
-    regime = _diagnose(found, rule, seed)
-    drawn = [Note("drawn")] if found.sampled_was_drawn else []
-    notes = [Note.from_text(text) for text in found.notes]
+    checked = _representation(representation, arrays, seed)
+    _check_size(checked)
+    regime = _diagnose(checked, rule, seed)
+    drawn = [Note("drawn")] if checked.sampled_was_drawn else []
+    notes = [Note.from_text(text) for text in checked.notes]
     return dataclasses.replace(regime, notes=(*drawn, *notes, *regime.notes))
 
 
@@ -130,10 +131,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
     )
     binned = {name: discretise(array) for name, array in sources.items()}
     informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
-    chances = {
-        name: chance_information_table(bins, generator(seed, "information", name))
-        for name, bins in binned.items()
-    }
+    chances = {name: chance_information_table(bins, seed, name) for name, bins in binned.items()}
     structures = {
         name: _structure(covariances[name], informations[name], chances[name], expected[name])
         for name in sources
@@ -141,6 +139,12 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
     noise_free = noise_free_covariance(
         representation.mean, representation.variance, representation.covariance
     )
+    tables = DependenceTables(
+        (covariances["mean"], covariances["sampled"], noise_free),
+        (informations["mean"], informations["sampled"]),
+        (chances["mean"], chances["sampled"]),
+    )
+    use = uses(representation)
     return Regime(
         latents=latents,
         order=tuple(order_by_kl(posterior).tolist()),
@@ -150,12 +154,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         mean=structures["mean"],
         sampled=structures["sampled"],
         noise_free_total_correlation=total_correlation_of(noise_free),
-        truncation=truncation(
-            types,
-            (covariances["mean"], covariances["sampled"], noise_free),
-            (informations["mean"], informations["sampled"]),
-            (chances["mean"], chances["sampled"]),
-        ),
+        truncation=truncation(types, tables),
         criteria=compare_criteria(posterior, not_passive),
         sensitivity=sensitivity(moments(posterior), rule.alpha),
         polarisation=polarisation(posterior),
@@ -168,19 +167,20 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         has_gaussian_kl=bool(kl_is_gaussian(posterior)),
         meaning_of_passive=representation.meaning_of_passive,
         n_factors=varying_factors(representation),
-        use=uses(representation),
+        use=use,
         training=representation.training,
         fit=representation.fit,
+        dependence_in_use=tables.of(IN_USE, [index for index, one in enumerate(use) if one.in_use]),
     )
 
 
 def _latents(
     posterior: RelativePosterior, rule: TypeRule, generator: np.random.Generator
 ) -> tuple[Latent, ...]:
-    found = moments(posterior)
-    types = types_of(found, rule.alpha).tolist()
+    moments_of_latents = moments(posterior)
+    types = types_of(moments_of_latents, rule.alpha).tolist()
     shares = type_shares(posterior, alpha=rule.alpha, n_bootstrap=rule.n_bootstrap, generator=generator)
-    ranges = alpha_ranges(found, rule.alpha)
+    ranges = alpha_ranges(moments_of_latents, rule.alpha)
     # A KL is not negative, but a model's own single-draw estimate of it can be.
     kl, interval = mean_with_interval(
         posterior.kl, at_least=0.0 if posterior.kl is posterior.gaussian_kl else -np.inf
@@ -194,8 +194,8 @@ def _latents(
         mean.std(axis=0).tolist(),
         variance.mean(axis=0).tolist(),
         variance.var(axis=0).tolist(),
-        found.mean.tolist(),
-        found.variance.tolist(),
+        moments_of_latents.mean.tolist(),
+        moments_of_latents.variance.tolist(),
         labels.known.tolist(),
         labels.unknown.tolist(),
         labels.labels,
@@ -265,12 +265,12 @@ def _representation(
     representation: Representation | Any, arrays: dict[str, Any], seed: int
 ) -> Representation:
     """The representation meant; without a sampled array one is drawn."""
-    given = [name for name, array in arrays.items() if array is not None]
+    passed = [name for name, array in arrays.items() if array is not None]
     if isinstance(representation, Representation):
-        if given:
+        if passed:
             raise InputError(
                 problem="a Representation and arrays were both given",
-                got=f"{', '.join(given)} beside it",
+                got=f"{', '.join(passed)} beside it",
                 remedy="leave one of them out",
             )
         fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
@@ -302,7 +302,7 @@ def _representation(
                 " arrays of shape (sample, latent)",
             ),
         )
-    checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in given}
+    checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in passed}
     if "sampled" not in checked:
         # The checks of Representation come first: a negative variance has no root.
         valid = Representation(**checked, sampled=checked["mean"])

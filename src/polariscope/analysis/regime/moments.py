@@ -52,15 +52,15 @@ def latent_moments(representation: Representation) -> tuple[LatentMoments, ...]:
         taken.
 
     >>> rep = Representation(np.array([[2.0], [-2.0]]), np.full((2, 1), 0.5), np.zeros((2, 1)))
-    >>> (found,) = latent_moments(rep)
-    >>> found.mean_square, found.ratio, round(found.match, 3)
+    >>> (result,) = latent_moments(rep)
+    >>> result.mean_square, result.ratio, round(result.match, 3)
     (4.0, 0.5, 0.222)
     """
     relative = relative_posterior(representation)
     mean, variance = relative.absolute_mean, relative.absolute_variance
     prior_mean, prior_variance = (
-        np.broadcast_to(np.float64(default) if given is None else given.astype(np.float64), mean.shape)
-        for given, default in ((representation.prior_mean, 0.0), (representation.prior_variance, 1.0))
+        np.broadcast_to(np.float64(default) if moment is None else moment.astype(np.float64), mean.shape)
+        for moment, default in ((representation.prior_mean, 0.0), (representation.prior_variance, 1.0))
     )
     needed = (variance + (mean - prior_mean) ** 2).mean(axis=0)
     columns = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from polariscope.analysis.likelihood_fit import SOURCES, RivalReason, Source
 from polariscope.core.errors import InputError
+from polariscope.core.text import capitalised, numbered, plural
 
 Writer = Callable[..., str]
 
@@ -77,7 +78,7 @@ def name_latents(indices: Sequence[int]) -> str:
     >>> name_latents([3]), name_latents([0, 2])
     ('latent 3', 'latents 0, 2')
     """
-    return f"latent{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"
+    return numbered("latent", indices)
 
 
 OTHER = "other"
@@ -138,7 +139,7 @@ def _not_gaussian(which: list[int], mixed: Sequence[int], shaped: Sequence[int])
             f"skewness or excess kurtosis is beyond 1 in the sampled representation: {name_latents(others)}"
         )
     text = "; ".join(reasons)
-    return f"The Gaussian total correlation is an approximation. {text[0].upper()}{text[1:]}."
+    return f"The Gaussian total correlation is an approximation. {capitalised(text)}."
 
 
 def _constant(source: str) -> Writer:
@@ -155,11 +156,11 @@ def _infinite(source: str) -> Writer:
 
 
 def _varying(n_factors: int) -> str:
-    return f"{n_factors} varying factor{'s' if n_factors > 1 else ''}"
+    return plural(n_factors, "varying factor")
 
 
 def _in_use(n_in_use: int) -> str:
-    return f"{n_in_use} latent{'s' if n_in_use != 1 else ''} with a mean posterior variance below 0.8 of the prior's"
+    return f"{plural(n_in_use, 'latent')} with a mean posterior variance below 0.8 of the prior's"
 
 
 def _other_values(

@@ -6,13 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from polariscope.analysis.regime.types import COLOURS, TYPES
+from polariscope.core.figure_style import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from polariscope.analysis.regime.regime import Regime
-
-INK = "#1f2933"
 
 
 def draw(regime: Regime, ax: Axes | None = None) -> Axes:
@@ -26,9 +25,9 @@ def draw(regime: Regime, ax: Axes | None = None) -> Axes:
 
         _, ax = plt.subplots(figsize=(1.6 + 0.42 * regime.n_latents, 3.0), layout="constrained")
     latents = [regime.latents[index] for index in regime.order]
-    places = list(range(len(latents)))
+    positions = list(range(len(latents)))
     bars = ax.bar(
-        places,
+        positions,
         [latent.mean_of_variance for latent in latents],
         color=[COLOURS[latent.type] for latent in latents],
     )
@@ -37,11 +36,13 @@ def draw(regime: Regime, ax: Axes | None = None) -> Axes:
         if count:
             first = next(bar for bar, latent in zip(bars, latents, strict=True) if latent.type == kind)
             first.set_label(f"{count} {kind}")
-    ax.set_xticks(places, [str(latent.index) for latent in latents])
+    ax.set_xticks(positions, [str(latent.index) for latent in latents])
     ax.set_xlabel("latent, by KL")
     ax.set_ylabel("mean posterior variance")
     finite = [
-        (place, latent) for place, latent in zip(places, latents, strict=True) if math.isfinite(latent.kl)
+        (position, latent)
+        for position, latent in zip(positions, latents, strict=True)
+        if math.isfinite(latent.kl)
     ]
     if finite:
         beside = ax.twinx()
@@ -50,7 +51,7 @@ def draw(regime: Regime, ax: Axes | None = None) -> Axes:
             [max(0.0, latent.kl - latent.kl_interval[0]) for _, latent in finite],
             [max(0.0, latent.kl_interval[1] - latent.kl) for _, latent in finite],
         ]
-        beside.errorbar([place for place, _ in finite], values, around, fmt="x", color=INK, lw=1)
+        beside.errorbar([position for position, _ in finite], values, around, fmt="x", color=INK, lw=1)
         beside.set_ylabel("KL, nats")
     ax.legend(frameon=False, loc="best")
     return ax

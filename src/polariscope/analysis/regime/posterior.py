@@ -102,8 +102,8 @@ def in_units_of_prior(
     )
 
 
-def _or(given: Float[np.ndarray, "*_"] | None, default: float) -> Float[np.ndarray, "*_"]:
-    return np.array(default) if given is None else given.astype(np.float64)
+def _or(array: Float[np.ndarray, "*_"] | None, default: float) -> Float[np.ndarray, "*_"]:
+    return np.array(default) if array is None else array.astype(np.float64)
 
 
 def prior_kind(prior_mean: Float[np.ndarray, "*_"], prior_variance: Float[np.ndarray, "*_"]) -> PriorKind:

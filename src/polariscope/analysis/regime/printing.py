@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import math
-from collections.abc import Sequence
 
 from polariscope.analysis.regime.regime import (
     POLARISED,
@@ -15,22 +13,13 @@ from polariscope.analysis.regime.regime import (
     Structure,
     about_passive_means,
     alphas,
-    number,
     stability,
 )
+from polariscope.core.tables import TextTable
+from polariscope.core.text import number, plural
 
 
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Cells as they are shown; the first columns hold words and go left, the rest numbers and go right."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    n_words: int = 1
-
-
-def tables(regime: Regime) -> list[Table]:
+def tables(regime: Regime) -> list[TextTable]:
     """All tables, the most important first."""
     return [
         latents(regime),
@@ -42,7 +31,7 @@ def tables(regime: Regime) -> list[Table]:
     ]
 
 
-def latents(regime: Regime) -> Table:
+def latents(regime: Regime) -> TextTable:
     """Every latent, by KL."""
 
     def row(latent: Latent) -> list[str]:
@@ -57,13 +46,16 @@ def latents(regime: Regime) -> Table:
             *(f"{share:.0%}" for share in (latent.known, latent.unknown)),
         ]
 
-    header = "latent,type,confidence,holds for α,KL,from,to,mean μ,std μ,mean σ²,var σ²,known,unknown"
+    header = [
+        *("latent", "type", "confidence", "holds for α", "KL", "from", "to"),
+        *("mean μ", "std μ", "mean σ²", "var σ²", "known", "unknown"),
+    ]
     rows = [row(regime.latents[index]) for index in regime.order]
     title = f"Latents by KL in nats (95 % interval), {regime.n_samples} samples"
-    return Table(title, header.split(","), rows, n_words=2)
+    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
-def structures(regime: Regime) -> Table:
+def structures(regime: Regime) -> TextTable:
     """How dependent the latents of each representation are."""
 
     def row(name: str, structure: Structure) -> list[str]:
@@ -76,17 +68,16 @@ def structures(regime: Regime) -> Table:
         return [name, *map(number, dependence), *rank]
 
     noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), *"––––"]
-    return Table(
-        "Dependence between latents (nats); averaged MI is less its chance level, that of shuffled latents",
-        [
-            *("representation", "total correlation", "averaged MI", "chance level"),
-            *("effective rank", "expected"),
-        ],
-        [row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
+    numbers = ("total correlation", "averaged MI", "chance level", "effective rank", "expected")
+    return TextTable(
+        *("representation", *numbers),
+        rows=[row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
+        numbers=numbers,
+        title="Dependence between latents (nats); averaged MI is less its chance level, that of shuffled latents",
     )
 
 
-def truncation(regime: Regime) -> Table:
+def truncation(regime: Regime) -> TextTable:
     """Total correlation and averaged mutual information of every combination of types."""
     rows = []
     for row in regime.truncation:
@@ -101,62 +92,58 @@ def truncation(regime: Regime) -> Table:
             ]
         rows.append([row.selection, str(len(row.latents)), *cells])
     header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
-    return Table(
-        "Truncation: the same within each combination of types; MI is less its chance level", header, rows
-    )
+    title = "Truncation: the same within each combination of types; MI is less its chance level"
+    return TextTable(*header, rows=rows, numbers=header[1:], title=title)
 
 
-def partners(regime: Regime) -> Table:
+def partners(regime: Regime) -> TextTable:
     """The strongest partner of every latent."""
 
     def cells(partner: Partner) -> list[str]:
         name = "–" if partner.partner is None else str(partner.partner)
         return [name, f"{partner.correlation:+.2f}", str(partner.n_correlated)]
 
-    def explained(share: float | None) -> str:
-        return "–" if share is None else f"{share:.2f}"
-
     rows = [
         [
             str(index),
             regime.types[index],
             *cells(regime.mean.partners[index]),
-            explained(regime.latents[index].redundancy),
+            number(regime.latents[index].redundancy, 2),
             *cells(regime.sampled.partners[index]),
         ]
         for index in regime.order
     ]
     header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "R²", "sampled: with", "r", "|r| > 0.2"]
     title = "Strongest correlation of each latent with another (R²: of a linear prediction by all that are not passive)"
-    return Table(title, header, rows, n_words=2)
+    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
-def criteria(regime: Regime) -> Table:
+def criteria(regime: Regime) -> TextTable:
     """What other rules say."""
-    found = regime.criteria
+    table = regime.criteria
     rows = [
         [name, "".join("+" if used else "·" for used in in_use), str(sum(in_use)), f"{agreement:.0%}"]
-        for name, in_use, agreement in zip(found.names, found.in_use, found.agreement[0], strict=True)
+        for name, in_use, agreement in zip(table.names, table.in_use, table.agreement[0], strict=True)
     ]
     header = ["criterion", "latents 0, 1, …", "not passive", "agreement"]
     title = "Rules of the literature: not passive (+) or passive (·), and their agreement with the first"
-    return Table(title, header, rows, n_words=2)
+    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
-def sensitivity(regime: Regime) -> Table:
+def sensitivity(regime: Regime) -> TextTable:
     """How many of each type at other α."""
     rows = [
         [f"{alpha:g}", *(str(types.count(name)) for name in regime.counts)]
         for alpha, types in zip(regime.sensitivity.alphas, regime.sensitivity.types, strict=True)
     ]
-    return Table("Sensitivity: latents of each type at other α", ["α", *regime.counts], rows)
+    title = "Sensitivity: latents of each type at other α"
+    return TextTable("α", *regime.counts, rows=rows, numbers=tuple(regime.counts), title=title)
 
 
 def summary(regime: Regime) -> str:
     """Return the number of latents of each type, the share of the KL in active ones, and how sure the types are."""
     counts = ", ".join(f"{count} {name}" for name, count in regime.counts.items())
-    noun = "latent" if regime.n_latents == 1 else "latents"
-    sentences = [f"{regime.n_latents} {noun}: {counts}."]
+    sentences = [f"{plural(regime.n_latents, 'latent')}: {counts}."]
     kinds = ", ".join(f"{count} {kind}" for kind, count in regime.kinds_of_mixed.items())
     if math.isinf(regime.kl):
         sentences.append("The KL is infinite.")
@@ -194,12 +181,12 @@ def as_text(regime: Regime) -> str:
 
 def details(regime: Regime) -> str:
     """Return everything behind the verdict: counts of types, all tables, notes."""
-    return "\n\n".join([summary(regime), _text(tables(regime)[0]), evidence(regime)])
+    return "\n\n".join([summary(regime), str(tables(regime)[0]), evidence(regime)])
 
 
 def evidence(regime: Regime) -> str:
     """What stands behind the table of latents."""
-    parts = [_text(table) for table in tables(regime)[1:]]
+    parts = [str(table) for table in tables(regime)[1:]]
     parts.append("\n".join(remarks(regime)))
     if regime.notes:
         parts.append("\n".join(["Read with care", *(f"- {note}" for note in regime.notes)]))
@@ -212,38 +199,13 @@ def as_html(regime: Regime) -> str:
         f"<p><strong>{html.escape(str(regime.verdict))}</strong></p>",
         f"<p>{html.escape(summary(regime))}</p>",
     ]
-    for place, table in enumerate(tables(regime)):
-        opened = " open" if place == 0 else ""
+    for index, table in enumerate(tables(regime)):
+        opened = " open" if index == 0 else ""
         parts.append(
-            f"<details{opened}><summary>{html.escape(table.title)}</summary>{_html(table)}</details>"
+            f"<details{opened}><summary>{html.escape(table.title)}</summary>{table.to_html()}</details>"
         )
     parts += [f"<p>{html.escape(remark)}</p>" for remark in remarks(regime)]
     if regime.notes:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in regime.notes)
         parts.append(f"<p>Read with care</p><ul>{items}</ul>")
     return "".join(parts)
-
-
-def _text(table: Table) -> str:
-    lines = [table.header, *table.rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(table.header))]
-    shown = [
-        "  ".join(
-            cell.ljust(width) if column < table.n_words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([table.title, *shown])
-
-
-def _html(table: Table) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        sides = ["left" if column < table.n_words else "right" for column in range(len(cells))]
-        return "".join(
-            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
-            for side, cell in zip(sides, cells, strict=True)
-        )
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.rows)
-    return f"<table><thead><tr>{line(table.header, 'th')}</tr></thead><tbody>{body}</tbody></table>"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
@@ -23,7 +22,8 @@ from polariscope.analysis.regime.types import (
 from polariscope.analysis.regime.use import INFORMATION, Use, count_limits, use_of_moments
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
-from polariscope.core.records import AbstractRecord, from_plain, to_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
+from polariscope.core.text import number
 from polariscope.numerics.information import corrected_information
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def polarised_until_the_end(
             "steps and deltas", "be as many, and at least one", got=f"{len(steps)} and {len(deltas)}"
         )
     below = [delta is not None and delta < threshold for delta in deltas]
-    first = len(below) - next((place for place, low in enumerate(reversed(below)) if not low), len(below))
+    first = len(below) - next((index for index, low in enumerate(reversed(below)) if not low), len(below))
     last = steps[-1]
     if first == len(below):
         return Polarised(0.0, 0.0, None, threshold)
@@ -244,7 +244,7 @@ def polarised_until_the_end(
 
 
 @dataclasses.dataclass(frozen=True)
-class Regime:
+class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     """Diagnosis of a representation: ``types`` and ``counts`` are the answer, the rest the evidence."""
 
     latents: tuple[Latent, ...]
@@ -283,6 +283,8 @@ class Regime:
     """State of the training that the model comes from; unknown without a log."""
     fit: LikelihoodFit = dataclasses.field(default_factory=LikelihoodFit)
     """Residuals against the likelihood of the model; empty without a decoder, and in diagnoses by version 0.2.0."""
+    dependence_in_use: Truncation | None = None
+    """Dependence of the latents in use; None in earlier diagnoses, which have it for types only (``truncation``)."""
 
     @property
     def over_pruned(self) -> bool:
@@ -314,8 +316,8 @@ class Regime:
     @property
     def kinds_of_mixed(self) -> dict[Mixedness, int]:
         """Number of mixed latents of each kind, those that occur."""
-        found = [latent.mixedness for latent in self.latents if latent.mixedness is not None]
-        return {kind: found.count(kind) for kind in get_args(Mixedness) if kind in found}
+        kinds = [latent.mixedness for latent in self.latents if latent.mixedness is not None]
+        return {kind: kinds.count(kind) for kind in get_args(Mixedness) if kind in kinds}
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -372,10 +374,6 @@ class Regime:
             rows.append({**first, **row, **shares})
         return pandas.DataFrame(rows).set_index("latent")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON; infinite numbers become the word "Infinity", which JSON can hold."""
-        return to_plain(self)
-
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Regime:
         """Return the diagnosis that :meth:`to_dict` wrote, equal in every bit; anything else is refused.
@@ -384,7 +382,7 @@ class Regime:
 
         :param stored: JSON values.
         """
-        regime = from_plain(cls, stored, "diagnose the model again")
+        regime = super().from_dict(stored)
         return (
             regime
             if "n_factors" in stored
@@ -459,19 +457,6 @@ class Regime:
         from polariscope.analysis.regime.plotting import draw
 
         return draw(self, ax)
-
-
-def number(value: float | None) -> str:
-    """Three decimals; – for what is not there.
-
-    >>> number(0.12345), number(None), number(math.inf)
-    ('0.123', '–', '∞')
-    """
-    if value is None:
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.3f}" if abs(value) < 10_000 else f"{value:.3g}"
 
 
 def alphas(latent: Latent) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,25 +30,25 @@ def redundancy(
     :param not_passive: which latents may predict others
     :param n_samples: number of samples behind the covariance
 
-    >>> found = redundancy(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([True, False]), 7)
-    >>> [round(share, 3) for share in found]
+    >>> result = redundancy(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([True, False]), 7)
+    >>> [round(share, 3) for share in result]
     [0.0, 0.1]
     """
-    found: list[float | None] = []
+    shares: list[float | None] = []
     for j, variance in enumerate(np.diag(covariance).tolist()):
         others = np.flatnonzero(not_passive & (np.arange(len(covariance)) != j))
         others = others[np.diag(covariance)[others] > 0]
         freedom = n_samples - len(others) - 1
         if variance == 0 or freedom < 1:
-            found.append(None)
+            shares.append(None)
             continue
         # In units of each latent's spread, or the cut for rank would drop those that spread little.
         scale = np.sqrt(np.diag(covariance)[others])
         shared = covariance[j, others] / scale
         inner = covariance[np.ix_(others, others)] / np.outer(scale, scale)
         explained = float(shared @ np.linalg.pinv(inner, hermitian=True) @ shared) / variance
-        found.append(min(1.0, max(0.0, 1 - (1 - explained) * (n_samples - 1) / freedom)))
-    return found
+        shares.append(min(1.0, max(0.0, 1 - (1 - explained) * (n_samples - 1) / freedom)))
+    return shares
 
 
 def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, ...]:
@@ -71,35 +72,47 @@ def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, 
     )
 
 
-def truncation(
-    types: Sequence[VariableType],
+@dataclasses.dataclass(frozen=True)
+class DependenceTables:
+    """DependenceTables of all latents, from which the dependence of some of them is computed."""
+
     covariances: tuple[
         Float[np.ndarray, "latent latent"],
         Float[np.ndarray, "latent latent"],
         Float[np.ndarray, "latent latent"],
-    ],
-    informations: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]],
-    chances: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]],
-) -> tuple[Truncation, ...]:
-    """Total correlation and averaged mutual information of every combination of types.
+    ]
+    """Of the mean, the sampled and the noise-free sampled representation."""
+    informations: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]]
+    """Mutual information of the mean and the sampled representation, discretised once on all latents."""
+    chances: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]]
+    """The same of shuffled columns."""
 
-    ``covariances`` of the mean, the sampled and the noise-free sampled representation; ``informations`` are
-    the tables of mutual information of the first two, discretised once on all latents, and ``chances`` are the same of
-    shuffled columns. What to look for: the
-    mean's numbers fall to the sampled ones' once the passive latents are left out (active+mixed).
+    def of(self, selection: str, latents: Sequence[int]) -> Truncation:
+        """Return total correlation and averaged mutual information of some latents.
 
-    Reference: bonheme2023 §6.4.4, Figs 6.7–6.8.
-    """
-    rows = []
-    for selection in SELECTIONS:
-        latents = select(types, selection)
+        :param selection: name of these latents.
+        :param latents: their columns.
+        """
         if len(latents) < 2:
-            rows.append(Truncation(selection, tuple(latents), None, None, None))
-            continue
-        mean, sampled, noise_free = (total_correlation_of(c[np.ix_(latents, latents)]) for c in covariances)
+            return Truncation(selection, tuple(latents), None, None, None)
+        mean, sampled, noise_free = (
+            total_correlation_of(table[np.ix_(latents, latents)]) for table in self.covariances
+        )
         of_mean, of_sampled = (
             Dependence(correlation, *(averaged_mutual_information(table, latents) for table in tables))
-            for correlation, *tables in zip((mean, sampled), informations, chances, strict=True)
+            for correlation, *tables in zip((mean, sampled), self.informations, self.chances, strict=True)
         )
-        rows.append(Truncation(selection, tuple(latents), of_mean, of_sampled, noise_free))
-    return tuple(rows)
+        return Truncation(selection, tuple(latents), of_mean, of_sampled, noise_free)
+
+
+def truncation(types: Sequence[VariableType], tables: DependenceTables) -> tuple[Truncation, ...]:
+    """Total correlation and averaged mutual information of every combination of types.
+
+    What to look for: the mean's numbers fall to the sampled ones' once the passive latents are left out (active+mixed).
+
+    Reference: bonheme2023 §6.4.4, Figs 6.7–6.8.
+
+    :param types: type of each latent.
+    :param tables: covariances and mutual information of all latents.
+    """
+    return tuple(tables.of(selection, select(types, selection)) for selection in SELECTIONS)

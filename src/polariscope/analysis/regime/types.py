@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 
 from polariscope.analysis.regime.rule import ALPHA_LIMIT, TypeRule
 from polariscope.core.errors import unknown
+from polariscope.core.figure_style import GREY, ORANGE, TEAL
 from polariscope.core.records import AbstractRecord
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PriorKind = Literal["standard", "fixed", "conditional"]
 VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
-COLOURS: dict[VariableType, str] = {"active": "#0f8b8d", "mixed": "#e08e0b", "passive": "#9aa3ad"}
+COLOURS: dict[VariableType, str] = {"active": TEAL, "mixed": ORANGE, "passive": GREY}
 """One colour per type of latent, told apart by readers of every kind of colour vision."""
 
 
@@ -65,14 +66,14 @@ def select(types: Sequence[VariableType], selection: str) -> list[int]:
     >>> select(["active", "passive", "mixed"], "mixed+active")
     [0, 2]
     """
-    words = selection.replace(" ", "").split("+")
-    if words == ["full"]:
-        words = list(TYPES)
-    for word in words:
+    tokens = selection.replace(" ", "").split("+")
+    if tokens == ["full"]:
+        tokens = list(TYPES)
+    for word in tokens:
         if word not in TYPES:
-            choices = (*TYPES, "full") if len(words) == 1 else TYPES
+            choices = (*TYPES, "full") if len(tokens) == 1 else TYPES
             raise unknown("variable type", word, choices, "Join several with '+'.")
-    return [index for index, name in enumerate(types) if name in words]
+    return [index for index, name in enumerate(types) if name in tokens]
 
 
 NEARBY = 0.2
@@ -132,14 +133,14 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
     Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: it gives no rule; this one is derived).
     Ours: active keeps the condition Var(r) < α under a conditional prior.
     """
-    found = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
+    types = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
         moments.mean.shape
     )
     if moments.displacement is not None:
-        found[(found == "passive") & ~(moments.displacement < alpha)] = "mixed"
+        types[(types == "passive") & ~(moments.displacement < alpha)] = "mixed"
     if moments.noise is not None:
-        found[(found == "active") & ~(moments.noise < alpha)] = "mixed"
-    return found
+        types[(types == "active") & ~(moments.noise < alpha)] = "mixed"
+    return types
 
 
 def thresholds(
@@ -243,8 +244,8 @@ def type_shares(
     counts = np.zeros((posterior.mean.shape[1], len(TYPES)))
     weighted = moments_of_resamples(posterior)
     for weights in _resamples(len(posterior.mean), n_bootstrap, generator):
-        found = types_of(weighted(weights), alpha)
-        counts += np.stack([(found == name).sum(axis=0) for name in TYPES], axis=1)
+        types = types_of(weighted(weights), alpha)
+        counts += np.stack([(types == name).sum(axis=0) for name in TYPES], axis=1)
     return counts / n_bootstrap
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.records import AbstractRecord, from_plain
+from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 
 if TYPE_CHECKING:
     from polariscope.analysis.representation import Representation
@@ -33,7 +33,7 @@ MAX_OBSERVATIONS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Effect(AbstractRecord):
+class Effect(AbstractStoredRecord, remedy="measure it again"):
     """Decoder effect of each latent, in nats, with standard errors; both are empty without a decoder."""
 
     value: tuple[float, ...] = ()
@@ -44,14 +44,6 @@ class Effect(AbstractRecord):
         if not self.value:
             return {}
         return {"effect": np.array(self.value), "effect_error": np.array(self.error)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Effect:
-        """Return the effect that ``to_dict`` wrote.
-
-        :param stored: JSON values.
-        """
-        return from_plain(cls, stored, "measure it again")
 
 
 @dataclasses.dataclass(frozen=True)

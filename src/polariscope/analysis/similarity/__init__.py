@@ -2,7 +2,7 @@
 
 ``similarity["cka"](x, y)`` takes two arrays with a row for each of the same samples and gives one number, in float64.
 For the many layers of many models each member also declares a ``form``: every layer is compressed once to a small
-array, and scores come from these alone, many at a time (:mod:`polariscope.analysis.similarity.support.forms`).
+array, and scores come from these alone, many at a time (:mod:`polariscope.analysis.layer_forms`).
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.layer_checks import check, check_pair, upper_triangle
+from polariscope.analysis.layer_forms import VectorForm, unit
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
-from polariscope.analysis.similarity.support.forms import VectorForm, unit
 from polariscope.numerics.distances import centred, gram, gram_product
 
 

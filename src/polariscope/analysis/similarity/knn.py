@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float, Int
 
+from polariscope.analysis.layer_checks import check, check_pair
+from polariscope.analysis.layer_forms import NeighbourForm
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair
-from polariscope.analysis.similarity.support.forms import NeighbourForm
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import squared_distances
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.layer_checks import check, check_pair
+from polariscope.analysis.layer_forms import FactorForm
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair
-from polariscope.analysis.similarity.support.forms import FactorForm
 from polariscope.numerics.distances import centred, gram
 
 DROPPED = 1e-14

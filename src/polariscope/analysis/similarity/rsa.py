@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.layer_checks import check, check_pair, upper_triangle
+from polariscope.analysis.layer_forms import VectorForm, unit
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair, upper_triangle
-from polariscope.analysis.similarity.support.forms import VectorForm, unit
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import squared_distances
 

@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import Gt, Le
 from jaxtyping import Float
 
+from polariscope.analysis.layer_checks import check, check_pair
+from polariscope.analysis.layer_forms import FactorForm
 from polariscope.analysis.similarity import similarity
-from polariscope.analysis.similarity.support.arrays import check, check_pair
-from polariscope.analysis.similarity.support.forms import FactorForm
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import centred, gram
 
@@ -30,9 +30,9 @@ def compress(
     values, vectors = values[::-1], vectors[:, ::-1]
     real = values > SMALLEST * values[0]
     enough = int(np.searchsorted(np.cumsum(values[real]), variance * values[real].sum() * (1 - 1e-12))) + 1
-    kept = vectors[:, : min(enough, int(real.sum()))]
+    directions = vectors[:, : min(enough, int(real.sum()))]
     # Directions of little variance come out a little askew; QR makes them orthonormal again.
-    return np.linalg.qr(kept if wide else deviations @ kept)[0]
+    return np.linalg.qr(directions if wide else deviations @ directions)[0]
 
 
 FORM = FactorForm(compress, of_smaller=True)

@@ -1,1 +1,8 @@
 """Data of the user: arrays and folders of images."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Layout = Literal["channels-first", "channels-last"]
+"""Position of the channels in an array of images."""

@@ -25,8 +25,8 @@ from polariscope.data.own.support.rows import IndexedRows, SparseRows, in_memory
 class AnndataDataset(AbstractRowsDataset):
     """Cells by genes from an .h5ad file, with names of both and classes of cells; needs h5py.
 
-    X or a layer is dense or sparse. A sparse one is kept sparse in memory, and only the rows of a batch are made dense.
-    A dense one is kept in memory if it fits ``cache_megabytes``, and otherwise read from the file as needed. The
+    X or a layer is dense or sparse. A sparse one stays sparse in memory, and only the rows of a batch are made dense.
+    A dense one is read into memory if it fits ``cache_megabytes``, and otherwise read from the file as needed. The
     fingerprint is a hash of what is used.
     """
 
@@ -129,7 +129,7 @@ class AnndataDataset(AbstractRowsDataset):
             raise too_large(path, limit, size)
         shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
         matrix = make(tuple(part[:] for part in parts), shape=tuple(map(int, shape)))
-        matrix.check_format(full_check=True)  # a place outside the matrix would be written to memory
+        matrix.check_format(full_check=True)  # an index outside the matrix would be written to memory
         return SparseRows(matrix)
 
 

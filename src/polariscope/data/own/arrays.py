@@ -11,13 +11,15 @@ from annotated_types import Ge, Gt
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import option
+from polariscope.core.types import FactorsLike
 from polariscope.data.dataset import dataset
 from polariscope.data.missing import Missing, check_missing
+from polariscope.data.own import Layout
 from polariscope.data.own.support.archive import read_archive
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.layout import Layout
 from polariscope.data.own.support.objects import read_object, tensors_of
 from polariscope.data.own.support.observed import AbstractRowsDataset
+from polariscope.data.types import DataLike
 
 
 @dataset("arrays", endings=(".npz", ".npy"))
@@ -60,8 +62,8 @@ class ArraysDataset(AbstractRowsDataset):
 
 
 def from_arrays(
-    X: object,
-    factors: object = None,
+    X: DataLike,
+    factors: FactorsLike | None = None,
     *,
     factor_names: Sequence[str] | None = None,
     factor_kinds: Sequence[str] | None = None,
@@ -77,7 +79,7 @@ def from_arrays(
     ``X`` is flat, ``(sample, feature)``, of any numbers; or images, ``(sample, height, width)``,
     ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels (or any
     number, where ``layout`` says where they are), of
-    bytes or of floats in [0, 1]. It is kept as it is (bytes stay bytes, a memory map stays in its file, of a sparse
+    bytes or of floats in [0, 1]. It is stored as it is (bytes stay bytes, a memory map stays in its file, of a sparse
     matrix only the rows of a batch are made dense) and not copied, unless it is a frame: do not change it
     afterwards. Bytes are 0 … 255, divided by 255, unless the whole array holds only 0 and 1, as the images of dSprites
     do: then 1 is white. ``white`` says which was recognised, or decides it. Flat values count as lying in [0, 1] only
@@ -126,7 +128,7 @@ def from_arrays(
 
 
 def from_dataset(
-    data: object,
+    data: DataLike,
     *,
     key: str | None = None,
     labels: Sequence[str] = (),
@@ -147,9 +149,9 @@ def from_dataset(
     * An AnnData: its ``X`` or a layer, with the names of cells and genes; ``labels`` are columns of ``obs``.
     * Everything that :func:`from_arrays` takes.
 
-    All items are read once, to check them and to see their labels. They are then kept in memory if they fit
+    All items are read once, to check them and to see their labels. They then stay in memory if they fit
     ``cache_megabytes``, and otherwise asked for again, batch by batch. Item i must be the same every time it is asked
-    for: random augmentation has no place here. Datasets that only give one item after the other are refused.
+    for: random augmentation does not work here. Datasets that only give one item after the other are refused.
 
     :param data: the object.
     :param key: (default: recognised) what the observation is called, where items are dictionaries.
@@ -161,7 +163,7 @@ def from_dataset(
     :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
     :param missing: (default "refuse") what is done about missing values of a table: "drop" leaves out rows that lack
         one, "median" fills in the median of the column over all rows.
-    :param cache_megabytes: (default 1024) observations are kept in memory if all of them fit this size.
+    :param cache_megabytes: (default 1024) observations stay in memory if all of them fit this size.
 
     >>> pairs = [([0.0, 1.0], "left"), ([1.0, 0.0], "right")]
     >>> from_dataset(pairs).factors([1])

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import Advice
+from polariscope.core.text import listed, plural
 from polariscope.data.dataset import AbstractDataset, dataset
-from polariscope.data.own.support.columns import listed
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import Factors, known_factors
 from polariscope.data.own.support.pictures import (
@@ -49,7 +49,7 @@ class FolderDataset(AbstractDataset):
     become 8. Where the bytes of all files are 0 or 1, as in masks, 1 is white. Every header is looked at
     before anything else, so a folder that cannot be used is refused at once.
 
-    A file is decoded when it is first asked for and then kept, as long as all images together fit
+    A file is decoded when it is first asked for and then cached, as long as all images together fit
     ``cache_megabytes``; otherwise it is decoded each time.
 
     ``labels`` is a table (.csv, .tsv) with a column ``file`` and a column for each factor. Without it, when every
@@ -92,7 +92,7 @@ class FolderDataset(AbstractDataset):
         root = Path(self.path)
         if not root.is_dir():
             raise InputError("path", f"be a folder of pictures, but there is none at {root}")
-        found = []
+        paths = []
         for folder, subfolders, names in os.walk(root, followlinks=False):
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]
             for name in names:
@@ -104,12 +104,12 @@ class FolderDataset(AbstractDataset):
                         problem=f"{file} is a link to a file outside {root}",
                         remedy="copy that file into the folder",
                     )
-                found.append(file.relative_to(root).as_posix())
-        if not found:
+                paths.append(file.relative_to(root).as_posix())
+        if not paths:
             raise InputError(
                 "path", f"be a folder with files ending in {', '.join(FORMATS)}", remedy=f"{root} has none"
             )
-        return tuple(sorted(found))
+        return tuple(sorted(paths))
 
     @functools.cached_property
     def class_names(self) -> tuple[str, ...]:
@@ -131,16 +131,16 @@ class FolderDataset(AbstractDataset):
     @functools.cached_property
     def _headers(self) -> tuple[Facts, ...]:
         """What the header of each file says; damaged and animated ones are refused."""
-        found = []
+        headers = []
         for name in self.file_names:
             file = Path(self.path, name)
             with opened(file) as image:
-                found.append(facts_of(image))
-                # Decoding everything would be slow; where the end is not in its place, the file is decoded.
-                if (found[-1].is_animated and self.frame is None) or not has_end(file):
+                headers.append(facts_of(image))
+                # Decoding everything would be slow; where the end mark is missing, the file is decoded.
+                if (headers[-1].is_animated and self.frame is None) or not has_end(file):
                     pixels(image, self.channels, self.frame)
                     check_end(file)
-        return tuple(found)
+        return tuple(headers)
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
@@ -165,18 +165,17 @@ class FolderDataset(AbstractDataset):
     def _by_name(self) -> dict[str, Facts]:
         return dict(zip(self.file_names, self._headers, strict=True))
 
-    def _only(self, found: dict[str, Any], noun: str, words: Any, remedy: Argument) -> Any:
+    def _only(self, values: dict[str, Any], noun: str, format_value: Any, remedy: Argument) -> Any:
         """What all files have in common; refused where they differ, with an example of each."""
-        counts = collections.Counter(found.values())
+        counts = collections.Counter(values.values())
         if len(counts) > 1:
-            example = {value: name for name, value in reversed(found.items())}
+            example = {value: name for name, value in reversed(values.items())}
             said = [
-                f"{words(value)} ({count} file{'s' * (count > 1)}, as {example[value]})"
-                for value, count in counts.most_common(3)
+                f"{format_value(value)} ({plural(count, 'file')}, as {example[value]})"
+                for value, count in counts.most_common()
             ]
-            more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
             raise InputError(
-                problem=f"the images of {self.path} have {len(counts)} {noun}: {', '.join(said)}{more}",
+                problem=f"the images of {self.path} have {len(counts)} {noun}: {listed(said, 3)}",
                 remedy=("bring them to one with ", remedy),
             )
         return next(iter(counts))
@@ -209,17 +208,17 @@ class FolderDataset(AbstractDataset):
         )
         said = [
             f"images {made} {height}×{width} pixels{square}",
-            f"{channels} channel{'s' * (channels > 1)}",
+            plural(channels, "channel"),
         ]
         headers = self._headers
-        for is_so, words in (
+        for is_so, choice in (
             (any(header.is_deep for header in headers), "16 bits reduced to 8"),
             (any(header.is_transparent for header in headers), "transparent parts black"),
             (any(header.is_cmyk for header in headers), "CMYK converted to RGB"),
             (any(header.is_animated for header in headers), "first frame of animated files"),
             (self.white == 1, "bytes 0 and 1 are black and white"),
         ):
-            said += [words] if is_so else []
+            said += [choice] if is_so else []
         return tuple(said)
 
     def __len__(self) -> int:
@@ -240,11 +239,11 @@ class FolderDataset(AbstractDataset):
             for row, index in enumerate(indices.tolist()):
                 images[row] = self._decode(index)
             return images
-        kept, decoded = self._cache
+        cache, decoded = self._cache
         for index in np.unique(indices[~decoded[indices]]).tolist():
-            kept[index] = self._decode(index)
+            cache[index] = self._decode(index)
             decoded[index] = True
-        return kept[indices]
+        return cache[indices]
 
     @functools.cached_property
     def _cache(self) -> tuple[UInt8[np.ndarray, "sample channel height width"], Bool[np.ndarray, " sample"]]:
@@ -319,7 +318,7 @@ def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np
             rows[target] = row
     lacking = [name for name in file_names if name not in rows]
     said = [
-        f"{words} {listed(names)}"
+        f"{words} {listed(names, quoted=True)}"
         for words, names in (
             ("no picture is called", strange),
             ("more than one row is of", twice),
@@ -356,7 +355,7 @@ def from_folder(
     :param labels: (default: classes are subfolders) a table with a column ``file`` and a column for each factor.
     :param frame: (default: animated files are refused) "first" to take their first frame.
     :param white: (default: recognised) the byte that is white, 1 or 255.
-    :param cache_megabytes: (default 1024) decoded images are kept in memory if all of them fit this size.
+    :param cache_megabytes: (default 1024) decoded images stay in memory if all of them fit this size.
     """
     table = None if labels is None else os.fspath(labels)
     return FolderDataset(os.fspath(path), image_size, mode, channels, table, frame, white, cache_megabytes)

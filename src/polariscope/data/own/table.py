@@ -73,7 +73,7 @@ class TableDataset(AbstractRowsDataset):
         return cls(**check_options(f"dataset {name!r}", cls, options), recorded=True)
 
     def _read(self, path: Path, recorded: bool) -> Contents:
-        chosen = {
+        columns = {
             "columns": self.columns,
             "labels": self.labels,
             "row_names": self.row_names,
@@ -82,7 +82,7 @@ class TableDataset(AbstractRowsDataset):
         if not path.name.lower().endswith(PARQUET):
             return read_separated(
                 path,
-                **chosen,  # type: ignore[arg-type]
+                **columns,  # type: ignore[arg-type]
                 factor_kinds=self.factor_kinds,
                 delimiter=self.delimiter,
                 header=self.header,
@@ -94,4 +94,4 @@ class TableDataset(AbstractRowsDataset):
                 raise InputError(
                     problem=(Argument(name), " is for text files"), got=path.name, remedy="leave it out"
                 )
-        return read_parquet(path, **chosen, max_unpacked=self.max_unpacked)  # type: ignore[arg-type]
+        return read_parquet(path, **columns, max_unpacked=self.max_unpacked)  # type: ignore[arg-type]

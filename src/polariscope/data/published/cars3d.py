@@ -15,10 +15,10 @@ from jaxtyping import UInt8
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import AbstractPublishedGrid, Gigabytes, OriginalFile
+from polariscope.data.originals import AbstractPublishedGrid, Gigabytes, OriginalFile
 from polariscope.data.published.support.pixels import resized
 
 
@@ -99,25 +99,25 @@ class Cars3DDataset(AbstractPublishedGrid):
     def _find_sizes(self) -> Sequence[int]:
         shapes = {}
         for name, data in self._cars():
-            shapes[name] = _check(self._place, name, data)
+            shapes[name] = _check(self._root, name, data)
         if not shapes:
-            raise InputError(str(self._place), "hold files of cars, data/cars/*.mat")
+            raise InputError(str(self._root), "hold files of cars, data/cars/*.mat")
         first, *_ = shapes.values()
         for name, shape in shapes.items():
             if shape != first:
                 raise InputError(
-                    str(self._place), f"hold cars of one shape, {first}", got=f"{shape} in {name!r}"
+                    str(self._root), f"hold cars of one shape, {first}", got=f"{shape} in {name!r}"
                 )
         return (first[4], first[3], len(shapes))
 
     @property
-    def _place(self) -> Path:
+    def _root(self) -> Path:
         return self._folder() or self.original_files[0]
 
     def _contents(self) -> list[object]:
         return [[content_digest(file) for file in self.original_files], self.image_size]
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         elevations, azimuths, identities = self.factor_sizes
         grid = array.reshape(elevations, azimuths, identities, *self.shape)
         folder = self._folder()
@@ -127,7 +127,7 @@ class Cars3DDataset(AbstractPublishedGrid):
         else:
             names = [file.name for file in self.original_files]
         for done, (name, data) in enumerate(self._cars()):
-            images = _read(self._place, name, data)
+            images = _read(self._root, name, data)
             for elevation in range(elevations):
                 for azimuth in range(azimuths):
                     picture = resized(np.ascontiguousarray(images[..., azimuth, elevation]), self.image_size)
@@ -139,36 +139,36 @@ def _is_car(name: str) -> bool:
     return name.endswith(".mat") and "cars" in name.split("/")[:-1]
 
 
-def _check(place: Path, name: str, data: bytes) -> tuple[int, ...]:
+def _check(root: Path, name: str, data: bytes) -> tuple[int, ...]:
     """The shape of the images in a ``.mat`` file, by its header; cells, structures and objects are refused."""
     from scipy.io import whosmat
 
-    found = {variable: (shape, kind) for variable, shape, kind in _parsed(place, name, whosmat, data)}
-    shape, kind = found.get("im", ((), "nothing"))
+    variables = {variable: (shape, kind) for variable, shape, kind in _parsed(root, name, whosmat, data)}
+    shape, kind = variables.get("im", ((), "nothing"))
     if kind != "uint8" or len(shape) != 5 or shape[2] != 3 or shape[0] != shape[1]:
         raise InputError(
-            str(place),
+            str(root),
             f"hold in {name!r} bytes 'im' of shape (pixels, pixels, 3, azimuth, elevation)",
             got=f"{kind} of shape {tuple(shape)}",
         )
     if math.prod(shape) > archives.LIMIT:
-        raise InputError(str(place), f"hold in {name!r} images of a car", got=f"shape {tuple(shape)}")
+        raise InputError(str(root), f"hold in {name!r} images of a car", got=f"shape {tuple(shape)}")
     return tuple(shape)
 
 
-def _read(place: Path, name: str, data: bytes) -> UInt8[np.ndarray, "side side 3 azimuth elevation"]:
+def _read(root: Path, name: str, data: bytes) -> UInt8[np.ndarray, "side side 3 azimuth elevation"]:
     from scipy.io import loadmat
 
-    shape = _check(place, name, data)
-    images = _parsed(place, name, loadmat, data, variable_names=["im"])["im"]
+    shape = _check(root, name, data)
+    images = _parsed(root, name, loadmat, data, variable_names=["im"])["im"]
     if images.shape != shape or images.dtype != np.uint8:
-        raise archives.damaged(place, f"{name!r} holds something else than it declares")
+        raise archives.damaged(root, f"{name!r} holds something else than it declares")
     return images
 
 
-def _parsed(place: Path, name: str, parse: Any, data: bytes, **options: object) -> Any:
+def _parsed(root: Path, name: str, parse: Any, data: bytes, **options: object) -> Any:
     """What SciPy reads of a MATLAB file. It runs and unpickles nothing; at damage it raises whatever it meets."""
     try:
         return parse(io.BytesIO(data), **options)
     except Exception as error:
-        raise archives.damaged(place, f"{name!r} cannot be read as a MATLAB file ({error})") from None
+        raise archives.damaged(root, f"{name!r} cannot be read as a MATLAB file ({error})") from None

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from polariscope.core.errors import InputError
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import Gigabytes, OriginalFile
+from polariscope.data.originals import Gigabytes, OriginalFile
 from polariscope.data.published.support.pictures import AbstractPicturesDataset
 
 _PICTURES = "img_align_celeba"
@@ -63,7 +63,7 @@ class CelebADataset(AbstractPicturesDataset):
         return (3, self.image_size, self.image_size)
 
     @property
-    def _place(self) -> Path:
+    def _root(self) -> Path:
         assert self.path is not None
         for folder in (Path(self.path), Path(self.path, "Img")):
             if (folder / _PICTURES).is_dir():
@@ -81,17 +81,17 @@ class CelebADataset(AbstractPicturesDataset):
     @property
     def original_files(self) -> tuple[Path, ...]:
         """The archive or the pictures, and the list of attributes."""
-        place = self._place
-        pictures = (place,) if place.is_file() else tuple(place / name for name in self.names)
+        root = self._root
+        pictures = (root,) if root.is_file() else tuple(root / name for name in self.names)
         return (*pictures, self._attributes_file)
 
     @property
     def _attributes_file(self) -> Path:
         assert self.path is not None
-        found = self._list(_ATTRIBUTES)
-        if found is None:
+        file = self._list(_ATTRIBUTES)
+        if file is None:
             raise self._missing(self.originals[1:], Path(self.path))
-        return found
+        return file
 
     def _look(self) -> None:
         count, names = _head(self._attributes_file)
@@ -119,9 +119,9 @@ class CelebADataset(AbstractPicturesDataset):
             )
         values = np.zeros((len(order), len(self.factor_names)), dtype=np.int8)
         for number, name in enumerate(order):
-            words = rows[name].split()
-            if len(words) == len(self.factor_names) and set(words) <= {"-1", "1"}:
-                values[number] = [int(word) for word in words]
+            flags = rows[name].split()
+            if len(flags) == len(self.factor_names) and set(flags) <= {"-1", "1"}:
+                values[number] = [int(flag) for flag in flags]
         if not values.all():
             raise InputError(
                 str(self._attributes_file), f"have {len(self.factor_names)} numbers −1 or 1 for each file"

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import (
+from polariscope.data.originals import (
     AbstractPublishedGrid,
     Gigabytes,
     OriginalFile,
@@ -83,8 +83,8 @@ class DSpritesDataset(AbstractPublishedGrid):
             )
 
     def _find_sizes(self, path: Path) -> Sequence[int]:
-        found = archives.read_arrays(path, self.max_unpacked, wanted=("latents_classes",))
-        classes = found.get("latents_classes", np.zeros(0))
+        arrays = archives.read_arrays(path, self.max_unpacked, wanted=("latents_classes",))
+        classes = arrays.get("latents_classes", np.zeros(0))
         if classes.ndim != 2 or classes.shape[1] != 6 or classes.dtype.kind not in "iu":
             raise InputError(
                 str(path),
@@ -102,7 +102,7 @@ class DSpritesDataset(AbstractPublishedGrid):
     def _cached_shape(self) -> tuple[int, ...]:
         return (len(self), _SIDE, _SIDE // 8)
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         with archive.open("imgs.npy") as stream:

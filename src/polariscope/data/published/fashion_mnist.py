@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from polariscope.data.dataset import dataset
+from polariscope.data.originals import Gigabytes
 from polariscope.data.published.support.idx import AbstractIdxDataset, idx_files
-from polariscope.data.published.support.original import Gigabytes
 
 
 @dataset("fashion-mnist")

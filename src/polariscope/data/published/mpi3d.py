@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
-from polariscope.data.cache import content_digest, in_bytes
+from polariscope.core.progress import Task
+from polariscope.core.text import file_size
+from polariscope.core.types import OptionValue
+from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
 from polariscope.data.footprint import Footprint, batch_bytes
-from polariscope.data.published.support.original import AbstractPublishedGrid, Gigabytes, OriginalFile
+from polariscope.data.originals import AbstractPublishedGrid, Gigabytes, OriginalFile
 
 Edition = Literal["toy", "realistic", "real", "complex"]
 _FOLDER = "https://storage.googleapis.com/mpi3d_disentanglement_dataset/data/"
@@ -71,7 +73,7 @@ class MPI3DDataset(AbstractPublishedGrid):
     citation = "gondal2019"
 
     @classmethod
-    def files_for(cls, **options: object) -> tuple[OriginalFile, ...]:
+    def files_for(cls, **options: OptionValue) -> tuple[OriginalFile, ...]:
         """The file of the edition.
 
         :param options: of the dataset.
@@ -115,7 +117,7 @@ class MPI3DDataset(AbstractPublishedGrid):
         mapped = archives.map_stored_array(self._file, "images")
         return None if mapped is None else mapped.reshape(-1, *_PIXELS)
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         archive = archives.open_archive(self._file, self.max_unpacked)
         with archive.open("images.npy") as stream:
             archives.read_array_header(stream, self._file, "images")
@@ -135,5 +137,5 @@ class MPI3DDataset(AbstractPublishedGrid):
         if self._mapped is None:
             return super().footprint()
         size = self._file.stat().st_size
-        words = f"{in_bytes(size)} of original files, which are not compressed and are mapped as they are."
+        words = f"{file_size(size)} of original files, which are not compressed and are mapped as they are."
         return Footprint(batch_bytes(self.n_features), size, words)

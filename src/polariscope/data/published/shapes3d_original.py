@@ -13,10 +13,10 @@ import numpy as np
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError, not_installed
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import (
+from polariscope.data.originals import (
     AbstractPublishedGrid,
     Gigabytes,
     OriginalFile,
@@ -98,28 +98,28 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
 
     def _member(self, file: Any, name: str, dtype: str, row: tuple[int, ...]) -> Any:
         """An array of the file that is plain: nothing in it leads to another file or needs a filter from elsewhere."""
-        found = file.get(name) if name in file else None
-        link = type(file.get(name, getlink=True)).__name__ if found is not None else "HardLink"
-        if found is None or not hasattr(found, "dtype") or link != "HardLink":
+        array = file.get(name) if name in file else None
+        link = type(file.get(name, getlink=True)).__name__ if array is not None else "HardLink"
+        if array is None or not hasattr(array, "dtype") or link != "HardLink":
             raise InputError(str(self._file), f"hold an array {name!r}", got=", ".join(file) or "nothing")
-        if found.external or found.is_virtual or found.compression not in _FILTERS:
+        if array.external or array.is_virtual or array.compression not in _FILTERS:
             raise InputError(str(self._file), f"hold the numbers of {name!r} itself, plain or packed by gzip")
-        kind = found.dtype.str == dtype if dtype else found.dtype.kind in "fiu"
-        if not kind or found.shape[1:] != row:
+        kind = array.dtype.str == dtype if dtype else array.dtype.kind in "fiu"
+        if not kind or array.shape[1:] != row:
             raise InputError(
                 str(self._file),
                 f"hold {name!r} with rows of shape {row}",
-                got=f"{found.dtype} of shape {found.shape}",
+                got=f"{array.dtype} of shape {array.shape}",
             )
         limit = archives.unpacked_limit(self._file, self.max_unpacked)
-        if found.nbytes > limit:
-            raise archives.too_large(self._file, limit, found.nbytes)
-        return found
+        if array.nbytes > limit:
+            raise archives.too_large(self._file, limit, array.nbytes)
+        return array
 
     def _contents(self) -> list[object]:
         return [content_digest(self._file)]
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         with self._open() as file:
             images = self._member(file, "images", np.dtype(np.uint8).str, (64, 64, 3))
             for begin in range(0, len(array), _CHUNK):

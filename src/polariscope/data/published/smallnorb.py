@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import AbstractPublishedDataset, Gigabytes, OriginalFile
+from polariscope.data.originals import AbstractPublishedDataset, Gigabytes, OriginalFile
 from polariscope.data.published.support.pixels import resized
 
 Kind = Literal["dat", "cat", "info"]
@@ -31,7 +31,7 @@ _SIZES = (5, 10, 9, 18, 6)
 _KINDS_OF_LABELS = ("categorical", "categorical", "ordinal", "cyclic", "categorical")
 _TYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype(np.uint8), 0x1E3D4C54: np.dtype("<i4")}
 """What the first number of a file says of its values."""
-_MOST = 100_000  # images of a part; the originals have 24,300
+_MAX_IMAGES = 100_000  # images of a part; the originals have 24,300
 
 
 @dataset("smallnorb")
@@ -102,10 +102,10 @@ class SmallNORBDataset(AbstractPublishedDataset):
 
     def _look(self) -> None:
         self._counts  # noqa: B018 (checks the headers)
-        chosen = range(5) if self.instance_factor else (0, 2, 3, 4)
+        columns = range(5) if self.instance_factor else (0, 2, 3, 4)
         labels = {"factor_names": _LABELS, "factor_sizes": _SIZES, "factor_kinds": _KINDS_OF_LABELS}
         for attribute, values in labels.items():
-            object.__setattr__(self, attribute, tuple(values[column] for column in chosen))
+            object.__setattr__(self, attribute, tuple(values[column] for column in columns))
 
     @functools.cached_property
     def _labels(self) -> Int[np.ndarray, "sample 5"]:
@@ -139,9 +139,11 @@ class SmallNORBDataset(AbstractPublishedDataset):
     @functools.cached_property
     def _indices(self) -> Int[np.ndarray, " combination"]:
         """Index of each combination of the five factors; −1 where there is none."""
-        found = np.full(math.prod(self.factor_sizes), -1)
-        found[np.ravel_multi_index(tuple(self._labels.T), self.factor_sizes)] = np.arange(len(self))
-        return found
+        index_of_combination = np.full(math.prod(self.factor_sizes), -1)
+        index_of_combination[np.ravel_multi_index(tuple(self._labels.T), self.factor_sizes)] = np.arange(
+            len(self)
+        )
+        return index_of_combination
 
     def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
         """Where observations with these factor values are, if the instance is a factor.
@@ -158,12 +160,12 @@ class SmallNORBDataset(AbstractPublishedDataset):
                 f"be integers of shape (sample, 5) below {self.factor_sizes}",
                 got=f"shape {wanted.shape}",
             )
-        found = self._indices[np.ravel_multi_index(tuple(wanted.T), self.factor_sizes)]
-        if (found < 0).any():
+        indices = self._indices[np.ravel_multi_index(tuple(wanted.T), self.factor_sizes)]
+        if (indices < 0).any():
             raise InputError(
-                problem=f"{self.name} has no image with the factors {wanted[found < 0][0].tolist()}"
+                problem=f"{self.name} has no image with the factors {wanted[indices < 0][0].tolist()}"
             )
-        return found
+        return indices
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The official split: toys for training, other toys for testing."""
@@ -173,7 +175,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
     def _contents(self) -> list[object]:
         return [[content_digest(file) for file in self.original_files], self.image_size]
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         done = 0
         for part, count in zip(_PARTS, self._counts, strict=True):
             path = self._file(part, "dat")
@@ -196,7 +198,7 @@ def _header(stream: archives.Reader, path: Path, kind: Kind) -> tuple[int, ...]:
     axes = struct.unpack(f"<{max(3, n_axes)}i", _exactly(stream, 4 * max(3, n_axes), path))[:n_axes]
     ends = {"dat": (2, 96, 96), "cat": (), "info": (4,)}[kind]
     dtype = np.uint8 if kind == "dat" else np.int32
-    if _TYPES[magic] != dtype or axes[1:] != ends or not 1 <= axes[0] <= _MOST:
+    if _TYPES[magic] != dtype or axes[1:] != ends or not 1 <= axes[0] <= _MAX_IMAGES:
         raise InputError(
             str(path),
             f"be a matrix of {np.dtype(dtype).name} of shape {('image', *ends)}",

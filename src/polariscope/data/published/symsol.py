@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import dataset
-from polariscope.data.published.support.original import Gigabytes, OriginalFile
+from polariscope.data.originals import Gigabytes, OriginalFile
 from polariscope.data.published.support.pictures import AbstractPicturesDataset
 from polariscope.data.published.support.pixels import resized
 
@@ -60,7 +60,7 @@ class SymSolDataset(AbstractPicturesDataset):
         return (1, self.image_size, self.image_size)
 
     @property
-    def _place(self) -> Path:
+    def _root(self) -> Path:
         assert self.path is not None
         base = Path(self.path)
         if base.is_file():
@@ -77,8 +77,8 @@ class SymSolDataset(AbstractPicturesDataset):
     @property
     def original_files(self) -> tuple[Path, ...]:
         """The archive, or the pictures."""
-        place = self._place
-        return (place,) if place.is_file() else tuple(place / name for name in self.names)
+        root = self._root
+        return (root,) if root.is_file() else tuple(root / name for name in self.names)
 
     def _look(self) -> None:
         self._labels  # noqa: B018 (checks the names)
@@ -90,7 +90,7 @@ class SymSolDataset(AbstractPicturesDataset):
             held = [shape for shape in SHAPES if shape in name.rpartition("/")[2].lower()]
             if len(held) != 1:
                 raise InputError(
-                    str(self._place),
+                    str(self._root),
                     f"hold files with one of {', '.join(SHAPES)} in their names",
                     got=f"{name.rpartition('/')[2]!r}",
                 )
@@ -105,5 +105,5 @@ class SymSolDataset(AbstractPicturesDataset):
 
     def _shaped(self, picture: np.ndarray) -> UInt8[np.ndarray, "height width"]:
         if picture.shape[0] != picture.shape[1]:
-            raise InputError(str(self._place), "hold square pictures", got=f"one of shape {picture.shape}")
+            raise InputError(str(self._root), "hold square pictures", got=f"one of shape {picture.shape}")
         return resized(picture, self.image_size)

@@ -12,11 +12,11 @@ from annotated_types import Ge
 from jaxtyping import Int, UInt8
 
 from polariscope.data.dataset import dataset
-from polariscope.data.rendered.support.cars import car, design
-from polariscope.data.rendered.support.mesh import Mesh
-from polariscope.data.rendered.support.raster import Camera, look
 from polariscope.data.rendered.support.scenes import AbstractScenes
-from polariscope.data.rendered.support.shading import SAMPLES, Light, Lighting, free_samples, pixels
+from polariscope.rendering.cars import car, design
+from polariscope.rendering.mesh import Mesh
+from polariscope.rendering.raster import Camera, look
+from polariscope.rendering.shading import SAMPLES, Light, Lighting, free_samples, pixels
 
 _ELEVATIONS = (5, 15, 25, 35)  # degrees
 _N_AZIMUTHS = 24

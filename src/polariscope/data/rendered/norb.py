@@ -14,14 +14,14 @@ from annotated_types import Ge
 from jaxtyping import Float, Int, UInt8
 
 from polariscope.data.dataset import dataset
-from polariscope.data.rendered.support.animals import ANIMALS, animal
-from polariscope.data.rendered.support.cars import BODIES, Car, car
-from polariscope.data.rendered.support.humans import HUMANS, human
-from polariscope.data.rendered.support.mesh import Colour, Mesh
-from polariscope.data.rendered.support.planes import PLANES, plane
-from polariscope.data.rendered.support.raster import Camera, Visible, look
 from polariscope.data.rendered.support.scenes import AbstractScenes
-from polariscope.data.rendered.support.shading import (
+from polariscope.rendering.animals import ANIMALS, animal
+from polariscope.rendering.cars import BODIES, Car, car
+from polariscope.rendering.humans import HUMANS, human
+from polariscope.rendering.mesh import Colour, Mesh
+from polariscope.rendering.planes import PLANES, plane
+from polariscope.rendering.raster import Camera, Visible, look
+from polariscope.rendering.shading import (
     SAMPLES,
     Light,
     Lighting,
@@ -30,7 +30,7 @@ from polariscope.data.rendered.support.shading import (
     pixels,
     shadow,
 )
-from polariscope.data.rendered.support.trucks import TRUCKS, truck
+from polariscope.rendering.trucks import TRUCKS, truck
 
 CATEGORIES = ("animals", "humans", "aeroplanes", "trucks", "cars")
 _N_ELEVATIONS, _N_AZIMUTHS = 9, 18

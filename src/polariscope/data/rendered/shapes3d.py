@@ -17,12 +17,14 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.data.dataset import AbstractGridDataset, dataset
 from polariscope.data.footprint import Footprint, batch_bytes
-from polariscope.data.rendered.support import room
+from polariscope.rendering import room
 
 _DRAWING = 1  # raise it whenever an image changes: it is part of the fingerprint
 _SKY = (153, 226, 249)
 _SKY_UNIT = 2**13  # of the whole of a pixel
-_UNIT = 64  # a level of 255 in the kept layers: whole numbers below 2²⁴ in all, so float32 sums them exactly
+_UNIT = (
+    64  # a level of 255 in the cached layers: whole numbers below 2²⁴ in all, so float32 sums them exactly
+)
 _KEPT_BYTES = 2**28
 _RAY_BYTES = 208  # while a geometry is drawn
 _LAYERS = 8  # full and a fifth of the colour of floor, wall and object; white on the object; sky
@@ -44,9 +46,9 @@ class Shapes3DDataset(AbstractGridDataset):
     .. math:: \min(1,\; c\, b + w)
 
     and a pixel is the mean over at least 9 rays, each of which meets one surface: no dark seams. Only 480 geometries
-    (scale, shape, orientation) differ. For each, the shares of its surfaces in every pixel are kept once drawn, for
+    (scale, shape, orientation) differ. For each, the shares of its surfaces in every pixel are cached once drawn, for
     c = 1 and c = 1/5, and an image is a sum of these layers. They take 64 kB at 64 pixels, 31 MB for all; for each
-    image size at most 256 MB are kept, which is all of them up to 186 pixels, and above it those that were used last.
+    image size at most 256 MB are cached, which is all of them up to 186 pixels, and above it those that were used last.
 
     Distinct images: all 480,000 differ at 64 pixels. Cylinders, spheres and capsules do not turn with the camera, but
     the room behind them does.
@@ -80,12 +82,12 @@ class Shapes3DDataset(AbstractGridDataset):
     def footprint(self) -> Footprint:
         """Memory of the layers of all geometries, of drawing one of them, and of a batch."""
         n_geometries = math.prod(self.factor_sizes[3:])
-        kept = min(n_geometries * _layers_bytes(self.image_size), _KEPT_BYTES)
+        cached = min(n_geometries * _layers_bytes(self.image_size), _KEPT_BYTES)
         drawing = _RAY_BYTES * (_n_rays(self.image_size) * self.image_size) ** 2
-        words = (
-            "The layers of a geometry are kept once drawn; images are made of them when they are asked for."
+        note = (
+            "The layers of a geometry are cached once drawn; images are made of them when they are asked for."
         )
-        return Footprint(kept + drawing + batch_bytes(self.n_features), 0, words)
+        return Footprint(cached + drawing + batch_bytes(self.n_features), 0, note)
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         factors = self.factors(indices)
@@ -131,7 +133,7 @@ def _weights(hues: Int[np.ndarray, "sample 3"]) -> Float[np.ndarray, "sample cha
 
 @functools.cache
 def _keeper(image_size: int) -> Callable[[int, int, int], UInt16[np.ndarray, "layer pixel"]]:
-    """Layers of a geometry: drawn when first asked for, and kept as far as the memory goes."""
+    """Layers of a geometry: drawn when first asked for, and cached as far as the memory goes."""
 
     @functools.lru_cache(maxsize=max(1, _KEPT_BYTES // _layers_bytes(image_size)))
     def layers_of(scale: int, shape: int, orientation: int) -> UInt16[np.ndarray, "layer pixel"]:
@@ -159,10 +161,10 @@ def _draw(scale: int, shape: int, orientation: int, image_size: int) -> UInt16[n
         return values.reshape(image_size, n_rays, image_size, n_rays).mean(axis=(1, 3)).reshape(-1)
 
     layers = np.empty((_LAYERS, image_size**2))
-    for place, surface in enumerate((room.FLOOR, room.WALL, room.OBJECT)):
+    for index, surface in enumerate((room.FLOOR, room.WALL, room.OBJECT)):
         is_met = view.surface == surface
-        layers[place] = mean(is_met * np.minimum(view.brightness + view.highlight, 1))
-        layers[3 + place] = mean(is_met * view.brightness) / 5
+        layers[index] = mean(is_met * np.minimum(view.brightness + view.highlight, 1))
+        layers[3 + index] = mean(is_met * view.brightness) / 5
     layers[6] = mean(view.highlight)
     layers[:7] *= 255 * _UNIT
     layers[7] = mean((view.surface == room.SKY).astype(np.float64)) * _SKY_UNIT

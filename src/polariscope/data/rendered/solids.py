@@ -17,7 +17,7 @@ from polariscope.core import files
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.footprint import Footprint, batch_bytes
-from polariscope.data.rendered.support import rotations, scan
+from polariscope.rendering import rotations, scan
 
 SOLIDS = ("tetrahedron", "cube", "icosahedron", "cone", "cylinder")
 _DRAWING = 1  # raise it whenever an image changes: it is part of the fingerprint
@@ -46,12 +46,12 @@ class SolidsDataset(AbstractDataset):
     Factors: shape 5, in this order, and the reduced quaternion w, x, y, z (continuous; w ≥ 0 fixes the sign). Rotations
     are no grid: for each solid they are the first ``n_rotations`` points of a low-discrepancy sequence (i α mod 1, with
     powers of the generalised golden ratio) mapped evenly to rotations and kept where they are reduced. So there are
-    5 · ``n_rotations`` images, 100,000 by default. Images are drawn when they are asked for and not kept; the
+    5 · ``n_rotations`` images, 100,000 by default. Images are drawn when they are asked for and not cached; the
     quaternions take 32 bytes each, 3 MB in all, and finding them 30 MB.
 
     Distinct images: all 100,000 differ at 64 pixels, since each is another solid or another class of rotations.
 
-    The camera sees the solid in perspective against black, lit from the upper left. Faces are flat and found by their
+    The camera sees the solid in perspective against black, lit from the upper left. Faces are flat and traced by their
     edges, exactly along rows; cone and cylinder have 96 flat faces around, or more in images above 96 pixels.
 
     Reference: Murphy et al., Implicit-PDF: Non-Parametric Representation of Probability Distributions on the Rotation
@@ -90,11 +90,11 @@ class SolidsDataset(AbstractDataset):
 
     def footprint(self) -> Footprint:
         """Memory of the quaternions, of finding them or of drawing, and of a batch."""
-        n_kept = len(SOLIDS) + 2  # those of one solid are there three times while they are found
-        kept = n_kept * self.n_rotations * 4 * 8
+        n_arrays = len(SOLIDS) + 2  # those of one solid are there three times while they are computed
+        held = n_arrays * self.n_rotations * 4 * 8
         scratch = 32 * 2**20 + 128 * self.image_size**2
-        words = "Quaternions are kept in memory; images are drawn when they are asked for."
-        return Footprint(kept + scratch + batch_bytes(self.n_features), 0, words)
+        note = "Quaternions are held in memory; images are drawn when they are asked for."
+        return Footprint(held + scratch + batch_bytes(self.n_features), 0, note)
 
     def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
         shapes, rows = np.divmod(self.check_indices(indices), self.n_rotations)
@@ -192,20 +192,20 @@ def reduced_rotations(solid: str, n_rotations: int, seed: int) -> Float[np.ndarr
         directions = np.stack(
             [across * np.cos(2 * math.pi * turn), across * np.sin(2 * math.pi * turn), z], 1
         )
-        found = rotations.tilts(directions)
+        quaternions = rotations.tilts(directions)
     else:
         group = rotation_group(solid)
-        kept, n_kept, begin = [], 0, 0
-        while n_kept < n_rotations:
+        parts, n_reduced, begin = [], 0, 0
+        while n_reduced < n_rotations:
             every = rotations.uniform(_low_discrepancy(3, begin, 2**14, seed, solid))
             # w of q g is q · (w, −x, −y, −z) of g; the first element is the identity
             turned = np.abs(every @ (group * [1, -1, -1, -1]).T)
-            kept.append(every[turned[:, 0] >= turned.max(axis=1)])
-            n_kept, begin = n_kept + len(kept[-1]), begin + 2**14
-        found = np.concatenate(kept)[:n_rotations]
-        found = np.where(found[:, :1] < 0, -found, found)
-    found.flags.writeable = False
-    return found
+            parts.append(every[turned[:, 0] >= turned.max(axis=1)])
+            n_reduced, begin = n_reduced + len(parts[-1]), begin + 2**14
+        quaternions = np.concatenate(parts)[:n_rotations]
+        quaternions = np.where(quaternions[:, :1] < 0, -quaternions, quaternions)
+    quaternions.flags.writeable = False
+    return quaternions
 
 
 def _low_discrepancy(

@@ -191,7 +191,7 @@ def _heart(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> 
 def _heart_table() -> Float[np.ndarray, "height width"]:
     """Signed distances to the heart at u = 0 … reach and v = −reach … reach, in steps of 1 / steps.
 
-    The heart is symmetric, so its right half will do. There sin t grows with x up to the widest place and falls
+    The heart is symmetric, so its right half will do. There sin t grows with x up to the widest point and falls
     again, each x has two t, and with c = |cos t| the inside is |y − (4 − 2c² − 8c⁴)| < 19c − 8c³.
     """
     from scipy.spatial import cKDTree

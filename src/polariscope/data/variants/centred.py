@@ -10,8 +10,9 @@ import numpy as np
 from annotated_types import Gt
 from jaxtyping import Float
 
+from polariscope.data.rescaling import AbstractRescaling
+from polariscope.data.statistics import Statistics
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.rescaling import AbstractRescaling
 
 UNEQUAL = 100.0
 """Ratio of the features' variances from which some of them hardly count."""
@@ -42,8 +43,8 @@ class CentredVariant(AbstractRescaling):
 
     measured_names: ClassVar[tuple[str, ...]] = ("mean", "deviation")
 
-    def measure(self) -> tuple[Float[np.ndarray, "..."], ...]:
-        return self.statistics.mean, np.array(math.sqrt(self.statistics.mean_variance))
+    def measure(self, statistics: Statistics) -> tuple[Float[np.ndarray, "..."], ...]:
+        return statistics.mean, np.array(math.sqrt(statistics.mean_variance))
 
     @property
     def offset(self) -> Float[np.ndarray, " feature"]:
@@ -72,10 +73,10 @@ def in_words(deviation: float, ratio: float = 1.0) -> str:
     >>> in_words(2.0)
     'table centred and divided by 2, the root of its mean feature variance'
     """
-    words = f"table centred and divided by {deviation:.3g}, the root of its mean feature variance"
+    description = f"table centred and divided by {deviation:.3g}, the root of its mean feature variance"
     if ratio >= UNEQUAL:
-        words += (
+        description += (
             f" (the variances of its features differ by a factor of {ratio:,.0f}, so the largest decide; with "
             "standardise all count alike)"
         )
-    return words
+    return description

@@ -20,7 +20,7 @@ class CroppedVariant(AbstractPixels):
     """The same rectangle of every image, by default from its middle."""
 
     image_size: Annotated[int, Ge(1)]
-    """Height in pixels of what is kept."""
+    """Height in pixels of the crop."""
     width: Annotated[int, Ge(1)] | None = None
     """Width in pixels; none: as wide as high."""
     top: Annotated[int, Ge(0)] | None = None
@@ -30,7 +30,7 @@ class CroppedVariant(AbstractPixels):
 
     @property
     def corner(self) -> tuple[int, int]:
-        """First row and column that are kept."""
+        """First row and column of the crop."""
         _, height, width = self.base.shape
         top = (height - self.shape[1]) // 2 if self.top is None else self.top
         return top, (width - self.shape[2]) // 2 if self.left is None else self.left
@@ -38,9 +38,9 @@ class CroppedVariant(AbstractPixels):
     def check(self) -> None:
         (_, height, width), (top, left) = self.shape, self.corner
         if top < 0 or left < 0 or top + height > self.base.shape[1] or left + width > self.base.shape[2]:
-            place = f" from row {top} and column {left}" if (self.top, self.left) != (None, None) else ""
+            corner = f" from row {top} and column {left}" if (self.top, self.left) != (None, None) else ""
             raise InputError(
-                problem=f"a crop of {height} × {width} pixels{place} does not lie in images of {self.base.shape[1]} × "
+                problem=f"a crop of {height} × {width} pixels{corner} does not lie in images of {self.base.shape[1]} × "
                 f"{self.base.shape[2]}",
                 remedy="make it smaller, or use the variant padded",
             )

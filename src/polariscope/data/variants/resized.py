@@ -37,6 +37,6 @@ class ResizedVariant(AbstractPixels):
         channels, height, width = self.shape
         planes = images.reshape(-1, *images.shape[2:])
         made = np.empty((len(planes), height, width), dtype=np.uint8)
-        for place, plane in enumerate(planes):
-            made[place] = np.asarray(Image.fromarray(plane).resize((width, height), Image.Resampling.LANCZOS))
+        for index, plane in enumerate(planes):
+            made[index] = np.asarray(Image.fromarray(plane).resize((width, height), Image.Resampling.LANCZOS))
         return made.reshape(len(images), channels, height, width)

@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.data.rescaling import AbstractRescaling
+from polariscope.data.statistics import Statistics
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.rescaling import AbstractRescaling
 
 
 @variant("scaled", of="rows")
@@ -41,8 +42,8 @@ class ScaledVariant(AbstractRescaling):
 
     measured_names: ClassVar[tuple[str, ...]] = ("low", "high")
 
-    def measure(self) -> tuple[Float[np.ndarray, " feature"], ...]:
-        low, high = self.statistics.low, self.statistics.high
+    def measure(self, statistics: Statistics) -> tuple[Float[np.ndarray, " feature"], ...]:
+        low, high = statistics.low, statistics.high
         if self.by == "feature":
             return low, high
         return np.full_like(low, low.min()), np.full_like(high, high.max())

@@ -9,8 +9,9 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float
 
+from polariscope.data.rescaling import AbstractRescaling
+from polariscope.data.statistics import Statistics
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.rescaling import AbstractRescaling
 
 
 @variant("standardised", of="rows")
@@ -37,8 +38,8 @@ class StandardisedVariant(AbstractRescaling):
 
     measured_names: ClassVar[tuple[str, ...]] = ("mean", "deviation")
 
-    def measure(self) -> tuple[Float[np.ndarray, " feature"], ...]:
-        return self.statistics.mean, self.statistics.deviation
+    def measure(self, statistics: Statistics) -> tuple[Float[np.ndarray, " feature"], ...]:
+        return statistics.mean, statistics.deviation
 
     @property
     def offset(self) -> Float[np.ndarray, " feature"]:

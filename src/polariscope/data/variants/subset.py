@@ -101,9 +101,9 @@ class SubsetVariant(AbstractSelection):
 
 def _within(column: np.ndarray, name: str, equals: str, values: str) -> Bool[np.ndarray, " sample"]:
     """Where a factor has one of the values that are written as 3-10 or 0/2."""
-    found = [INTERVAL.fullmatch(part) for part in values.split("/")]
-    intervals = [match.groups() for match in found if match is not None]
-    if not equals or len(intervals) != len(found):
+    matches = [INTERVAL.fullmatch(part) for part in values.split("/")]
+    intervals = [match.groups() for match in matches if match is not None]
+    if not equals or len(intervals) != len(matches):
         raise InputError(
             f"the values of factor {name.strip()!r}",
             "be a number, a range as 3-10, or several of these joined by '/'",

@@ -8,9 +8,9 @@ import hashlib
 import numpy as np
 from jaxtyping import Int
 
+from polariscope.data.statistics import batches
 from polariscope.data.variants import variant
 from polariscope.data.variants.support.selection import AbstractSelection
-from polariscope.data.variants.support.statistics import batches
 
 
 @variant("unique", of="anything")

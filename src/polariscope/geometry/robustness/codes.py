@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.decoder import decoder_function
-from polariscope.models.inference import look, looking
+from polariscope.models.inference import encode_batches, inference_mode
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel
 
@@ -35,8 +35,8 @@ def encode_values(
     """Codes and outputs of ``x``, which stand in for the observations at ``indices``."""
     decoder = decoder_function(model)
     means, rates, outputs, distributions = [], [], [], []
-    with looking(model):
-        for seen in look(model, dataset, indices, values=x):
+    with inference_mode(model):
+        for seen in encode_batches(model, dataset, indices, values=x):
             q = seen.posterior
             means.append(q.mean.double().cpu().numpy())
             if model.has_density:

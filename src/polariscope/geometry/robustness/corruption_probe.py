@@ -14,6 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.data.types import DataLike
 from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
 from polariscope.models.inference import choose_observations
@@ -48,7 +49,7 @@ class Corrupted(AbstractRecord):
 
 def corruption_probe(
     model: Any,
-    data: object,
+    data: DataLike,
     corruptions: Mapping[str, Corruption] | None = None,
     *,
     n_samples: int | None = 500,
@@ -69,7 +70,7 @@ def corruption_probe(
         raise InputError(problem="at least two observations are needed", got=len(indices))
     x = dataset.values(indices)
     clean = encode_values(model, dataset, indices, x, seed)
-    found = {}
+    results = {}
     for name, corrupt in (standard_corruptions() if corruptions is None else corruptions).items():
         changed = np.asarray(corrupt(x, generator(seed, "corruption", name)))
         if changed.dtype == np.uint8:
@@ -85,8 +86,8 @@ def corruption_probe(
                 f"corruption {name!r}", f"return finite values of shape {x.shape}", got=changed.shape
             )
         moved = encode_values(model, dataset, indices, changed, seed)
-        found[name] = _compare(model, dataset, indices, x, clean, moved)
-    return found
+        results[name] = _compare(model, dataset, indices, x, clean, moved)
+    return results
 
 
 def _compare(

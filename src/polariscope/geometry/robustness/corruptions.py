@@ -51,7 +51,7 @@ def standard_corruptions() -> dict[str, Corruption]:
 def triangles(
     n_samples: int, image_size: int, random: np.random.Generator
 ) -> Float[np.ndarray, "sample 1 height width"]:
-    """White triangles on black, with random place, size and orientation: a shape the sprites do not have.
+    """White triangles on black, with random position, size and orientation: a shape the sprites do not have.
 
     Equilateral, with a circumradius of 8 to 16 of 64 pixels, wholly inside the image; a pixel is white where its
     centre lies inside.

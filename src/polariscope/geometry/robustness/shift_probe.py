@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
+from polariscope.data.types import DataLike
 from polariscope.geometry.robustness.codes import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
 from polariscope.models.protocol import AbstractModel
@@ -36,7 +37,7 @@ class Shifted(AbstractRecord):
 
 
 def shift_probe(
-    model: Any, data: object, others: object, *, n_samples: int | None = 500, seed: int = 0
+    model: Any, data: DataLike, others: DataLike, *, n_samples: int | None = 500, seed: int = 0
 ) -> Shifted:
     """Encode observations from another domain, and compare with those the model knows.
 

@@ -112,8 +112,8 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
         if named.get(name) is not None:
             return _parts(named[name], n_rows, second)
     mean = next((named[name] for name in MEANS if named.get(name) is not None), None)
-    found = next((name for name in SECONDS if named.get(name) is not None), None)
-    if mean is None or found is None:
+    second_name = next((name for name in SECONDS if named.get(name) is not None), None)
+    if mean is None or second_name is None:
         has = ", ".join(sorted(named)) if named else "no names"
         raise InputError(
             "the encoder",
@@ -121,8 +121,8 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
             got=f"a {type(output).__name__} with {has}",
             remedy="wrap it in a function that returns the pair",
         )
-    _refuse_second(second, f"its parts, {found} among them")
-    return _tensor(mean, n_rows), _tensor(named[found], n_rows), SECONDS[found]
+    _refuse_second(second, f"its parts, {second_name} among them")
+    return _tensor(mean, n_rows), _tensor(named[second_name], n_rows), SECONDS[second_name]
 
 
 def _refuse_second(second: Second, what: str) -> None:
@@ -144,9 +144,9 @@ def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int
         return
     expected = _log_variance(spread, kind).clamp(min=SURELY_APART)
     for name, value in others.items():
-        found = _tensor(value, n_rows)
-        if found.shape != spread.shape or not torch.allclose(
-            _log_variance(found, SECONDS[name]).clamp(min=SURELY_APART), expected, rtol=1e-3, atol=1e-3
+        other = _tensor(value, n_rows)
+        if other.shape != spread.shape or not torch.allclose(
+            _log_variance(other, SECONDS[name]).clamp(min=SURELY_APART), expected, rtol=1e-3, atol=1e-3
         ):
             raise InputError(
                 problem=f"the encoder names {', '.join(others)}, and they do not agree",

@@ -18,7 +18,7 @@ from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.core.options import build, check_value
 from polariscope.models.adapters.outputs import read_outputs, read_posterior, to_logits
-from polariscope.models.inference import looking
+from polariscope.models.inference import inference_mode
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
 from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 from polariscope.models.likelihoods.gaussian import GaussianDistribution
@@ -66,9 +66,9 @@ class WrappedModel(AbstractModel):
         super().__init__()
         check_word("likelihood of a wrapped decoder", likelihood, LIKELIHOODS)
         check_word("second", second, SECONDS)
-        for part, given in (("encoder", encoder), ("decoder", decoder)):
-            if given is not None and not callable(given):
-                raise InputError(part, "be a module or a function", got=type(given).__name__)
+        for part, module in (("encoder", encoder), ("decoder", decoder)):
+            if module is not None and not callable(module):
+                raise InputError(part, "be a module or a function", got=type(module).__name__)
         check_value("variance", variance, Annotated[float, Gt(0)])
         self.encoder, self.decoder = encoder, decoder
         # A method belongs to a module, whose device, type and mode count as if it had been given.
@@ -94,7 +94,7 @@ class WrappedModel(AbstractModel):
         """Run encoder and decoder once on zeros; what they cannot take is worded."""
         part = "encoder"
         try:
-            with looking(self):
+            with inference_mode(self):
                 q = self.encode(self.place(torch.zeros(2, *self._shape)))
                 part = "decoder"
                 if self.decoder is not None:
@@ -250,12 +250,12 @@ class WrappedModel(AbstractModel):
         module = getattr(self, part)
         if not isinstance(module, nn.Module):
             return {}
-        found = {name: child for name, child in module.named_modules() if name}
+        children = {name: child for name, child in module.named_modules() if name}
         if self.layers is None:
-            return {name: child for name, child in found.items() if not list(child.children())}
+            return {name: child for name, child in children.items() if not list(child.children())}
         return {
             name: child
-            for name, child in found.items()
+            for name, child in children.items()
             if name in self.layers or f"{part}/{name}" in self.layers
         }
 

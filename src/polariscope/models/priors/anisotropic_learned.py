@@ -16,7 +16,7 @@ class AnisotropicLearnedPrior(AbstractAnisotropicPrior):
     .. math:: p(z) = N(0, \mathrm{diag}\, v), \qquad v_j = T\, \mathrm{softmax}_j(a)
 
     with trained logits a, which start as in ``anisotropic`` (the logarithms of the data's squared singular
-    values, or of ``variances``), and the total T = D s² for D latents of scale s, which is kept: without it,
+    values, or of ``variances``), and the total T = D s² for D latents of scale s, which is fixed: without it,
     latents and prior could shrink together, at no cost. With the logits as they start it is ``anisotropic``.
 
     Reference: mathieu2019 App. B, where it disentangles best for a given reconstruction (Fig. 2, top).

@@ -111,9 +111,9 @@ def passive_gaussian(
         if slope.abs().max() < 1e-5 or step < 1e-9:
             break
         trial = log_spread - step * slope
-        found = divergence_and_slope(trial)
-        if found[0] < divergence:
-            log_spread, (divergence, slope), step = trial, found, 1.5 * step
+        trial_divergence = divergence_and_slope(trial)
+        if trial_divergence[0] < divergence:
+            log_spread, (divergence, slope), step = trial, trial_divergence, 1.5 * step
         else:
             step /= 2
     return mean, log_spread.exp()

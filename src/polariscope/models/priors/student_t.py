@@ -18,7 +18,7 @@ from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
-FEWEST_DEGREES = 0.5  # below, draws and their squares overflow single precision
+MIN_DEGREES = 0.5  # below, draws and their squares overflow single precision
 OF_LIMITS = (
     "1 is the Cauchy distribution, and for the limit, the normal, use ",
     Argument("prior", "isotropic"),
@@ -110,7 +110,7 @@ class StudentPrior(AbstractPrior):
     Reference: mathieu2019 Fig. 2 and App. B, with β = 1; the authors' repository runs ν = 9.
     """
 
-    degrees_of_freedom: Annotated[float, Ge(FEWEST_DEGREES), Advice(OF_LIMITS)] = 9.0
+    degrees_of_freedom: Annotated[float, Ge(MIN_DEGREES), Advice(OF_LIMITS)] = 9.0
     """Degrees of freedom ν, at least 0.5; fewer give heavier tails, 2 or less an infinite variance."""
 
     def build(

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
     from polariscope.runs.run import Run
 
-section = family = open_family(__name__, "section", traits=("title", "place"))
-"""``title`` is its name in the navigation; sections stand on the page by ``place``, the smallest first."""
+section = family = open_family(__name__, "section", traits=("title", "order"), group=None)
+"""``title`` is its name in the navigation; the section with the smallest ``order`` comes first."""
 
 TEMPLATE = ".html.j2"
 
@@ -53,7 +53,7 @@ class Subject:
     """Of a run, gives what :meth:`newest` returns."""
 
     def newest(self, kind: str, **settings: Any) -> Any:
-        """The newest content of a kind that is kept with the run, or the one asked for; None without one.
+        """Return the newest content of a kind that is stored with the run, or the one asked for; None without one.
 
         :param kind: what it is: "scores", "comparison" …
         :param settings: what it was made with.
@@ -94,16 +94,24 @@ class AbstractSection(abc.ABC):
 
 def in_order() -> dict[str, AbstractSection]:
     """Every section by name, in the order of the page."""
-    names = sorted(family, key=lambda name: (family.traits(name)["place"], name))
+    names = sorted(family, key=lambda name: (family.traits(name)["order"], name))
     return {name: family[name]() for name in names}
 
 
 def measure_all(subject: Subject) -> dict[str, Any]:
     """What each section measures, where it measures anything."""
-    found = {name: one.measure(subject) for name, one in in_order().items()}
-    return {name: part for name, part in found.items() if part is not None}
+    measured = {name: one.measure(subject) for name, one in in_order().items()}
+    return {name: part for name, part in measured.items() if part is not None}
+
+
+def template_of(name: str) -> str:
+    """Return the file of a section's template.
+
+    :param name: of the section.
+    """
+    return f"{name.replace('-', '_')}{TEMPLATE}"
 
 
 def folders() -> list[Path]:
-    """Where the sections' templates are: beside their files."""
+    """Return the folders of the sections' templates, which are those of their files."""
     return sorted({Path(inspect.getfile(family[name])).parent for name in family})

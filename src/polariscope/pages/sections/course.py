@@ -13,8 +13,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
 from polariscope.analysis.regime.regime import LARGE, POLARISED, Regime, polarised_until_the_end
-from polariscope.analysis.regime.types import TYPES, VariableType
-from polariscope.pages.figures import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
+from polariscope.analysis.regime.types import COLOURS, TYPES, VariableType
+from polariscope.core.figure_style import QUIET, STYLE, TRAIN, VALIDATION
+from polariscope.core.figures import DASHES, PANEL, add_colour_bar, single_axes, to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section
 from polariscope.pages.sections.training import History, Series, draw_line, label_steps
 
@@ -27,7 +28,7 @@ MOST_ROWS = 12  # latents that are named at the side of a map
 LEAST = 1e-4  # of Δ_KL on its logarithmic axis
 
 
-@section("course", title="Course", place=33)
+@section("course", title="Course", order=33)
 class CourseSection(AbstractSection):
     """Δ_KL and std μ over the log; types, correlations, dependence and layers over the checkpoints."""
 
@@ -79,37 +80,37 @@ def _or_none(series: Series) -> list[float | None]:
 def draw_delta(logged: Series, course: Course | None) -> Markup:
     """Δ_KL over the steps, from the log and at the checkpoints, with the limit."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, "Δ_KL")
+        figure, axes = single_axes(PANEL, "Δ_KL")
         draw_line(axes, Series(logged.steps, np.maximum(logged.values, LEAST)), TRAIN, "log")
         if course is not None:
             values = np.maximum(course.delta_kl, LEAST)
             axes.plot(course.steps, values, "o", color=VALIDATION, ms=3, label="checkpoints")
             axes.legend(loc="best")
-        axes.axhline(POLARISED, color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.axhline(POLARISED, color=QUIET, lw=0.8, ls=DASHES)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
         axes.set_ylabel("log scale")
         label_steps(axes)
-        words = (
+        alternative = (
             f"Δ_KL over the training steps, ending at {logged.last:.3g}; the dashed line is {POLARISED:g}."
         )
-        return to_svg(figure, "course-delta", words)
+        return to_svg(figure, "course-delta", alternative)
 
 
 def draw_std(history: History, std: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
     """std μ of each latent over the steps of the log, coloured by its final type."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, "std μ of each latent")
+        figure, axes = single_axes(PANEL, "std μ of each latent")
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             draw_line(axes, Series(history.steps, std[:, latent]), COLOURS[kind], None, _width(kind))
-        axes.axhline(0.5, color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.axhline(0.5, color=QUIET, lw=0.8, ls=DASHES)
         axes.set_ylim(bottom=0)
         label_steps(axes)
-        words = (
+        alternative = (
             "Standard deviation of the mean of each latent over the steps; those above 0.5 count for Δ_KL."
         )
-        return to_svg(figure, "course-std", words)
+        return to_svg(figure, "course-std", alternative)
 
 
 def _width(kind: VariableType) -> float:
@@ -145,7 +146,7 @@ def _informations(course: Course) -> dict[str, list[tuple[float, float]]]:
 def draw_types(course: Course) -> Markup:
     """The type of each latent (rows) at each checkpoint."""
     with rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = panel(PANEL, "Type of each latent")
+        figure, axes = single_axes(PANEL, "Type of each latent")
         cells = np.array([[TYPES.index(kind) for kind in one.types] for one in course.snapshots]).T
         colours = ListedColormap([COLOURS[kind] for kind in TYPES])
         axes.pcolormesh(
@@ -160,7 +161,7 @@ def draw_types(course: Course) -> Markup:
             rasterized=cells.size > 600,
         )
         axes.invert_yaxis()
-        _label_places(axes, course)
+        _label_checkpoints(axes, course)
         rows = range(0, course.n_latents, math.ceil(course.n_latents / MOST_ROWS))
         axes.set_yticks([row + 0.5 for row in rows], [str(row) for row in rows])
         axes.set_ylabel("latent")
@@ -168,17 +169,17 @@ def draw_types(course: Course) -> Markup:
         return to_svg(figure, "course-types", f"Type of each latent at each checkpoint, at the end {last}.")
 
 
-def _label_places(axes: Any, course: Course) -> None:
+def _label_checkpoints(axes: Any, course: Course) -> None:
     """Columns are checkpoints, whatever lies between them; some are named."""
-    places = course.shown(5)
-    axes.set_xticks([place + 0.5 for place in places], [f"{course.steps[place]:,}" for place in places])
+    indices = course.shown(5)
+    axes.set_xticks([index + 0.5 for index in indices], [f"{course.steps[index]:,}" for index in indices])
     axes.set_xlabel("step")
 
 
 def draw_correlations(course: Course) -> Markup:
     """Correlation of one latent with each other over the checkpoints."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, f"Correlation of latent {course.latent} with the others")
+        figure, axes = single_axes(PANEL, f"Correlation of latent {course.latent} with the others")
         steps, series = np.array(course.steps), course.correlations()
         for j in range(course.n_latents):
             if j != course.latent:
@@ -188,29 +189,33 @@ def draw_correlations(course: Course) -> Markup:
         axes.set_ylim(-1.05, 1.05)
         label_steps(axes)
         strongest = np.abs(np.delete(series[-1], course.latent)).max()
-        words = f"Correlations of latent {course.latent} with the others, at the end up to {strongest:.2f}."
-        return to_svg(figure, "course-correlations", words)
+        alternative = (
+            f"Correlations of latent {course.latent} with the others, at the end up to {strongest:.2f}."
+        )
+        return to_svg(figure, "course-correlations", alternative)
 
 
 def draw_correlated(course: Course) -> Markup:
     """At how many checkpoints each latent is correlated with another."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, f"Checkpoints with |r| > {LARGE:g}")
-        places = np.arange(course.n_latents)
-        axes.bar(places, course.correlated_steps, color=[COLOURS[kind] for kind in course.types])
+        figure, axes = single_axes(PANEL, f"Checkpoints with |r| > {LARGE:g}")
+        indices = np.arange(course.n_latents)
+        axes.bar(indices, course.correlated_steps, color=[COLOURS[kind] for kind in course.types])
         axes.set_ylim(0, len(course.steps))
         axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_xlabel("latent")
         counts = ", ".join(map(str, course.correlated_steps.tolist()))
-        words = f"Of {len(course.steps)} checkpoints, those with a correlation above {LARGE:g}: {counts}."
-        return to_svg(figure, "course-correlated", words)
+        alternative = (
+            f"Of {len(course.steps)} checkpoints, those with a correlation above {LARGE:g}: {counts}."
+        )
+        return to_svg(figure, "course-correlated", alternative)
 
 
 def draw_dependence(course: Course, title: str, values: Float[np.ndarray, "step two"]) -> Markup:
     """A measure of dependence of the mean and of the sampled codes; what is infinite is left out."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, title)
+        figure, axes = single_axes(PANEL, title)
         shown = np.where(np.isfinite(values), values, np.nan)
         for column, (name, colour) in enumerate((("mean", TRAIN), ("sampled", VALIDATION))):
             draw_line(axes, Series(np.array(course.steps), shown[:, column]), colour, name)
@@ -241,11 +246,11 @@ def draw_map(
 ) -> Markup:
     """Layers (rows) at each checkpoint; numbers are written where there is room for them."""
     with rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = panel((WIDE[0], max(WIDE[1], 0.6 + 0.19 * len(layers.names))), title)
-        places = course.shown(16)
-        cells = values[places].T
+        figure, axes = single_axes((WIDE[0], max(WIDE[1], 0.6 + 0.19 * len(layers.names))), title)
+        indices = course.shown(16)
+        cells = values[indices].T
         mesh = axes.pcolormesh(
-            np.arange(len(places) + 1),
+            np.arange(len(indices) + 1),
             np.arange(len(layers.names) + 1),
             np.ma.masked_invalid(cells),
             cmap="viridis",
@@ -269,11 +274,10 @@ def draw_map(
         axes.invert_yaxis()
         axes.set_yticks(np.arange(len(layers.names)) + 0.5, layers.names, parse_math=False)
         axes.set_xticks(
-            np.arange(len(places)) + 0.5, [f"{course.steps[place]:,}" for place in places], fontsize=7
+            np.arange(len(indices)) + 0.5, [f"{course.steps[index]:,}" for index in indices], fontsize=7
         )
         axes.set_xlabel("step")
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.7)
-        bar.outline.set_visible(False)
+        add_colour_bar(figure, mesh, axes, shrink=0.7)
         ends = ", ".join(
             f"{name} {cell:.2f}" for name, cell in zip(layers.names, cells[:, -1].tolist(), strict=True)
         )

@@ -16,7 +16,11 @@ from torch import Tensor
 
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
+from polariscope.core.figure_style import QUIET, STYLE, TRAIN
+from polariscope.core.figures import DASHES, single_axes, to_svg
+from polariscope.core.pictures import data_uri, difference_strip, diverging, strip
 from polariscope.core.seeds import derive, generator
+from polariscope.core.text import readable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.latents import Scale, range_of
 from polariscope.geometry.traversals import (
@@ -27,10 +31,15 @@ from polariscope.geometry.traversals import (
     traverse,
     traverse_plane,
 )
-from polariscope.models.inference import Seen, auxiliary_of, batch_size, chunks, collect, looking
+from polariscope.models.inference import (
+    EncodedBatch,
+    auxiliary_of,
+    batch_size,
+    chunks,
+    collect,
+    inference_mode,
+)
 from polariscope.models.protocol import AbstractModel
-from polariscope.pages import figures, words
-from polariscope.pages.figures import QUIET, STYLE, TRAIN, data_uri, panel, to_svg
 from polariscope.pages.sections import AbstractSection, section
 
 if TYPE_CHECKING:
@@ -185,23 +194,23 @@ def reconstruct(
 ) -> Reconstructions:
     """Observations and the decoder's mean at their posterior means."""
 
-    def compute(seen: Seen) -> dict[str, Tensor]:
+    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
         return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
 
-    found = collect(model, dataset, indices, compute)
-    return Reconstructions(indices, found["inputs"], found["outputs"], dataset.feature_names)
+    arrays = collect(model, dataset, indices, compute)
+    return Reconstructions(indices, arrays["inputs"], arrays["outputs"], dataset.feature_names)
 
 
 def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
     """Draws from the prior through the decoder."""
     noise = torch.Generator(model.device).manual_seed(derive(seed, "report", "prior samples"))
-    chosen = generator(seed, "report", "auxiliary values")
+    rng = generator(seed, "report", "auxiliary values")
     means, draws = [], []
     n_draws = N_SAMPLES if len(model.shape) == 3 else N_JUDGED
-    with looking(model):
+    with inference_mode(model):
         for rows in chunks(n_draws, batch_size(dataset.n_features)):
             count = rows.stop - rows.start
-            u = auxiliary_of(model, dataset, chosen.integers(len(dataset), size=count))
+            u = auxiliary_of(model, dataset, rng.integers(len(dataset), size=count))
             likelihood = model.decode(model.prior.given(u).sample(count, noise).to(model.dtype))
             if rows.start < N_SAMPLES:
                 means.append(likelihood.mean.float().cpu().numpy())
@@ -211,7 +220,7 @@ def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> P
     return PriorSamples(np.concatenate(means)[:N_SAMPLES], deviations)
 
 
-@section("decoder", title="What they do", place=20)
+@section("decoder", title="What they do", order=20)
 class DecoderSection(AbstractSection):
     """What the decoder makes of each latent."""
 
@@ -233,27 +242,27 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
     shown = views.traversals
     features: Any = slice(None)
     if record.is_image:
-        pictures = [figures.strip(row, views.display_range) for row in shown.outputs]
+        pictures = [strip(row, views.display_range) for row in shown.outputs]
     else:
         moves = shown.outputs - shown.original
         movement = np.abs(moves).max(axis=(0, 1))
         if movement.size > MOST_FEATURES:
             features = np.sort(np.argsort(-movement, kind="stable")[:MOST_FEATURES])
         # the highest value of the latent on top, as on an axis
-        pictures = [figures.diverging(row[::-1, features], float(movement.max())) for row in moves]
+        pictures = [diverging(row[::-1, features], float(movement.max())) for row in moves]
     rows: list[dict[str, Any]] = [
         {
             "latent": record.regime.latents[latent],
-            "kl": words.number(record.regime.latents[latent].kl) if record.has_rate else None,
-            "effect": None if shown.effects is None else float(shown.effects[place]),
+            "kl": readable(record.regime.latents[latent].kl) if record.has_rate else None,
+            "effect": None if shown.effects is None else float(shown.effects[index]),
             "uri": data_uri(picture),
             "moves": [
                 f"{move.feature} {move.first:.4g} → {move.last:.4g}".replace(" -", " −")
-                for move in (views.moves[place] if views.moves else ())
+                for move in (views.moves[index] if views.moves else ())
                 if f"{move.first:.4g}" != f"{move.last:.4g}"
             ],
         }
-        for place, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
+        for index, (latent, picture) in enumerate(zip(shown.latents, pictures, strict=True))
     ]
     n_features = shown.original.size
     used, n_latents = set(record.regime.in_use), record.regime.n_latents
@@ -283,13 +292,12 @@ def _images(views: Views) -> dict[str, Any]:
     return {
         "scale": scale,
         "rows": [
-            ("input", data_uri(figures.strip(inputs, span))),
-            ("reconstruction", data_uri(figures.strip(outputs, span))),
-            ("difference", data_uri(figures.difference_strip(outputs - inputs, scale))),
+            ("input", data_uri(strip(inputs, span))),
+            ("reconstruction", data_uri(strip(outputs, span))),
+            ("difference", data_uri(difference_strip(outputs - inputs, scale))),
         ],
         "samples": [
-            data_uri(figures.strip(means[first : first + N_SHOWN], span))
-            for first in range(0, len(means), N_SHOWN)
+            data_uri(strip(means[first : first + N_SHOWN], span)) for first in range(0, len(means), N_SHOWN)
         ],
     }
 
@@ -306,17 +314,17 @@ def _features(views: Views) -> dict[str, Any]:
 
 def draw_r_squared(reconstructions: Reconstructions) -> Markup:
     """Share of each feature's variance that is reconstructed, best first."""
-    found, names = reconstructions.r_squared_by_value, reconstructions.varying_names
-    order = np.argsort(-found, kind="stable")
-    values = found[order]
+    r_squared, names = reconstructions.r_squared_by_value, reconstructions.varying_names
+    order = np.argsort(-r_squared, kind="stable")
+    values = r_squared[order]
     with rc_context(STYLE):
-        figure, axes = panel((5.2, 2.6), "Reconstruction of each feature")
-        places = np.arange(1, len(values) + 1)
-        axes.bar(places, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
+        figure, axes = single_axes((5.2, 2.6), "Reconstruction of each feature")
+        positions = np.arange(1, len(values) + 1)
+        axes.bar(positions, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
         axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
         if names and len(names) <= MOST_NAMED:
             axes.set_xticks(
-                places, [names[place] for place in order], rotation=50, ha="right", fontsize="small"
+                positions, [names[index] for index in order], rotation=50, ha="right", fontsize="small"
             )
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -332,16 +340,16 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
     """Standard deviation of each feature in the data and in draws from the model."""
     data = reconstructions.inputs.reshape(len(reconstructions.inputs), -1).std(axis=0)
     with rc_context(STYLE):
-        figure, axes = panel((5.2, 2.6), "Spread of each feature, data against draws from the model")
+        figure, axes = single_axes((5.2, 2.6), "Spread of each feature, data against draws from the model")
         top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
-        axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=(0, (4, 3)))
+        axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=DASHES)
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
         # Named are those that the model gets most wrong.
         worst = np.argsort(-np.abs(data - drawn), kind="stable")[
             : N_LABELLED if reconstructions.feature_names else 0
         ]
-        for place in worst.tolist():
-            name, at = reconstructions.feature_names[place], (float(data[place]), float(drawn[place]))
+        for feature in worst.tolist():
+            name, at = reconstructions.feature_names[feature], (float(data[feature]), float(drawn[feature]))
             axes.annotate(name, at, (4, 3), textcoords="offset points", fontsize="small")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)

@@ -20,7 +20,7 @@ MEANINGS = {
 }
 
 
-@section("decomposition", title="Rate", place=60)
+@section("decomposition", title="Rate", order=60)
 class DecompositionSection(AbstractSection):
     """Where the rate goes."""
 

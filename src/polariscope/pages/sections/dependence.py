@@ -8,18 +8,18 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from polariscope.analysis.regime.regime import POLARISED, Regime, about_passive_means
-from polariscope.analysis.regime.types import TYPES
-from polariscope.pages.figures import COLOURS, DIVERGING, INK, STYLE, to_svg
+from polariscope.analysis.regime.types import COLOURS, TYPES
+from polariscope.core.figure_style import DIVERGING, STYLE
+from polariscope.core.figures import add_colour_bar, hide_frame, single_axes, to_svg, write_cell
 from polariscope.pages.sections import AbstractSection, section
 
 if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
 
 
-@section("dependence", title="Dependence", place=50)
+@section("dependence", title="Dependence", order=50)
 class DependenceSection(AbstractSection):
     """Which latents hang together."""
 
@@ -47,9 +47,7 @@ def draw_correlation(
     """Correlations between latents, in the order given."""
     n = len(order)
     with rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(4.4, 3.9), layout="constrained")
-        axes = figure.add_subplot()
-        axes.set_title(f"{name} representation", parse_math=False)
+        figure, axes = single_axes((4.4, 3.9), f"{name} representation")
         # The diagonal is 1 by definition and would draw the eye.
         values = np.where(np.eye(n, dtype=bool), np.nan, matrix[np.ix_(order, order)])
         mesh = axes.pcolormesh(
@@ -63,8 +61,7 @@ def draw_correlation(
         )
         axes.set_aspect("equal")
         axes.invert_yaxis()
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        hide_frame(axes)
         shown = range(0, n, max(1, n // 24))
         places, names = [i + 0.5 for i in shown], [str(order[i]) for i in shown]
         axes.set_xticks(places, names)
@@ -77,18 +74,9 @@ def draw_correlation(
             for (i, j), value in np.ndenumerate(values):
                 if i == j:
                     continue
-                shade = "white" if abs(value) > 0.6 else INK
-                axes.text(
-                    j + 0.5,
-                    i + 0.5,
-                    f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"),
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    color=shade,
-                )
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, ticks=[-1, 0, 1])
-        bar.outline.set_visible(False)
+                text = f"{value + 0.0:.2f}".replace("-0.00", "0.00")
+                write_cell(axes, j + 0.5, i + 0.5, text, on_dark=bool(abs(value) > 0.6))
+        add_colour_bar(figure, mesh, axes, shrink=0.6, ticks=[-1, 0, 1])
         off = np.abs(values[~np.isnan(values)])
         strongest = (
             f"the strongest between two latents is {off.max():.2f}"

@@ -11,10 +11,11 @@ from markupsafe import Markup
 from matplotlib import rc_context
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.regime.types import COLOURS, TYPES, VariableType
 from polariscope.analysis.representation import Representation
+from polariscope.core.figure_style import INK, STYLE
+from polariscope.core.figures import DASHES, SMALL, single_axes, to_svg
 from polariscope.geometry.latents import prior_moments
-from polariscope.pages.figures import COLOURS, INK, SMALL, STYLE, panel, to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def histograms(representation: Representation) -> dict[Source, Histogram]:
         variances["prior_variance"] = representation.prior_variance
     code_edges = _edges(np.append(np.concatenate(list(codes.values())), [centre - reach, centre + reach]))
     variance_edges = _edges(np.append(np.concatenate(list(variances.values())), [0.0, 1.2 * variance.max()]))
-    found = {source: _histogram(array, code_edges) for source, array in codes.items()}
-    found |= {source: _histogram(array, variance_edges) for source, array in variances.items()}
-    return {source: found[source] for source in get_args(Source) if source in found}
+    by_source = {source: _histogram(array, code_edges) for source, array in codes.items()}
+    by_source |= {source: _histogram(array, variance_edges) for source, array in variances.items()}
+    return {source: by_source[source] for source in get_args(Source) if source in by_source}
 
 
 def representatives(regime: Regime) -> dict[VariableType, int]:
@@ -80,15 +81,15 @@ def representatives(regime: Regime) -> dict[VariableType, int]:
         "mixed": lambda latent: (latent.variance_of_ratio,),
         "passive": lambda latent: (-latent.kl,),
     }
-    found: dict[VariableType, int] = {}
+    clearest: dict[VariableType, int] = {}
     for kind in TYPES:
         members = [latent for latent in regime.latents if latent.type == kind]
         if members:
-            found[kind] = max(members, key=clearness[kind]).index
-    return found
+            clearest[kind] = max(members, key=clearness[kind]).index
+    return clearest
 
 
-@section("distributions", title="Distributions", place=40)
+@section("distributions", title="Distributions", order=40)
 class DistributionsSection(AbstractSection):
     """How the codes of each latent are distributed."""
 
@@ -98,8 +99,8 @@ class DistributionsSection(AbstractSection):
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """The clearest latent of each type, three panels each; all latents as bare shapes."""
-        found: dict[Source, Histogram] = self.part(record)
-        return {"rows": _rows(record, found), **_silhouettes(record, found)}
+        by_source: dict[Source, Histogram] = self.part(record)
+        return {"rows": _rows(record, by_source), **_silhouettes(record, by_source)}
 
 
 def _rows(record: ReportRecord, histograms: dict[Source, Histogram]) -> list[dict[str, Any]]:
@@ -150,15 +151,15 @@ def draw_histogram(
 ) -> Markup:
     """Distribution of one latent; ``prior`` is the mean and variance of a normal prior, drawn beside it."""
     with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
-        figure, axes = panel(SMALL, TITLES[source])
+        figure, axes = single_axes(SMALL, TITLES[source])
         axes.stairs(histogram.density[latent], histogram.edges, fill=True, color=COLOURS[kind], lw=0)
         if prior is not None and source == "variance":
-            for place in (prior[1], alpha * prior[1]):
-                axes.axvline(place, color=INK, lw=0.8, ls=(0, (4, 3)))
+            for variance in (prior[1], alpha * prior[1]):
+                axes.axvline(variance, color=INK, lw=0.8, ls=DASHES)
         if prior is not None and source == "sampled":
             x = np.linspace(histogram.edges[0], histogram.edges[-1], 200)
             density = np.exp(-((x - prior[0]) ** 2) / (2 * prior[1])) / np.sqrt(2 * np.pi * prior[1])
-            axes.plot(x, density, color=INK, lw=0.8, ls=(0, (4, 3)))
+            axes.plot(x, density, color=INK, lw=0.8, ls=DASHES)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlim(histogram.edges[0], histogram.edges[-1])
@@ -174,7 +175,7 @@ def silhouette(shares: Float[np.ndarray, " bin"], kind: VariableType) -> Markup:
     tallest = shares.max()
     heights = 20 * shares / tallest if tallest > 0 else shares
     points = [f"M0 20V{20 - heights[0]:.1f}"]
-    points += [f"H{place + 1}V{20 - following:.1f}" for place, following in enumerate(heights[1:])]
+    points += [f"H{index + 1}V{20 - following:.1f}" for index, following in enumerate(heights[1:])]
     path = "".join(points) + f"H{len(heights)}V20Z"
     return Markup(
         '<svg class="silhouette" viewBox="0 0 {} 20" preserveAspectRatio="none" aria-hidden="true">'

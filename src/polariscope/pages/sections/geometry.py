@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 
-from polariscope.pages.figures import STYLE, data_uri, sheet, to_svg
+from polariscope.core.figure_style import STYLE
+from polariscope.core.figures import to_svg
+from polariscope.core.pictures import data_uri, sheet
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from polariscope.pages.sections.decoder import Views
 
 
-@section("geometry", title="Geometry", place=80)
+@section("geometry", title="Geometry", order=80)
 class GeometrySection(AbstractSection):
     """The geometry of the decoder."""
 
@@ -41,18 +43,19 @@ def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
     """What the template shows of the geometry."""
     from polariscope.geometry.figures import draw_orthogonality
 
-    found, plane, split = geometry.orthogonality, views.plane, geometry.split
+    orthogonality, plane, split = geometry.orthogonality, views.plane, geometry.split
     both = split.deterministic + split.stochastic
     chart = None
-    if found is not None:
+    if orthogonality is not None:
         with rc_context(STYLE):
-            words = (
-                f"Distance to orthogonality of {len(found.distances)} points, on average {found.value:.2f}, where "
-                f"random rotations have {found.haar:.2f}; and cosines between the columns of the Jacobian."
+            alternative = (
+                f"Distance to orthogonality of {len(orthogonality.distances)} points, on average "
+                f"{orthogonality.value:.2f}, where random rotations have {orthogonality.haar:.2f}; "
+                "and cosines between the columns of the Jacobian."
             )
-            chart = to_svg(draw_orthogonality(found), "orthogonality", words)
+            chart = to_svg(draw_orthogonality(orthogonality), "orthogonality", alternative)
     return {
-        "orthogonality": found,
+        "orthogonality": orthogonality,
         "chart": chart,
         "reason": geometry.reason,
         "split": split,

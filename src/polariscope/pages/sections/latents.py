@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polariscope.analysis.regime.regime import alphas
-from polariscope.pages import words
+from polariscope.core.text import readable
 from polariscope.pages.sections import AbstractSection, section
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROWS_UNFOLDED = 12
 
 
-@section("latents", title="Latents", place=10)
+@section("latents", title="Latents", order=10)
 class LatentsSection(AbstractSection):
     """Table of the latents."""
 
@@ -44,7 +44,7 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
         {
             "latent": regime.latents[j],
             "use": regime.uses[j],
-            "kl": words.number(regime.latents[j].kl) if record.has_rate else "–",
+            "kl": readable(regime.latents[j].kl) if record.has_rate else "–",
             "alphas": alphas(regime.latents[j]),
             "bar": round(100 * min(max(sizes[j], 0.0) / longest, 1.0), 1),
             "agree": sum(rule[j] == regime.uses[j].in_use for rule in others),

@@ -18,8 +18,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.pages import words
-from polariscope.pages.figures import COLOURS, INK, LINE, QUIET, STYLE, TRAIN, panel, to_svg
+from polariscope.analysis.regime.types import COLOURS
+from polariscope.core.figure_style import INK, LINE, QUIET, STYLE, TRAIN
+from polariscope.core.figures import DASHES, add_colour_bar, hide_frame, new_figure, single_axes, to_svg
+from polariscope.core.text import readable
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:
@@ -43,15 +45,15 @@ class Scored:
     """Those of the latents in use alone, of the same representation as ``scores``."""
 
 
-@section("scores", title="Scores", place=70)
+@section("scores", title="Scores", order=70)
 class ScoresSection(AbstractSection):
     """Metrics and probes."""
 
     def measure(self, subject: Subject) -> Scored | None:
         """The newest scores of each representation, and those of the latents in use."""
         # Scores of all latents have no such setting, as in 0.2.0.
-        found = [_newest(subject, source=source, latents=None) for source in ("mean", "sampled")]
-        shown = [scores for scores in found if scores is not None]
+        results = [_newest(subject, source=source, latents=None) for source in ("mean", "sampled")]
+        shown = [scores for scores in results if scores is not None]
         if not shown:
             only = (_newest(subject, source=source, latents="in-use") for source in ("mean", "sampled"))
             return next((Scored(scores) for scores in only if scores is not None), None)
@@ -137,39 +139,34 @@ def _row(word: str, score: Score, sampled: Score | None, in_use: Score | None) -
     if in_use is not None and in_use.way != score.way:
         in_use = None
     low, high = score.bounds
-    place = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
+    per_unit = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
 
     def percent_of(value: float | None) -> float | None:
         return (
-            None if place is None or value is None else round(place * (min(max(value, low), high) - low), 1)
+            None
+            if per_unit is None or value is None
+            else round(per_unit * (min(max(value, low), high) - low), 1)
         )
 
     return {
         "name": word.partition(":")[0],
         "score": score,
-        "value": _number(score.value),
+        "value": readable(score.value, whole=True),
         "interval": _interval(score),
-        "sampled": "–" if sampled is None else f"{_number(sampled.value)} ({_interval(sampled)})",
-        "in_use": "–" if in_use is None else f"{_number(in_use.value)} ({_interval(in_use)})",
+        "sampled": "–"
+        if sampled is None
+        else f"{readable(sampled.value, whole=True)} ({_interval(sampled)})",
+        "in_use": "–" if in_use is None else f"{readable(in_use.value, whole=True)} ({_interval(in_use)})",
         "bar": percent_of(score.value),
         "tick": percent_of(score.chance),
-        "range": f"{_number(low)} to {_number(high)}",
+        "range": f"{readable(low, whole=True)} to {readable(high, whole=True)}",
         "meaning": score.summary,
         "doubt": is_no_better_than_chance(score),
     }
 
 
 def _interval(score: Score) -> str:
-    return "–" if score.interval is None else " to ".join(map(_number, score.interval))
-
-
-def _number(value: float) -> str:
-    """A whole number without decimals, as counts are read.
-
-    >>> _number(6.0), _number(0.25), _number(math.inf)
-    ('6', '0.250', '∞')
-    """
-    return f"{value:,.0f}" if value.is_integer() else words.number(value)
+    return "–" if score.interval is None else " to ".join(readable(end, whole=True) for end in score.interval)
 
 
 def draw_information(score: Score, names: Sequence[str], regime: Regime) -> Markup:
@@ -190,14 +187,13 @@ def draw_information(score: Score, names: Sequence[str], regime: Regime) -> Mark
         for column, row in enumerate(values.argmax(axis=0)):
             if values[row, column] > 0:
                 axes.add_patch(Rectangle((column, row), 1, 1, fill=False, ec=INK, lw=1.3))
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, ticks=[0, top], format="%.2f")
-        bar.outline.set_visible(False)
+        add_colour_bar(figure, mesh, axes, shrink=0.6, ticks=[0, top], format="%.2f")
         best = ", ".join(
             f"{name} latent {order[row]} ({values[row, column]:.2f})"
             for column, (name, row) in enumerate(zip(names, values.argmax(axis=0), strict=True))
         )
-        words = f"Share of the entropy of each factor that each latent knows; most of {best}."
-        return to_svg(figure, "information", words)
+        alternative = f"Share of the entropy of each factor that each latent knows; most of {best}."
+        return to_svg(figure, "information", alternative)
 
 
 def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Markup:
@@ -221,40 +217,47 @@ def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Marku
             _margin(axes, "right", score.per_latent[list(order)], "D")
         if score.per_factor is not None:
             _margin(axes, "bottom", score.per_factor, "C")
-        words = f"Importance of each latent for each factor; disentanglement {score.value:.3f}."
-        return to_svg(figure, "importance", words)
+        alternative = f"Importance of each latent for each factor; disentanglement {score.value:.3f}."
+        return to_svg(figure, "importance", alternative)
 
 
 def draw_accuracy(score: Score) -> list[Markup]:
     """Accuracy after training on more and more samples, and from the latents of some types alone; what there is."""
-    by_size = {int(size): float(found) for size, found in score.details.get("accuracy_by_size", {}).items()}
-    by_types = {str(name): float(found) for name, found in score.details.get("accuracy_by_types", {}).items()}
+    by_size = {
+        int(size): float(accuracy) for size, accuracy in score.details.get("accuracy_by_size", {}).items()
+    }
+    by_types = {
+        str(name): float(accuracy) for name, accuracy in score.details.get("accuracy_by_types", {}).items()
+    }
     drawn = [_draw_sizes(by_size, score)] if len(by_size) > 1 else []
     return [*drawn, _draw_types(by_types, score)] if by_types else drawn
 
 
-def _draw_sizes(found: dict[int, float], score: Score) -> Markup:
+def _draw_sizes(by_size: dict[int, float], score: Score) -> Markup:
     with rc_context(STYLE):
-        figure, axes = panel((4.4, 2.4), "Accuracy by training samples")
-        axes.plot(list(found), list(found.values()), "o-", color=TRAIN, ms=4)
+        figure, axes = single_axes((4.4, 2.4), "Accuracy by training samples")
+        axes.plot(list(by_size), list(by_size.values()), "o-", color=TRAIN, ms=4)
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(NullLocator())
         # the most there were may be close to a round number
-        shown = [size for size in found if size == max(found) or 2 * size <= max(found)]
+        shown = [size for size in by_size if size == max(by_size) or 2 * size <= max(by_size)]
         axes.set_xticks(shown, [f"{size:,}" for size in shown])
         axes.set_ylim(0, 1)
         _chance(axes.axhline, score)
-        said = ", ".join(f"{accuracy:.2f} with {size:,}" for size, accuracy in found.items())
+        said = ", ".join(f"{accuracy:.2f} with {size:,}" for size, accuracy in by_size.items())
         return to_svg(figure, "probe-sizes", f"Accuracy by the number of training samples: {said}.")
 
 
-def _draw_types(found: dict[str, float], score: Score) -> Markup:
+def _draw_types(by_types: dict[str, float], score: Score) -> Markup:
     colours = {str(kind): colour for kind, colour in COLOURS.items()}
-    labels = ["all" if name == "full" else name.replace("+", " + ") for name in found]
+    labels = ["all" if name == "full" else name.replace("+", " + ") for name in by_types]
     with rc_context(STYLE):
-        figure, axes = panel((4.4, 2.4), "Accuracy by types of latents")
+        figure, axes = single_axes((4.4, 2.4), "Accuracy by types of latents")
         axes.barh(
-            labels, list(found.values()), color=[colours.get(name, TRAIN) for name in found], height=0.66
+            labels,
+            list(by_types.values()),
+            color=[colours.get(name, TRAIN) for name in by_types],
+            height=0.66,
         )
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
@@ -262,14 +265,14 @@ def _draw_types(found: dict[str, float], score: Score) -> Markup:
         axes.set_xlim(0, 1)
         _chance(axes.axvline, score)
         said = ", ".join(
-            f"{label} {accuracy:.2f}" for label, accuracy in zip(labels, found.values(), strict=True)
+            f"{label} {accuracy:.2f}" for label, accuracy in zip(labels, by_types.values(), strict=True)
         )
         return to_svg(figure, "probe-types", f"Accuracy from the latents of some types: {said}.")
 
 
 def _chance(line: Callable[..., Any], score: Score) -> None:
     if score.chance is not None:
-        line(score.chance, color=INK, lw=0.8, ls=(0, (4, 3)))
+        line(score.chance, color=INK, lw=0.8, ls=DASHES)
 
 
 def _board(
@@ -282,13 +285,12 @@ def _board(
     """Axes with a row for each latent, in the colour of its type, and a column for each factor."""
     n_rows, n_columns = values.shape
     height = 1.3 + 0.3 * n_rows
-    figure = Figure(figsize=(5.0, min(height, 9.0)), layout="constrained")
+    figure = new_figure((5.0, min(height, 9.0)))
     axes = figure.add_subplot()
     axes.set_title(title, pad=8)
     axes.set_xlim(0, n_columns)
     axes.set_ylim(n_rows, 0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    hide_frame(axes)
     steep = sum(map(len, names)) > 40
     axes.set_xticks([column + 0.5 for column in range(n_columns)])
     axes.set_xticklabels(
@@ -301,17 +303,16 @@ def _board(
     return figure, axes
 
 
-def _margin(axes: Axes, side: str, values: Float[np.ndarray, " place"], letter: str) -> None:
+def _margin(axes: Axes, side: str, values: Float[np.ndarray, " cell"], letter: str) -> None:
     """Numbers beside the rows, or under the columns."""
-    places = [place + 0.5 for place in range(len(values))]
+    positions = [index + 0.5 for index in range(len(values))]
     labels = [f"{value:.2f}" for value in values]
     if side == "right":
         beside = axes.secondary_yaxis("right")
-        beside.set_yticks(places, labels)
+        beside.set_yticks(positions, labels)
         beside.set_ylabel(letter, rotation=0, labelpad=8, color=QUIET)
     else:
         beside = axes.secondary_xaxis("top")
-        beside.set_xticks(places, [f"{letter} {label}" for label in labels])
+        beside.set_xticks(positions, [f"{letter} {label}" for label in labels])
     beside.tick_params(length=0, labelcolor=QUIET, labelsize=7)
-    for spine in beside.spines.values():
-        spine.set_visible(False)
+    hide_frame(beside)

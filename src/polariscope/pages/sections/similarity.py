@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 
-from polariscope.pages.figures import STYLE, to_svg
+from polariscope.core.figure_style import STYLE
+from polariscope.core.figures import to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
 
 
-@section("similarity", title="Similarity", place=90)
+@section("similarity", title="Similarity", order=90)
 class SimilaritySection(AbstractSection):
     """Layers compared."""
 
@@ -42,16 +43,16 @@ def similarity_view(comparison: Comparison) -> dict[str, Any]:
     from polariscope.layers.comparison import has_matching, sentence, thinned
     from polariscope.layers.figure import draw_steps
 
-    found = thinned(comparison.headline())
-    lowest = f"scores from {found.values.min():.2f} to {found.values.max():.2f}"
+    heat_map = thinned(comparison.headline())
+    lowest = f"scores from {heat_map.values.min():.2f} to {heat_map.values.max():.2f}"
     steps = None
     # The figures have their own style; only how text is written is the page's, and how fine maps of many cells are.
     style: dict[Any, Any] = {name: STYLE[name] for name in ("svg.fonttype", "svg.hashsalt")}
     with rc_context({**style, "savefig.dpi": 200}):
-        chart = to_svg(found.figure(), "similarity", f"{sentence(found)}; {lowest}.")
+        chart = to_svg(heat_map.figure(), "similarity", f"{sentence(heat_map)}; {lowest}.")
         if comparison.is_course:
             maps = {layer: thinned(comparison.between_steps(layer)) for layer in comparison.layers}
-            words = f"{found.measure} of each layer, step against step: {', '.join(maps)}."
-            steps = to_svg(draw_steps(maps), "similarity-steps", words)
-    pairs = found.matching() if has_matching(found) else {}
-    return {"comparison": comparison, "found": found, "chart": chart, "steps": steps, "matching": pairs}
+            alternative = f"{heat_map.measure} of each layer, step against step: {', '.join(maps)}."
+            steps = to_svg(draw_steps(maps), "similarity-steps", alternative)
+    pairs = heat_map.matching() if has_matching(heat_map) else {}
+    return {"comparison": comparison, "heat_map": heat_map, "chart": chart, "steps": steps, "matching": pairs}

@@ -10,15 +10,18 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
-from polariscope.core import files
-from polariscope.pages.figures import COLOURS, INK, QUIET, STYLE, TRAIN, VALIDATION, to_svg
+from polariscope.analysis.regime.types import COLOURS
+from polariscope.core import figures
+from polariscope.core.figure_style import INK, QUIET, STYLE, TRAIN, VALIDATION
+from polariscope.core.figures import DASHES, axes_grid, plain_log_ticks, single_axes, to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
-    from polariscope.sizing import Decision, Size, Trial
+    from polariscope.sizing.result import Size
+    from polariscope.sizing.trial import Decision, Trial
 
 MARKS: dict[Decision, tuple[str, str]] = {
     "fits": ("o", COLOURS["active"]),
@@ -34,16 +37,16 @@ WIDE_RANGE = 6.0
 PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
 
 
-@section("size", title="Size", place=100)
+@section("size", title="Size", order=100)
 class SizeSection(AbstractSection):
-    """How the number of latents was found."""
+    """Search for the number of latents."""
 
     def measure(self, subject: Subject) -> Size | None:
-        """The newest answer that is kept with a run."""
+        """Return the newest answer that is stored with a run."""
         stored = subject.newest("size")
         if stored is None:
             return None
-        from polariscope.sizing import Size
+        from polariscope.sizing.result import Size
 
         return Size.from_dict(stored)
 
@@ -54,11 +57,11 @@ class SizeSection(AbstractSection):
 
 def size_view(size: Size, key: str) -> dict[str, Any]:
     """What the templates show of one answer; columns of the path in which nothing is said are left out."""
-    from polariscope.sizing import path_table
+    from polariscope.sizing.result import path_table
 
     table = [
         (*cells, note)
-        for cells, note in zip(path_table(size), ["note", *(t.note for t in size.trials)], strict=True)
+        for cells, note in zip(path_table(size).lines, ["note", *(t.note for t in size.trials)], strict=True)
     ]
     columns = [column for column in zip(*table, strict=True) if any(column[1:])]
     heading, *rows = zip(*columns, strict=True) if columns else ((),)
@@ -80,7 +83,7 @@ def summary_of(size: Size) -> str:
         return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
     if size.summary:
         return size.summary
-    from polariscope.sizing import family
+    from polariscope.sizing.methods import family
 
     return family.summary(size.method)  # older files do not have it
 
@@ -91,7 +94,7 @@ def place_of(size: Size, trial: Trial) -> float:
 
 
 def latest(size: Size) -> list[Trial]:
-    """The last word on each candidate and seed, by place; searches may come back to a candidate with more steps."""
+    """The last word on each candidate and seed, in order; searches may come back to a candidate with more steps."""
     last = {(place_of(size, trial), trial.seed): trial for trial in size.trials}
     return [last[key] for key in sorted(last)]
 
@@ -102,10 +105,10 @@ def has_path(size: Size) -> bool:
 
 
 def panels_of(size: Size) -> list[float]:
-    """Candidates with curves whose training is shown, by place: those nearest to the answer when there are many."""
+    """Candidates with curves whose training is shown, in order: those nearest to the answer when there are many."""
     curved = {place_of(size, trial) for trial in latest(size) if trial.curve}
     centre = max(curved, default=0) if size.value is None else size.value
-    return sorted(sorted(curved, key=lambda place: (abs(place - centre), place))[:MOST_PANELS])
+    return sorted(sorted(curved, key=lambda candidate: (abs(candidate - centre), candidate))[:MOST_PANELS])
 
 
 def draw_path(size: Size, key: str) -> Markup:
@@ -118,33 +121,36 @@ def draw_path(size: Size, key: str) -> Markup:
 
 def path_figure(size: Size) -> Figure:
     """What :func:`draw_path` draws."""
-    figure = Figure(figsize=WIDE, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(f"{size.statistic} of each model", parse_math=False)
+    figure, axes = single_axes(WIDE, f"{size.statistic} of each model")
     _answer(axes, size, named=True)
     trials = latest(size)
     _threshold(axes, size)
     for seed in sorted({trial.seed for trial in trials}):
-        own = [trial for trial in trials if trial.seed == seed]
+        selected = [trial for trial in trials if trial.seed == seed]
         axes.plot(
-            [place_of(size, trial) for trial in own],
-            [trial.statistic for trial in own],
+            [place_of(size, trial) for trial in selected],
+            [trial.statistic for trial in selected],
             color=QUIET,
             lw=0.7,
             alpha=0.6,
         )
     for trial in trials:
         if trial.projected is not None:
-            place = place_of(size, trial)
-            axes.plot([place, place], trial.projected, color=MARKS[trial.decision][1], lw=3, alpha=0.35)
+            candidate = place_of(size, trial)
+            axes.plot(
+                [candidate, candidate], trial.projected, color=MARKS[trial.decision][1], lw=3, alpha=0.35
+            )
     for decision, (marker, colour) in MARKS.items():
-        own = [trial for trial in trials if trial.decision == decision]
-        if own:
+        selected = [trial for trial in trials if trial.decision == decision]
+        if selected:
             face = "white" if decision == "undecided" else colour
-            places, values = [place_of(size, trial) for trial in own], [trial.statistic for trial in own]
-            axes.plot(places, values, marker, color=colour, mfc=face, mew=1.3, ms=5.5, label=decision)
+            candidates, values = (
+                [place_of(size, trial) for trial in selected],
+                [trial.statistic for trial in selected],
+            )
+            axes.plot(candidates, values, marker, color=colour, mfc=face, mew=1.3, ms=5.5, label=decision)
     _scale(axes, "y", [float(trial.statistic) for trial in trials])
-    # An answer of 0 has no place on a logarithmic axis.
+    # A logarithmic axis cannot show an answer of 0.
     answer = [] if size.value is None else [float(size.value)]
     _scale(axes, "x", [*(place_of(size, trial) for trial in trials), *answer])
     axes.set_xlabel(_axis(size))
@@ -154,22 +160,22 @@ def path_figure(size: Size) -> Figure:
 
 def draw_trainings(size: Size, key: str) -> Markup:
     """Σ E[σ²] of the models while they trained: a small panel for each candidate, a line for each seed."""
-    places = panels_of(size)
-    rows = -(-len(places) // COLUMNS)
+    candidates = panels_of(size)
+    rows = -(-len(candidates) // COLUMNS)
     with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
-        figure = Figure(figsize=(7.2, 1.55 * rows + 0.15), layout="constrained")
-        columns = min(COLUMNS, len(places))
-        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        columns = min(COLUMNS, len(candidates))
+        figure, panels = axes_grid(
+            (7.2, 1.55 * rows + 0.15), len(candidates), columns, share_x=True, share_y=True
+        )
         curves = {
-            place: [t for t in latest(size) if place_of(size, t) == place and t.curve] for place in places
+            candidate: [t for t in latest(size) if place_of(size, t) == candidate and t.curve]
+            for candidate in candidates
         }
-        values = [value for own in curves.values() for trial in own for _, value in trial.curve]
-        for axes in panels[len(places) :]:
-            axes.set_visible(False)
-        for place, axes in zip(places, panels, strict=False):
-            axes.set_title(f"β = {place:.3g}" if size.target == "beta" else f"n = {place:g}")
+        values = [value for trials in curves.values() for trial in trials for _, value in trial.curve]
+        for candidate, axes in zip(candidates, panels, strict=True):
+            axes.set_title(f"β = {candidate:.3g}" if size.target == "beta" else f"n = {candidate:g}")
             _threshold(axes, size, named=False)
-            for trial in curves[place]:
+            for trial in curves[candidate]:
                 steps, trace = zip(*trial.curve, strict=True)
                 axes.plot(steps, trace, color=MARKS[trial.decision][1], lw=1.2)
             axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -177,7 +183,7 @@ def draw_trainings(size: Size, key: str) -> Markup:
         _scale(panels[0], "y", values)
         figure.supxlabel("step", color=QUIET, fontsize=8)
         figure.supylabel("Σ E[σ²]", color=QUIET, fontsize=8)
-        shown = ", ".join(f"{place:.3g}" for place in places)
+        shown = ", ".join(f"{candidate:.3g}" for candidate in candidates)
         return to_svg(
             figure, key, f"Σ E[σ²] over the training steps, one panel for each {_axis(size)}: {shown}."
         )
@@ -192,9 +198,7 @@ def draw_comparison(sizes: Sequence[Size], key: str) -> Markup:
 
 def comparison_figure(sizes: Sequence[Size]) -> Figure:
     """What :func:`draw_comparison` draws."""
-    figure = Figure(figsize=(6.4, 0.9 + 0.3 * len(sizes)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title("Number of latents, by method")
+    figure, axes = single_axes((6.4, 0.9 + 0.3 * len(sizes)), "Number of latents, by method")
     _answer(axes, sizes[0])
     ends: list[float] = []
     for row, size in enumerate(sizes):
@@ -217,10 +221,10 @@ def comparison_figure(sizes: Sequence[Size]) -> Figure:
 
 def save_figure(sizes: Sequence[Size], file: Path) -> None:
     """The chart of one answer, or of several, as a PNG file."""
-    with rc_context(STYLE), files.atomic(file) as part:
+    with rc_context(STYLE):
         is_search = len(sizes) == 1 and has_path(sizes[0])
         figure = path_figure(sizes[0]) if is_search else comparison_figure(sizes)
-        figure.savefig(part, format="png", dpi=180, metadata={"Software": None})
+    figures.save_figure(figure, file, STYLE, dpi=180)
 
 
 def _axis(size: Size) -> str:
@@ -235,19 +239,19 @@ def _answer(axes: Axes, size: Size, *, named: bool = False) -> None:
     axes.axvline(float(size.value), color=COLOURS["active"], lw=1)
     if named:
         inside = axes.get_xaxis_transform()
-        words = axes.text(float(size.value), 0.97, f" {size.value:.3g}", va="top", transform=inside)
-        words.set(color=COLOURS["active"], fontweight="bold")
+        label = axes.text(float(size.value), 0.97, f" {size.value:.3g}", va="top", transform=inside)
+        label.set(color=COLOURS["active"], fontweight="bold")
 
 
 def _threshold(axes: Axes, size: Size, *, named: bool = True) -> None:
     if size.threshold is None:
         return
-    axes.axhline(size.threshold, color=INK, lw=0.8, ls=(0, (4, 3)))
+    axes.axhline(size.threshold, color=INK, lw=0.8, ls=DASHES)
     if named:
         beside = axes.get_yaxis_transform()
-        words = f"threshold {size.threshold:g}"
+        label = f"threshold {size.threshold:g}"
         axes.text(
-            0.995, size.threshold, words, color=INK, fontsize=7.5, ha="right", va="bottom", transform=beside
+            0.995, size.threshold, label, color=INK, fontsize=7.5, ha="right", va="bottom", transform=beside
         )
 
 
@@ -256,9 +260,7 @@ def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     if values and min(values) > 0 and max(values) / min(values) > WIDE_RANGE:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        plain_log_ticks(axis)
         axis.set_minor_locator(NullLocator())
-        axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
     elif which == "x" and all(float(value).is_integer() for value in values):
         axis.set_major_locator(MaxNLocator(integer=True))

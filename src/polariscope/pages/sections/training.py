@@ -11,12 +11,13 @@ from jaxtyping import Float, Int
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.regime.types import COLOURS, TYPES, VariableType
 from polariscope.core.errors import InputError
-from polariscope.pages.figures import COLOURS, PANEL, QUIET, STYLE, TRAIN, VALIDATION, panel, to_svg
+from polariscope.core.figure_style import QUIET, STYLE, TRAIN, VALIDATION
+from polariscope.core.figures import DASHES, PANEL, plain_log_ticks, single_axes, to_svg
 from polariscope.pages.sections import AbstractSection, section
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _series(lines: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], fl
 
 
 def _named(lines: Sequence[dict[str, Any]], key: str) -> dict[str, Series]:
-    """A series for every name found under ``key``; a term that comes later starts later."""
+    """Return a series for every name under ``key``; a term that comes later starts later."""
     names = dict.fromkeys(name for line in lines for name in line[key])
     return {
         name: _series([line for line in lines if name in line[key]], lambda line, name=name: line[key][name])  # type: ignore[misc]
@@ -120,7 +121,7 @@ def _named(lines: Sequence[dict[str, Any]], key: str) -> dict[str, Series]:
     }
 
 
-@section("training", title="Training", place=30)
+@section("training", title="Training", order=30)
 class TrainingSection(AbstractSection):
     """The loss, its terms and the regime over the steps."""
 
@@ -138,10 +139,10 @@ class TrainingSection(AbstractSection):
                 name,
                 series,
                 history.validation.get(name),
-                f"curve-term-{place}",
+                f"curve-term-{index}",
                 unit="nats" if history.weights.get(name, 1.0) else "",
             )
-            for place, (name, series) in enumerate(history.terms.items())
+            for index, (name, series) in enumerate(history.terms.items())
         ]
         if history.kl is None:
             return {"terms": terms, "regime": []}
@@ -159,7 +160,7 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
     ``unit`` is empty for what is not part of the loss and may be anything.
     """
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, name)
+        figure, axes = single_axes(PANEL, name)
         draw_line(axes, train, TRAIN, "training")
         if validation is not None and len(validation.values):
             axes.plot(
@@ -168,9 +169,7 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
         values = train.values if validation is None else np.concatenate([train.values, validation.values])
         if values.min() > 0 and train.values[0] > 3 * train.last:  # a fall whose end a linear axis would hide
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.yaxis.set_minor_formatter(NullFormatter())
+            plain_log_ticks(axes.yaxis)
         scale = "log scale" if axes.get_yscale() == "log" else ""
         axes.set_ylabel(", ".join(word for word in (unit, scale) if word))
         label_steps(axes)
@@ -185,7 +184,7 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
 def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
     """KL of each latent over the steps, coloured by its final type."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, "KL of each latent")
+        figure, axes = single_axes(PANEL, "KL of each latent")
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             series = Series(steps, kl[:, latent])
@@ -206,7 +205,7 @@ def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"
 def draw_counts(history: History) -> Markup:
     """Number of latents of each type over the steps, stacked."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, "Latents by type")
+        figure, axes = single_axes(PANEL, "Latents by type")
         steps = history.steps.astype(np.float64)
         rows = [history.counts[kind].values for kind in TYPES]
         if len(steps) == 1:  # an area needs two points
@@ -229,10 +228,10 @@ def draw_counts(history: History) -> Markup:
 def draw_trace(history: History, all_passive: float | None) -> Markup:
     """Σ E[σ²] over the steps; ``all_passive`` is its value when every posterior is the prior, if known."""
     with rc_context(STYLE):
-        figure, axes = panel(PANEL, "Σ E[σ²]")
+        figure, axes = single_axes(PANEL, "Σ E[σ²]")
         draw_line(axes, history.trace, TRAIN, None)
         if all_passive is not None:
-            axes.axhline(all_passive, color=QUIET, lw=0.8, ls=(0, (4, 3)))
+            axes.axhline(all_passive, color=QUIET, lw=0.8, ls=DASHES)
         axes.set_ylim(0, max(all_passive or 0.0, float(history.trace.values.max())) * 1.08)
         axes.set_ylabel("sum of posterior variances")
         label_steps(axes)

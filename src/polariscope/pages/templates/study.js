@@ -72,9 +72,9 @@ function ticks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((value) => value >= rough);
-  const found = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step / 1e6; value += step) found.push(value);
-  return found;
+  const values = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step / 1e6; value += step) values.push(value);
+  return values;
 }
 const short = (value) => String(Number(value.toPrecision(4)));
 function scale(values, from, to, logarithmic) {
@@ -82,20 +82,20 @@ function scale(values, from, to, logarithmic) {
   let [low, high] = [Math.min(...inside), Math.max(...inside)];
   const margin = low === high ? Math.abs(low) * 0.1 || 1 : (high - low) * 0.05;
   [low, high] = [low - margin, high + margin];
-  const place = (value) => from + ((logarithmic ? Math.log10(value) : value) - low) / (high - low) * (to - from);
+  const position = (value) => from + ((logarithmic ? Math.log10(value) : value) - low) / (high - low) * (to - from);
   let marks = ticks(low, high, 6);
   if (logarithmic) {
     const powers = marks.filter((mark) => Math.abs(mark - Math.round(mark)) < 1e-9);
     const own = [...new Set(values)].sort((one, other) => one - other);
     marks = powers.length >= 2 && own.length > 10 ? powers.map((mark) => 10 ** Math.round(mark)) : own;
   }
-  return { place, marks: marks.map((mark) => [place(mark), short(mark)]) };
+  return { position, marks: marks.map((mark) => [position(mark), short(mark)]) };
 }
 function categories(values, from, to) {
   const names = [...new Set(values.map(String))];
-  const place = (value) => from + (names.indexOf(String(value)) + 0.5) / names.length * (to - from);
+  const position = (value) => from + (names.indexOf(String(value)) + 0.5) / names.length * (to - from);
   const every = Math.ceil(names.length / 12);
-  return { place, marks: names.map((name) => [place(name), name.length > 18 ? `${name.slice(0, 17)}…` : name]).filter((_, i) => i % every === 0) };
+  return { position, marks: names.map((name) => [position(name), name.length > 18 ? `${name.slice(0, 17)}…` : name]).filter((_, i) => i % every === 0) };
 }
 function draw() {
   if (!at("plot")) return;
@@ -114,11 +114,11 @@ function draw() {
   const y = scale(rows.map((row) => row[yName]), bottom, top, false);
   const across = rows.map((row) => row[xName]);
   const x = numeric ? scale(across, left, right, logarithmic) : categories(across, left, right);
-  for (const [place, name] of y.marks) {
-    add(svg, "line", { class: "grid", x1: left, x2: right, y1: place, y2: place });
-    add(svg, "text", { x: left - 8, y: place + 4, "text-anchor": "end" }, name);
+  for (const [position, name] of y.marks) {
+    add(svg, "line", { class: "grid", x1: left, x2: right, y1: position, y2: position });
+    add(svg, "text", { x: left - 8, y: position + 4, "text-anchor": "end" }, name);
   }
-  for (const [place, name] of x.marks) add(svg, "text", { x: place, y: bottom + 20, "text-anchor": "middle" }, name);
+  for (const [position, name] of x.marks) add(svg, "text", { x: position, y: bottom + 20, "text-anchor": "middle" }, name);
   add(svg, "line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
   add(svg, "line", { class: "axis", x1: left, x2: left, y1: top, y2: bottom });
   add(svg, "text", { x: (left + right) / 2, y: 428, "text-anchor": "middle" }, xName);
@@ -135,16 +135,16 @@ function draw() {
     const levels = data.settings.includes(xName) && xName !== "seed";
     if (levels && !numeric) {
       for (const [value, [sum, count]] of means) {
-        const [middle, height] = [x.place(value), y.place(sum / count).toFixed(1)];
+        const [middle, height] = [x.position(value), y.position(sum / count).toFixed(1)];
         add(svg, "path", { class: "mean", d: `M${(middle - 22).toFixed(1)} ${height}h44`, stroke: colour });
       }
     } else if (levels && means.size > 1) {
-      const path = [...means].sort((a, b) => x.place(a[0]) - x.place(b[0]))
-        .map(([value, [sum, count]], i) => `${i ? "L" : "M"}${x.place(value).toFixed(1)} ${y.place(sum / count).toFixed(1)}`);
+      const path = [...means].sort((a, b) => x.position(a[0]) - x.position(b[0]))
+        .map(([value, [sum, count]], i) => `${i ? "L" : "M"}${x.position(value).toFixed(1)} ${y.position(sum / count).toFixed(1)}`);
       add(svg, "path", { class: "mean", d: path.join(""), stroke: colour });
     }
     for (const row of own) {
-      const circle = add(svg, "circle", { cx: x.place(row[xName]).toFixed(1), cy: y.place(row[yName]).toFixed(1), r: 5, fill: colour });
+      const circle = add(svg, "circle", { cx: x.position(row[xName]).toFixed(1), cy: y.position(row[yName]).toFixed(1), r: 5, fill: colour });
       add(circle, "title", {}, `${row.run}: ${yName} ${short(row[yName])}`);
     }
     if (colourName && number < 24) {

@@ -1,1 +1,1 @@
-"""What members of the family share."""
+"""Deprecated location of ``search.fondue``, until 0.4."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 Cell: TypeAlias = "float | int | str | bool | None"
-"""What a table has in one place."""
+"""One cell of a table."""
 Columns: TypeAlias = "dict[str, Cell]"
 """Cells of one row by column."""
 
@@ -49,15 +49,15 @@ Measured = TypeVar("Measured")
 
 @dataclasses.dataclass(frozen=True)
 class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
-    """Something that is measured of one run on some observations, and kept beside its model."""
+    """Something that is measured of one run on some observations, and cached with its model."""
 
     n_samples: Annotated[int, Ge(2), Advice("None takes the whole dataset")] | None = Subset.n_samples
     """Number of observations, two at least; none for all."""
 
     kind: ClassVar[str] = ""
-    """What is kept of it beside the model; empty where that is no record that a table shows."""
+    """Kind of its cached record; empty if there is no record that a table shows."""
     record: ClassVar[type[Any] | None] = None
-    """The class of what is kept, which has ``from_dict``."""
+    """The class of the cached record, which has ``from_dict``."""
     kept_apart: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     """Settings whose results have different columns: a table shows the newest result of each."""
 
@@ -68,7 +68,7 @@ class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
 
     @abc.abstractmethod
     def measure(self, run: Run, step: int | None = None) -> Measured:
-        """What was measured: read if it is kept, else computed.
+        """Return the result: read if it is cached, otherwise computed.
 
         :param run: a finished run.
         :param step: (default None: the finished model) the checkpoint of this step.
@@ -90,7 +90,7 @@ class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> AbstractAnalysis[Measured]:  # noqa: ARG003 (members may ask)
-        """The analysis that made what is kept with these settings, as far as its columns depend on them.
+        """Return the analysis whose result is cached with these settings, as far as its columns depend on them.
 
         :param settings: what it was measured with.
         """
@@ -98,11 +98,11 @@ class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
 
 
 class AbstractOnce(abc.ABC):
-    """Something that is found once for each data and objective."""
+    """Something that is determined once for each data and objective."""
 
     @abc.abstractmethod
     def check(self, data: AbstractDataset, settings: Mapping[str, object]) -> None:
-        """Refuse what cannot be found, before anything is done.
+        """Refuse what cannot be determined, before anything is done.
 
         :param data: what is looked at.
         :param settings: of training, without the number of latents.
@@ -114,21 +114,21 @@ class AbstractOnce(abc.ABC):
 
         :param data: what is looked at.
         :param settings: of training, without the number of latents.
-        :param folder: where it is kept.
+        :param folder: where it is stored.
         """
 
     @abc.abstractmethod
     def is_kept(self, folder: Path) -> bool:
         """Whether the answer is there.
 
-        :param folder: where it is kept.
+        :param folder: where it is stored.
         """
 
     @abc.abstractmethod
     def columns(self, folder: Path) -> Columns:
         """What of it goes into a table.
 
-        :param folder: where it is kept.
+        :param folder: where it is stored.
         """
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @analysis("compare", scope="over", gives={})
 @dataclasses.dataclass(frozen=True)
 class CompareAnalysis(AbstractOver):
-    """Similarity of every layer with every layer, over seeds; kept beside the first of the runs."""
+    """Similarity of every layer with every layer, over seeds; cached with the first of the runs."""
 
     similarity: str = "cka"
     """A member of ``polariscope.similarity``."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from annotated_types import Ge
 
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Coordinates:
+class Coordinates(AbstractStoredRecord, remedy="measure the coordinates again"):
     """In which coordinates a pair of latents holds a pair of factors."""
 
     verdict: str
@@ -37,15 +36,6 @@ class Coordinates:
     """The pair of latents."""
     factors: tuple[str, ...] = ()
     """The pair of factors."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Coordinates:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "measure the coordinates again")
 
 
 @analysis(
@@ -105,17 +95,17 @@ class CoordinatesAnalysis(AbstractAnalysis[Coordinates]):
             )
 
         def explained(choice: tuple[tuple[int, int], tuple[int, int]]) -> float:
-            found = test(*choice, n_bootstrap=1)
-            return max(found.cartesian, found.polar)
+            alignment = test(*choice, n_bootstrap=1)
+            return max(alignment.cartesian, alignment.polar)
 
         plane, pair = max(itertools.product(planes, pairs), key=explained)
-        found = test(plane, pair, n_bootstrap=200)
+        alignment = test(plane, pair, n_bootstrap=200)
         return Coordinates(
-            verdict=found.verdict,
-            value=found.value,
-            interval=found.interval,
-            cartesian=found.cartesian,
-            polar=found.polar,
+            verdict=alignment.verdict,
+            value=alignment.value,
+            interval=alignment.interval,
+            cartesian=alignment.cartesian,
+            polar=alignment.polar,
             latents=plane,
             factors=tuple(data.factor_names[k] for k in pair),
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from annotated_types import Ge, Gt
 
 from polariscope.analysis.regime.moments import LatentMoments, latent_moments
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
@@ -22,21 +22,12 @@ MEDIANS = ("mean_square", "variance", "prior_variance", "ratio", "displacement",
 
 
 @dataclasses.dataclass(frozen=True)
-class DecoderUse:
+class DecoderUse(AbstractStoredRecord, remedy="measure the use of the latents again"):
     """Use, posterior and prior of each latent."""
 
     use: tuple[float, ...]
     """Share of the data's variance that goes with the latent in the decoder's output."""
     latents: tuple[LatentMoments, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> DecoderUse:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "measure the use of the latents again")
 
 
 @analysis(

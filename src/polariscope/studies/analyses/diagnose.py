@@ -17,7 +17,6 @@ from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, anal
 if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
-IN_USE = "active+mixed"
 POSITIVE = (0.0, math.inf)
 
 
@@ -33,6 +32,9 @@ POSITIVE = (0.0, math.inf)
         "trace": Column("Σ E[σ²]", bounds=POSITIVE),
         "delta_kl": Column("Δ KL", bounds=POSITIVE),
         "over_pruned": Column("over-pruned"),
+        "tc.*.in_use": Column("total correlation of latents in use (nats)", bounds=POSITIVE),
+        "mi.*.in_use": Column("averaged MI of latents in use, less chance (nats)", bounds=POSITIVE),
+        "rank.*.in_use": Column("effective rank of latents in use", bounds=POSITIVE, counts_latents=True),
         "tc.*": Column("total correlation (nats)", bounds=POSITIVE),
         "mi.*.raw*": Column("averaged MI, not corrected (nats)", bounds=POSITIVE),
         "mi.*.chance": Column("averaged MI of shuffled latents (nats)", bounds=POSITIVE),
@@ -42,7 +44,10 @@ POSITIVE = (0.0, math.inf)
 )
 @dataclasses.dataclass(frozen=True)
 class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
-    """Counts by type, and total correlation, mutual information and effective rank with and without passive latents."""
+    """Counts by type, and total correlation, mutual information and effective rank of all latents and of those in use.
+
+    Latents in use are those of the verdict. Details have the same numbers for combinations of types.
+    """
 
     kind = "regime"
     record = Regime
@@ -61,7 +66,7 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
             "delta_kl": measured.polarisation.delta,
             "over_pruned": measured.over_pruned,
         }
-        row = next((row for row in measured.truncation if row.selection == IN_USE), None)
+        row = measured.dependence_in_use
         ranks = ranks_in_use(measured)
         for source in ("mean", "sampled"):
             structure = getattr(measured, source)
@@ -72,9 +77,11 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
                 f"mi.{source}.raw": structure.averaged_mutual_information,
                 f"rank.{source}": structure.effective_rank,
             }
-            kept = None if row is None else getattr(row, source)
-            cells[f"tc.{source}.in_use"] = None if kept is None else kept.total_correlation
-            cells[f"mi.{source}.in_use"] = None if kept is None else kept.corrected_mutual_information
+            dependence = None if row is None else getattr(row, source)
+            cells[f"tc.{source}.in_use"] = None if dependence is None else dependence.total_correlation
+            cells[f"mi.{source}.in_use"] = (
+                None if dependence is None else dependence.corrected_mutual_information
+            )
             cells[f"rank.{source}.in_use"] = ranks[source]
         return cells
 
@@ -82,23 +89,25 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
         cells: Columns = {}
         for row in measured.truncation:
             for source in ("mean", "sampled"):
-                found = getattr(row, source)
-                if found is not None:
-                    cells[f"tc.{source}.by_types.{row.selection}"] = found.total_correlation
-                    cells[f"mi.{source}.by_types.{row.selection}"] = found.corrected_mutual_information
-                    cells[f"mi.{source}.raw.by_types.{row.selection}"] = found.averaged_mutual_information
+                dependence = getattr(row, source)
+                if dependence is not None:
+                    cells[f"tc.{source}.by_types.{row.selection}"] = dependence.total_correlation
+                    cells[f"mi.{source}.by_types.{row.selection}"] = dependence.corrected_mutual_information
+                    cells[f"mi.{source}.raw.by_types.{row.selection}"] = (
+                        dependence.averaged_mutual_information
+                    )
         return cells
 
 
 def ranks_in_use(regime: Regime) -> dict[str, float]:
-    """Effective rank of the latents that are not passive.
+    """Effective rank of the latents in use.
 
     The covariance of the mean is that of its correlations and spreads; that of the sampled codes has E[σ²] added to
     the diagonal, which is what it is over all draws.
 
     :param regime: the diagnosis.
     """
-    keep = regime.select(IN_USE)
+    keep = sorted(regime.in_use)
     spread = np.array([latent.std_of_mean for latent in regime.latents])
     noise = np.array([latent.mean_of_variance for latent in regime.latents])
     mean = np.array(regime.mean.correlation) * np.outer(spread, spread)

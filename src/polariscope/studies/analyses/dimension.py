@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from polariscope.analysis.dimension import Dimension
 from polariscope.analysis.dimension import family as estimators
 from polariscope.core.errors import InputError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
@@ -17,20 +17,11 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dimensions:
+class Dimensions(AbstractStoredRecord, remedy="estimate the dimension again"):
     """What several estimators say of the same codes."""
 
     estimates: dict[str, Dimension]
     """By the name of the estimator."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Dimensions:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "estimate the dimension again")
 
 
 @analysis("dimension", scope="each", gives={"dimension.*": Column("intrinsic dimension")})
@@ -72,11 +63,11 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
 
     def columns(self, measured: Dimensions) -> Columns:
         cells: Columns = {}
-        for name, found in measured.estimates.items():
+        for name, estimate in measured.estimates.items():
             column = f"dimension.{name}" if self.source == "mean" else f"dimension.{name}.{self.source}"
             cells |= {
-                column: found.value,
-                f"{column}.low": found.interval[0],
-                f"{column}.high": found.interval[1],
+                column: estimate.value,
+                f"{column}.low": estimate.interval[0],
+                f"{column}.high": estimate.interval[1],
             }
         return cells

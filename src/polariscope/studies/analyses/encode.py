@@ -1,4 +1,4 @@
-"""The representation of a run, kept beside its model."""
+"""The representation of a run, cached with its model."""
 
 from __future__ import annotations
 

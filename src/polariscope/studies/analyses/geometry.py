@@ -46,15 +46,15 @@ class GeometryAnalysis(AbstractAnalysis[Geometry]):
         )
 
     def columns(self, measured: Geometry) -> Columns:
-        found, split = measured.orthogonality, measured.split
-        interval = None if found is None else found.interval
+        orthogonality, split = measured.orthogonality, measured.split
+        interval = None if orthogonality is None else orthogonality.interval
         low, high = (None, None) if interval is None else interval
         return {
-            "dto": None if found is None else found.value,
+            "dto": None if orthogonality is None else orthogonality.value,
             "dto.low": low,
             "dto.high": high,
-            "dto.random": None if found is None else found.haar,
-            "overlap": None if found is None else found.overlap,
+            "dto.random": None if orthogonality is None else orthogonality.haar,
+            "overlap": None if orthogonality is None else orthogonality.overlap,
             "error.deterministic": split.deterministic,
             "error.stochastic": split.stochastic,
         }

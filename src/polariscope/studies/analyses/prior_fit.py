@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt
 from jaxtyping import Float
 
 from polariscope.analysis.prior_fit import PriorFit, prior_fit
-from polariscope.objectives.support.kernels import Kernel
+from polariscope.models.kernels import Kernel
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class PriorFitAnalysis(AbstractAnalysis[PriorFit]):
         def compute() -> PriorFit:
             from polariscope.models.inference import draw_prior
 
-            found = draw_prior(run.model(step), self.n_draws, self.seed)
-            draws, log_density = (None, None) if found is None else found
+            drawn = draw_prior(run.model(step), self.n_draws, self.seed)
+            draws, log_density = (None, None) if drawn is None else drawn
             return prior_fit(
                 run.representation(**self.where, step=step),
                 draws,
@@ -70,7 +70,7 @@ class PriorFitAnalysis(AbstractAnalysis[PriorFit]):
     def _mmd(self, x: Float[np.ndarray, "first latent"], y: Float[np.ndarray, "second latent"]) -> float:
         import torch
 
-        from polariscope.objectives.support.kernels import mmd
+        from polariscope.models.kernels import mmd
 
         return float(mmd(torch.from_numpy(x), torch.from_numpy(y), self.kernel, self.kernel_width))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ MOST = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Probes:
+class Probes(AbstractStoredRecord, remedy="probe the codes again"):
     """Accuracy averaged over factors of probes that see some latents only."""
 
     accuracy: dict[str, dict[str, float]]
@@ -28,15 +27,6 @@ class Probes:
     missing."""
     chance: float
     """Accuracy of a uniform guess."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Probes:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "probe the codes again")
 
 
 @analysis(

@@ -46,7 +46,7 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
         options_of_words(self.metrics, self.options or None)  # refuses what there is not
 
     def measure(self, run: Run, step: int | None = None) -> tuple[Scores, ...]:
-        found = []
+        by_coverage = []
         for latents in ("in-use", "all") if self.latents == "both" else (self.latents,):
             scores = run.scores(
                 self.metrics,
@@ -59,8 +59,8 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
             if not scores.scores and scores.covered:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in scores.not_applicable.items())
                 raise PolariscopeError(f"none of the metrics applies to {run.path} ({reasons}).")
-            found.append(scores)
-        return tuple(found)
+            by_coverage.append(scores)
+        return tuple(by_coverage)
 
     def columns(self, measured: Scores | tuple[Scores, ...]) -> Columns:
         if isinstance(measured, tuple):

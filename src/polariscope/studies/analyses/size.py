@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.sizing import Size, family
-from polariscope.sizing.support.checks import check_recipe, split_options
-from polariscope.sizing.support.size import size
+from polariscope.sizing.checks import check_recipe, make_goal, split_options
+from polariscope.sizing.methods import family
+from polariscope.sizing.result import Size
+from polariscope.sizing.size import size
 from polariscope.storage.search import SearchFolder
 from polariscope.studies.analyses import AbstractOnce, Column, Columns, analysis
 
@@ -38,8 +39,8 @@ class SizeAnalysis(AbstractOnce):
         family[self.method]
 
     def check(self, data: AbstractDataset, settings: Mapping[str, object]) -> None:
-        _, _, recipe = split_options(self.method, {**settings, **self.options})
-        check_recipe(data, self.method, recipe)
+        bounds, _, recipe = split_options(self.method, {**settings, **self.options})
+        check_recipe(data, self.method, recipe, make_goal(bounds, data, recipe))
 
     def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
         recipe: dict[str, Any] = {**settings, **self.options}
@@ -52,6 +53,6 @@ class SizeAnalysis(AbstractOnce):
             return False
 
     def columns(self, folder: Path) -> Columns:
-        found = Size.from_dict(SearchFolder(folder).read_answer()[0])
-        low, high = found.interval or (None, None)
-        return {f"size.{self.method}": found.value, "size.low": low, "size.high": high}
+        answer = Size.from_dict(SearchFolder(folder).read_answer()[0])
+        low, high = answer.interval or (None, None)
+        return {f"size.{self.method}": answer.value, "size.low": low, "size.high": high}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from polariscope.core.records import from_plain, to_plain
+from polariscope.core.records import AbstractStoredRecord
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sparsity:
+class Sparsity(AbstractStoredRecord, remedy="measure the sparsity again"):
     """Hoyer's sparsity, from 0, all latents alike, to 1, a single one for each code."""
 
     value: float
@@ -25,15 +25,6 @@ class Sparsity:
     """95 % interval of the value."""
     prior: float | None
     """Of draws of the prior; None for a prior that depends on the sample."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Sparsity:
-        """What :meth:`to_dict` wrote."""
-        return from_plain(cls, stored, "measure the sparsity again")
 
 
 @analysis(

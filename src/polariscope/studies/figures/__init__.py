@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias
 
-from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.figure_style import PRINT
+from polariscope.core.figures import fix_layout, save_figure, svg_text
 from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.registry import open_family
 from polariscope.studies.analyses import Cell
@@ -31,7 +31,6 @@ Row: TypeAlias = "dict[str, Cell]"
 """Cells by name."""
 Rows: TypeAlias = "tuple[Row, ...]"
 """The numbers behind a figure."""
-Format = Literal["svg", "pdf", "png"]
 DOTS = 200
 """Dots per inch of a PNG file."""
 
@@ -45,7 +44,7 @@ class AbstractFigure(abc.ABC):
 
         :param ledger: that of the study.
         """
-        from polariscope.studies.table import study_table
+        from polariscope.studies.table_rows import study_table
 
         return study_table(ledger, details=True)
 
@@ -115,32 +114,13 @@ class Drawing:
 
         :param file: where to; its name ends in .svg, .pdf or .png.
         """
-        from matplotlib import rc_context
-
-        from polariscope.core.look import PRINT
-
-        path = Path(file)
-        format = path.suffix.removeprefix(".")
-        if format not in get_args(Format):
-            raise InputError("out", "end in .svg, .pdf or .png", got=f"{path.name!r}")
-        undated = {
-            "svg": {"Date": None, "Creator": None},
-            "pdf": {"CreationDate": None},
-            "png": {"Software": None},
-        }
-        with rc_context(PRINT), files.atomic(path) as part:
-            self.figure.savefig(part, format=format, dpi=DOTS, metadata=undated[format])
-        return path
+        return save_figure(self.figure, file, PRINT, dpi=DOTS)
 
     def _repr_html_(self) -> str:
         from matplotlib import rc_context
 
-        from polariscope.core.look import PRINT
-
-        text = io.StringIO()
         with rc_context(PRINT):
-            self.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-        return text.getvalue()[text.getvalue().index("<svg") :]
+            return svg_text(self.figure)
 
 
 def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ()) -> Drawing:
@@ -152,18 +132,14 @@ def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ())
     """
     from matplotlib import rc_context
 
-    from polariscope.core.look import PRINT
-
-    chosen = table.where(*where)
-    if where and not len(chosen):
+    selection = table.where(*where)
+    if where and not len(selection):
         raise InputError(problem=f"no row of the table has {' and '.join(where)}", remedy="ask for less")
-    rows = figure.numbers(chosen)
+    rows = figure.numbers(selection)
     with rc_context(PRINT):
         drawn = figure.draw(rows)
-        # Laid out once: doing it again for every file would move things by a hair each time.
-        drawn.draw_without_rendering()
-        drawn.set_layout_engine("none")
-    return Drawing(family.name_of(figure), drawn, rows, figure.notes(chosen))
+        fix_layout(drawn)
+    return Drawing(family.name_of(figure), drawn, rows, figure.notes(selection))
 
 
 figure = family = open_family(__name__, "figure", traits=("answers",))

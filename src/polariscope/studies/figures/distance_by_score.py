@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polariscope.core.figures import number_in
 from polariscope.core.frames import rows_of
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, need
@@ -17,7 +18,6 @@ from polariscope.studies.figures.support.drawing import (
     markers_of,
     names_in,
     note,
-    number,
     panels,
 )
 from polariscope.studies.figures.support.grouping import ALL, check_some, series_of
@@ -53,23 +53,23 @@ class DistanceByScore(AbstractFigure):
         pairs = (
             models.numbers[[self.metric, DISTANCE]].set_axis(["score", "distance"], axis="columns").dropna()
         )
-        found: list[Row] = rows_of(runs.join(pairs, how="inner"))
-        check_some(found)
-        x, y = (np.array([number(row, column) for row in found]) for column in ("score", "distance"))
+        figure_rows: list[Row] = rows_of(runs.join(pairs, how="inner"))
+        check_some(figure_rows)
+        x, y = (np.array([number_in(row, column) for row in figure_rows]) for column in ("score", "distance"))
         related = spearman(x, y)
         low, high = related.interval or (None, None)
         over: Row = {"spearman": related.value, "spearman.low": low, "spearman.high": high}
-        return tuple({**row, **over} for row in found)
+        return tuple({**row, **over} for row in figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
-        figure, places = panels([ALL])
+        figure, all_axes = panels([ALL])
         names = names_in(rows, "series")
         colours, markers = colours_of(names), markers_of(names)
         for name in names:
-            own = [row for row in rows if row["series"] == name]
-            places[0].plot(
-                [number(row, "score") for row in own],
-                [number(row, "distance") for row in own],
+            line_rows = [row for row in rows if row["series"] == name]
+            all_axes[0].plot(
+                [number_in(row, "score") for row in line_rows],
+                [number_in(row, "distance") for row in line_rows],
                 markers[name],
                 color=colours[name],
                 label=name,
@@ -78,13 +78,13 @@ class DistanceByScore(AbstractFigure):
         first = rows[0]
         if first["spearman"] is not None:
             between = (
-                f" ({number(first, 'spearman.low'):.2f} to {number(first, 'spearman.high'):.2f})"
+                f" ({number_in(first, 'spearman.low'):.2f} to {number_in(first, 'spearman.high'):.2f})"
                 if first["spearman.low"] is not None
                 else ""
             )
-            note(places[0], f"Spearman {number(first, 'spearman'):.2f}{between}".replace("-", "−"))
-        places[0].margins(y=0.18)
-        places[0].set_xlabel(column_of(str(first["metric"])).label)
-        places[0].set_ylabel(column_of(DISTANCE).label)
-        add_legend(figure, places)
+            note(all_axes[0], f"Spearman {number_in(first, 'spearman'):.2f}{between}".replace("-", "−"))
+        all_axes[0].margins(y=0.18)
+        all_axes[0].set_xlabel(column_of(str(first["metric"])).label)
+        all_axes[0].set_ylabel(column_of(DISTANCE).label)
+        add_legend(figure, all_axes)
         return figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from polariscope.core.look import QUIET
+from polariscope.core.figure_style import QUIET
+from polariscope.core.figures import number_in
 from polariscope.studies.columns import bounds_of, column_of, need
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
@@ -14,7 +15,6 @@ from polariscope.studies.figures.support.drawing import (
     draw_interval,
     markers_of,
     names_in,
-    number,
     panels,
 )
 from polariscope.studies.figures.support.grouping import summary
@@ -45,7 +45,7 @@ class InformationByPassive(AbstractFigure):
         columns = {(q, source): f"{q}.{source}{RAW.get(q, '')}" for q in QUANTITIES for source in SOURCES}
         need(table, "passive", *columns.values())
         groups = dict(list(table.finished.numbers.groupby("passive")))
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for quantity in QUANTITIES:
             for source in SOURCES:
                 column = columns[quantity, source]
@@ -61,32 +61,32 @@ class InformationByPassive(AbstractFigure):
                     in_use = {int(used) for used in (runs["active"] + runs["mixed"]).dropna()}
                     if quantity == "rank" and len(in_use) == 1:
                         row["predicted"] = min(in_use) + (int(passive) if source == "sampled" else 0)
-                    found.append(row)
-        return tuple(found)
+                    figure_rows.append(row)
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
         from matplotlib.ticker import MaxNLocator
 
         quantities = names_in(rows, "quantity")
-        figure, places = panels([""] * len(quantities))
+        figure, all_axes = panels([""] * len(quantities))
         colours, markers = colours_of(SOURCES), markers_of(SOURCES)
-        for axes, quantity in zip(places, quantities, strict=True):
+        for axes, quantity in zip(all_axes, quantities, strict=True):
             for shift, source in zip((-0.06, 0.06), SOURCES, strict=True):
-                own = [row for row in rows if (row["quantity"], row["source"]) == (quantity, source)]
-                x = [number(row, "passive") + shift for row in own]
+                line_rows = [row for row in rows if (row["quantity"], row["source"]) == (quantity, source)]
+                x = [number_in(row, "passive") + shift for row in line_rows]
                 axes.plot(
                     x,
-                    [number(row, "mean") for row in own],
+                    [number_in(row, "mean") for row in line_rows],
                     color=colours[source],
                     marker=markers[source],
                     label=source,
                 )
-                for place, row in zip(x, own, strict=True):
-                    draw_interval(axes, row, place, colours[source])
-                predicted = [row for row in own if row.get("predicted") is not None]
+                for position, row in zip(x, line_rows, strict=True):
+                    draw_interval(axes, row, position, colours[source])
+                predicted = [row for row in line_rows if row.get("predicted") is not None]
                 axes.plot(
-                    [number(row, "passive") for row in predicted],
-                    [number(row, "predicted") for row in predicted],
+                    [number_in(row, "passive") for row in predicted],
+                    [number_in(row, "predicted") for row in predicted],
                     color=QUIET,
                     ls=":",
                     lw=1,
@@ -95,5 +95,5 @@ class InformationByPassive(AbstractFigure):
             axes.set_xlabel("passive latents")
             axes.set_ylabel(column_of(f"{quantity}.mean{RAW.get(quantity, '')}").label)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        add_legend(figure, places)
+        add_legend(figure, all_axes)
         return figure

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge
 
 from polariscope.core.errors import InputError
-from polariscope.core.look import CYCLIC, PALETTE, SEQUENTIAL
+from polariscope.core.figure_style import CYCLIC, PALETTE, SEQUENTIAL
+from polariscope.core.figures import number_in
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import names_in, number, panels
+from polariscope.studies.figures.support.drawing import names_in, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,45 +50,45 @@ class LatentScatter(AbstractFigure):
         known = [name for name in table.columns if name.startswith("mean.")]
         if len(known) < 2:
             raise InputError(problem="the codes have one latent only", remedy="choose a run with two or more")
-        chosen = [f"mean.{latent}" for latent in self.latents] or known[:2]
-        if len(chosen) != 2 or not set(chosen) <= set(known):
+        pair = [f"mean.{latent}" for latent in self.latents] or known[:2]
+        if len(pair) != 2 or not set(pair) <= set(known):
             raise InputError("latents", f"be two of the {len(known)} latents", got=self.latents)
         factors = [name for name in table.columns if name.partition(".")[0] in KINDS]
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for factor in factors:
             kind, _, name = factor.partition(".")
             for row in table.rows:
-                place: Row = {"first": row[chosen[0]], "second": row[chosen[1]]}
-                latents: Row = {"first_latent": chosen[0], "second_latent": chosen[1]}
+                coordinates: Row = {"first": row[pair[0]], "second": row[pair[1]]}
+                latents: Row = {"first_latent": pair[0], "second_latent": pair[1]}
                 marks: Row = {"run": row["run"], "factor": name, "kind": kind, "sample": row["sample"]}
-                found.append({**marks, **latents, **place, "value": row[factor]})
-        return tuple(found)
+                figure_rows.append({**marks, **latents, **coordinates, "value": row[factor]})
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
         from matplotlib.colors import ListedColormap
 
         factors = names_in(rows, "factor")
-        figure, places = panels(factors, height=2.1)
-        for axes, factor in zip(places, factors, strict=True):
-            own = tuple(row for row in rows if row["factor"] == factor)
-            values = [number(row, "value") for row in own]
-            few = own[0]["kind"] == "categorical" and len(set(values)) <= len(PALETTE)
+        figure, all_axes = panels(factors, height=2.1)
+        for axes, factor in zip(all_axes, factors, strict=True):
+            factor_rows = tuple(row for row in rows if row["factor"] == factor)
+            values = [number_in(row, "value") for row in factor_rows]
+            few = factor_rows[0]["kind"] == "categorical" and len(set(values)) <= len(PALETTE)
             colours = ListedColormap(PALETTE[: len(set(values))]) if few else SEQUENTIAL
             points = axes.scatter(
-                [number(row, "first") for row in own],
-                [number(row, "second") for row in own],
+                [number_in(row, "first") for row in factor_rows],
+                [number_in(row, "second") for row in factor_rows],
                 c=[sorted(set(values)).index(value) for value in values] if few else values,
-                cmap=CYCLIC if own[0]["kind"] == "cyclic" else colours,
+                cmap=CYCLIC if factor_rows[0]["kind"] == "cyclic" else colours,
                 s=3,
                 lw=0,
-                rasterized=len(own) > 2000,
+                rasterized=len(factor_rows) > 2000,
             )
             bar = figure.colorbar(points, ax=axes)
             bar.outline.set_visible(False)
             if few:
                 classes = sorted(set(values))
-                middles = [(place + 0.5) * (1 - 1 / len(classes)) for place in range(len(classes))]
+                middles = [(index + 0.5) * (1 - 1 / len(classes)) for index in range(len(classes))]
                 bar.set_ticks(middles, labels=[f"{value:g}" for value in classes])
-            axes.set_xlabel(str(own[0]["first_latent"]).replace("mean.", "mean of latent "))
-            axes.set_ylabel(str(own[0]["second_latent"]).replace("mean.", "mean of latent "))
+            axes.set_xlabel(str(factor_rows[0]["first_latent"]).replace("mean.", "mean of latent "))
+            axes.set_ylabel(str(factor_rows[0]["second_latent"]).replace("mean.", "mean of latent "))
         return figure

@@ -11,9 +11,9 @@ from annotated_types import Ge
 
 from polariscope.analysis.similarity import family
 from polariscope.core.errors import InputError
-from polariscope.core.look import INK
+from polariscope.core.figures import PAGE, add_colour_bar, axes_grid, hide_frame, number_in, write_cell
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import PAGE, names_in, number, readable
+from polariscope.studies.figures.support.drawing import names_in, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ class LayerHeatMap(AbstractFigure):
 
     Beside the measures is the smaller of their means, cell by cell: where they disagree it is to be trusted, since
     Procrustes overestimates for few observations and wide layers, and CKA misses small changes (bonheme2023 §7.2.2). A
-    run is not compared with itself. What was not compared yet is, and kept with the first of the runs. Answers
+    run is not compared with itself. Missing comparisons are computed and stored with the first of the runs. Answers
     bonheme2023 Figs 7.2 to 7.10, with Eq. 7.9.
     """
 
@@ -81,44 +81,39 @@ class LayerHeatMap(AbstractFigure):
             cells: dict[tuple[object, object], list[Row]] = {}
             for row in rows:
                 cells.setdefault((row["row"], row["column"]), []).append(row)
-            for found in cells.values():
-                if len(found) == len(measures):
-                    smallest: Row = min(found, key=lambda row: number(row, "similarity"))
+            for group in cells.values():
+                if len(group) == len(measures):
+                    smallest: Row = min(group, key=lambda row: number_in(row, "similarity"))
                     rows.append({**smallest, "measure": SMALLER, "title": SMALLER})
         return tuple(rows)
 
     def draw(self, rows: Rows) -> Figure:
-        from matplotlib.figure import Figure
-
         from polariscope.layers.comparison import cell, short
 
         measures = names_in(rows, "measure")
         n_rows, n_columns = len(names_in(rows, "row")), len(names_in(rows, "column"))
         height = 0.6 + PAGE / 3.6 * n_rows / max(n_columns, n_rows)
-        figure = Figure(figsize=(PAGE, height), layout="constrained")
-        places = figure.subplots(1, len(measures), squeeze=False)[0]
-        for axes, measure in zip(places, measures, strict=True):
-            own = tuple(row for row in rows if row["measure"] == measure)
-            down, across = names_in(own, "row"), names_in(own, "column")
+        figure, panels = axes_grid((PAGE, height), len(measures))
+        for axes, measure in zip(panels, measures, strict=True):
+            measure_rows = tuple(row for row in rows if row["measure"] == measure)
+            down, across = names_in(measure_rows, "row"), names_in(measure_rows, "column")
             values = np.full((len(down), len(across)), np.nan)
-            for row in own:
-                place = down.index(str(row["row"])), across.index(str(row["column"]))
-                values[place] = number(row, "similarity")
+            for row in measure_rows:
+                position = down.index(str(row["row"])), across.index(str(row["column"]))
+                values[position] = number_in(row, "similarity")
                 if max(values.shape) <= MOST:
-                    colour = "white" if values[place] < 0.62 else INK
-                    text = cell(float(values[place])).replace("-", "−")
-                    axes.text(*place[::-1], text, ha="center", va="center", fontsize=5, color=colour)
+                    value = float(values[position])
+                    write_cell(axes, *position[::-1], cell(value), on_dark=value < 0.62, size=5)
             mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
             size = 6 if max(values.shape) <= MOST else 5
             axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=size)
             axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=size)
-            axes.set_title(str(own[0]["title"]))
-            axes.set_xlabel(_group(own[0]["second"]), parse_math=False)
+            axes.set_title(str(measure_rows[0]["title"]))
+            axes.set_xlabel(_group(measure_rows[0]["second"]), parse_math=False)
             axes.grid(visible=False)
-            axes.spines[:].set_visible(False)
-        places[0].set_ylabel(_group(rows[0]["first"]), parse_math=False)
-        bar = figure.colorbar(mesh, ax=places, shrink=0.7, ticks=[0, 0.5, 1])
-        bar.outline.set_visible(False)
+            hide_frame(axes)
+        panels[0].set_ylabel(_group(rows[0]["first"]), parse_math=False)
+        add_colour_bar(figure, mesh, panels, shrink=0.7, ticks=[0, 0.5, 1])
         return figure
 
 

@@ -6,9 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.figures import number_in
 from polariscope.studies.columns import column_of
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
+from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, panels
 from polariscope.studies.figures.support.grouping import ALL, across_of, panels_of, series_of, summary
 
 if TYPE_CHECKING:
@@ -53,33 +54,33 @@ class LossesFigure(AbstractFigure):
         across = across_of(table, self.across)
         lines = table.frame[["run", "step"]].assign(value=table.numbers[self.term]).dropna(subset="value")
         labels = [panels_of(table, across)[lines.index], series_of(table, (across,))[lines.index]]
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for (panel, name), members in lines.groupby(labels, sort=False):
             marks: Row = {"term": self.term, "panel": panel, "series": name}
             for run, step, value in members.itertuples(index=False):
-                found.append({**marks, "run": run, "step": step, "n": 1, "mean": value})
+                figure_rows.append({**marks, "run": run, "step": step, "n": 1, "mean": value})
             n_runs = members["run"].nunique()
             for step, values in members.groupby("step", sort=False)["value"]:
                 if len(values) == n_runs:
-                    found.append({**marks, "run": MEAN, "step": step, **summary(values)})
-        return tuple(found)
+                    figure_rows.append({**marks, "run": MEAN, "step": step, **summary(values)})
+        return tuple(figure_rows)
 
     def notes(self, table: Table) -> tuple[str, ...]:
         return table.notes  # runs that are not done have curves too
 
     def draw(self, rows: Rows) -> Figure:
         titles, names = names_in(rows, "panel"), names_in(rows, "series")
-        figure, places = panels(titles, share_y=True)
+        figure, all_axes = panels(titles, share_y=True)
         colours = colours_of(names)
-        for axes, title in zip(places, titles, strict=True):
+        for axes, title in zip(all_axes, titles, strict=True):
             here = tuple(row for row in rows if row["panel"] == title)
             for name in names_in(here, "series"):
-                own = tuple(row for row in here if row["series"] == name)
-                for run in names_in(own, "run"):
-                    curve = [row for row in own if row["run"] == run]
+                line_rows = tuple(row for row in here if row["series"] == name)
+                for run in names_in(line_rows, "run"):
+                    curve = [row for row in line_rows if row["run"] == run]
                     axes.plot(
-                        [number(row, "step") for row in curve],
-                        [number(row, "mean") for row in curve],
+                        [number_in(row, "step") for row in curve],
+                        [number_in(row, "mean") for row in curve],
                         color=colours[name],
                         lw=1.6 if run == MEAN else 0.5,
                         alpha=1 if run == MEAN else 0.5,
@@ -88,6 +89,6 @@ class LossesFigure(AbstractFigure):
             axes.set_xlabel("step")
             if self.logarithmic:
                 axes.set_yscale("log")
-        places[0].set_ylabel(column_of(str(rows[0]["term"])).label)
-        add_legend(figure, places)
+        all_axes[0].set_ylabel(column_of(str(rows[0]["term"])).label)
+        add_legend(figure, all_axes)
         return figure

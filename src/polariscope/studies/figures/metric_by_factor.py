@@ -6,15 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError
+from polariscope.core.figures import PAGE, number_in
 from polariscope.studies.columns import bounds_of, column_of, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
-    PAGE,
     add_legend,
     colours_of,
     draw_interval,
     names_in,
-    number,
     panels,
 )
 from polariscope.studies.figures.support.grouping import across_of, panels_of, series_of, summary
@@ -59,39 +58,39 @@ class MetricByFactor(AbstractFigure):
             )
         across = across_of(table, self.across)
         panels, series = panels_of(models, across), series_of(models, (across,))
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for (panel, name), members in models.numbers[columns].groupby([panels, series], sort=False):
             for column in columns:
                 if len(values := members[column].dropna()):
                     marks: Row = {"metric": metric, "panel": panel, "series": name}
-                    found.append(
+                    figure_rows.append(
                         {
                             **marks,
                             "factor": column.partition(MARK)[2],
                             **summary(values, bounds_of(metric, models.numbers)),
                         }
                     )
-        return tuple(found)
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
         titles, names = (names_in(rows, column) for column in ("panel", "series"))
-        figure, places = panels(titles, share_y=True)
+        figure, all_axes = panels(titles, share_y=True)
         if len(names) * len(names_in(rows, "factor")) > 12:
             figure.set_figwidth(PAGE)
         colours, width = colours_of(names), 0.8 / len(names)
-        for axes, title in zip(places, titles, strict=True):
+        for axes, title in zip(all_axes, titles, strict=True):
             factors = names_in(tuple(row for row in rows if row["panel"] == title), "factor")
-            for place, name in enumerate(names):
-                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
-                x = [factors.index(str(row["factor"])) - 0.4 + width * (place + 0.5) for row in own]
-                heights = [number(row, "mean") for row in own]
+            for index, name in enumerate(names):
+                line_rows = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                x = [factors.index(str(row["factor"])) - 0.4 + width * (index + 0.5) for row in line_rows]
+                heights = [number_in(row, "mean") for row in line_rows]
                 axes.bar(x, heights, 0.9 * width, color=colours[name], label=name)
-                for at, row in zip(x, own, strict=True):
+                for at, row in zip(x, line_rows, strict=True):
                     draw_interval(axes, row, at, "black")
             axes.set_xticks(range(len(factors)), factors)
             if sum(map(len, factors)) > LETTERS / len(titles):
                 axes.set_xticks(range(len(factors)), factors, rotation=30, ha="right", rotation_mode="anchor")
             axes.grid(visible=False, axis="x")
-        places[0].set_ylabel(f"{column_of(str(rows[0]['metric'])).label} of each factor")
-        add_legend(figure, places)
+        all_axes[0].set_ylabel(f"{column_of(str(rows[0]['metric'])).label} of each factor")
+        add_legend(figure, all_axes)
         return figure

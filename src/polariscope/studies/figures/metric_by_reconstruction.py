@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
+from polariscope.core.figures import MAX_POINTS, number_in
 from polariscope.studies.columns import bounds_of, column_of, need, need_metric
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
@@ -13,12 +14,10 @@ from polariscope.studies.figures.support.drawing import (
     colours_of,
     markers_of,
     names_in,
-    number,
     panels,
 )
 from polariscope.studies.figures.support.grouping import (
     ALL,
-    MAX_POINTS,
     check_some,
     points_of,
     strength_of,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from polariscope.studies.table import Table
 
-PLACES = {"training": "loss.reconstruction", "validation": "validation.reconstruction"}
+LOSSES = {"training": "loss.reconstruction", "validation": "validation.reconstruction"}
 AXES = ("reconstruction", "metric")
 
 
@@ -50,47 +49,51 @@ class MetricByReconstruction(AbstractByStrength):
     """Which observations are reconstructed."""
 
     def numbers(self, table: Table) -> Rows:
-        metric, loss = need_metric(table, self.metric), PLACES[self.part]
+        metric, loss = need_metric(table, self.metric), LOSSES[self.part]
         need(table, loss)
         axis, models = strength_of(table, self.strength), table.finished
         models = models.replace(models.frame[models.numbers[[loss, metric]].notna().all(axis="columns")])
         numbers = models.numbers[[loss, metric]].set_axis(list(AXES), axis="columns")
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for point, rows in points_of(models, axis):
             marks: Row = {**point, "metric": metric, "loss": loss}
             for row in rows:
                 values = {f"{key}.mean": float(numbers.at[row, key]) for key in AXES}
-                found.append({**marks, "run": models.rows[row]["run"], "n": 1, **values})
+                figure_rows.append({**marks, "run": models.rows[row]["run"], "n": 1, **values})
             both: Row = {**marks, "run": None, "n": len(rows)}
             for key in AXES:
                 bounds = bounds_of(metric if key == "metric" else loss, models.numbers.loc[rows])
                 over = summary(numbers.loc[rows, key], bounds)
                 both |= {f"{key}.{part}": over[part] for part in ("mean", "sd", "low", "high")}
-            found.append(both)
-        check_some(found)
-        return tuple(found)
+            figure_rows.append(both)
+        check_some(figure_rows)
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
-        figure, places = panels([ALL], height=2.5)
-        axes, names = places[0], names_in(rows, "series")
+        figure, all_axes = panels([ALL], height=2.5)
+        axes, names = all_axes[0], names_in(rows, "series")
         colours, markers = colours_of(names), markers_of(names)
         for name in names:
-            own = [row for row in rows if row["series"] == name]
+            line_rows = [row for row in rows if row["series"] == name]
             runs, means = (
-                [row for row in own if (row["run"] is None) == is_mean] for is_mean in (False, True)
+                [row for row in line_rows if (row["run"] is None) == is_mean] for is_mean in (False, True)
             )
-            x, y = ([number(row, f"{key}.mean") for row in means] for key in AXES)
-            axes.plot(*([number(row, f"{key}.mean") for row in runs] for key in AXES), ".", ms=3, mew=0,
+            x, y = ([number_in(row, f"{key}.mean") for row in means] for key in AXES)
+            axes.plot(*([number_in(row, f"{key}.mean") for row in runs] for key in AXES), ".", ms=3, mew=0,
                       color=colours[name], alpha=0.4)  # fmt: skip
             axes.plot(x, y, color=colours[name], marker=markers[name], label=name, lw=1)
             for row, at, height in zip(means, x, y, strict=True):
-                for key, place in (("reconstruction", height), ("metric", at)):
-                    if row[f"{key}.low"] is not None and number(row, "n") > MAX_POINTS:
-                        ends = [number(row, f"{key}.low"), number(row, f"{key}.high")]
-                        pair = (ends, [place, place]) if key == "reconstruction" else ([place, place], ends)
+                for key, coordinate in (("reconstruction", height), ("metric", at)):
+                    if row[f"{key}.low"] is not None and number_in(row, "n") > MAX_POINTS:
+                        ends = [number_in(row, f"{key}.low"), number_in(row, f"{key}.high")]
+                        pair = (
+                            (ends, [coordinate, coordinate])
+                            if key == "reconstruction"
+                            else ([coordinate, coordinate], ends)
+                        )
                         axes.plot(*pair, color=colours[name], lw=0.8, alpha=0.7)
             add_labels(axes, tuple(means), *(f"{key}.mean" for key in AXES), joined=True)
         axes.set_xlabel(column_of(str(rows[0]["loss"])).label)
         axes.set_ylabel(column_of(str(rows[0]["metric"])).label)
-        add_legend(figure, places)
+        add_legend(figure, all_axes)
         return figure

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from polariscope.core.errors import InputError
-from polariscope.core.look import DIVERGING, INK
+from polariscope.core.figure_style import DIVERGING
+from polariscope.core.figures import (
+    COLUMN,
+    PAGE,
+    add_colour_bar,
+    hide_frame,
+    number_in,
+    single_axes,
+    write_cell,
+)
 from polariscope.numerics.ranks import spearman
 from polariscope.studies.columns import column_of, metric_columns, need, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import COLUMN, PAGE, names_in, number
+from polariscope.studies.figures.support.drawing import names_in
 from polariscope.studies.select import ELBO, with_elbo
 
 if TYPE_CHECKING:
@@ -63,13 +72,13 @@ class RankCorrelations(AbstractFigure):
                 remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
         numbers = table.finished.numbers
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for first in metrics:
             for second in columns:
                 both = numbers[[first]].assign(second=numbers[second]).dropna().to_numpy()
                 related = spearman(both[:, 0], both[:, 1])
                 low, high = related.interval or (None, None)
-                found.append(
+                figure_rows.append(
                     {
                         "row": first,
                         "column": second,
@@ -79,42 +88,35 @@ class RankCorrelations(AbstractFigure):
                         "high": high,
                     }
                 )
-        return tuple(found)
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
-        from matplotlib.figure import Figure
-
         down, across = names_in(rows, "row"), names_in(rows, "column")
         width, size = (COLUMN if len(across) <= 3 else PAGE), min(6.0, 45 / len(across))
-        figure = Figure(figsize=(width, 0.9 + 0.42 * len(down)), layout="constrained")
-        axes = figure.subplots()
+        figure, axes = single_axes((width, 0.9 + 0.42 * len(down)))
         cells = {(row["row"], row["column"]): row for row in rows}
         values = np.array(
             [
-                [np.nan if cells[a, b]["rho"] is None else number(cells[a, b], "rho") for b in across]
+                [np.nan if cells[a, b]["rho"] is None else number_in(cells[a, b], "rho") for b in across]
                 for a in down
             ]
         )
         mesh = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
-        for place, name in enumerate(down):
-            for at, other in enumerate(across):
+        for y, name in enumerate(down):
+            for x, other in enumerate(across):
                 cell = cells[name, other]
                 if cell["rho"] is None:
                     continue
-                dark = abs(number(cell, "rho")) > 0.6
-                text = f"{number(cell, 'rho'):.2f}"
+                dark = abs(number_in(cell, "rho")) > 0.6
+                text = f"{number_in(cell, 'rho'):.2f}"
                 if cell["low"] is not None and name != other and len(across) <= MOST:
-                    text += f"\n{number(cell, 'low'):.2f} to {number(cell, 'high'):.2f}"
-                axes.text(
-                    at, place, text.replace("-", "−"), ha="center", va="center", fontsize=size,
-                    color="white" if dark else INK,
-                )  # fmt: skip
+                    text += f"\n{number_in(cell, 'low'):.2f} to {number_in(cell, 'high'):.2f}"
+                write_cell(axes, x, y, text, on_dark=dark, size=size)
         axes.set_xticks(range(len(across)), [_short(name) for name in across])
         axes.set_yticks(range(len(down)), [_short(name) for name in down])
         axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mesh, ax=axes, ticks=[-1, 0, 1], label="Spearman's ρ")
-        bar.outline.set_visible(False)
+        hide_frame(axes)
+        add_colour_bar(figure, mesh, axes, ticks=[-1, 0, 1], label="Spearman's ρ")
         return figure
 
 

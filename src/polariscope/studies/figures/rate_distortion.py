@@ -6,8 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Literal
 
 from polariscope.core.errors import InputError
+from polariscope.core.figure_style import INK, QUIET
+from polariscope.core.figures import number_in
 from polariscope.core.frames import rows_of
-from polariscope.core.look import INK, QUIET
 from polariscope.studies.columns import need
 from polariscope.studies.figures import AbstractByStrength, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
@@ -16,7 +17,6 @@ from polariscope.studies.figures.support.drawing import (
     colours_of,
     markers_of,
     names_in,
-    number,
     panels,
 )
 from polariscope.studies.figures.support.grouping import ALL, check_some, in_order, series_of, strength_of
@@ -57,55 +57,59 @@ class RateDistortion(AbstractByStrength):
         runs = axis.of(models).join(models.frame["run"])
         runs.insert(0, "series", series_of(models, axis.names))
         numbers = models.numbers[[rate, distortion]].set_axis(["rate", "distortion"], axis="columns").dropna()
-        found: list[Row] = rows_of(runs.join(numbers, how="inner"))
-        check_some(found)
-        sums = [number(row, "rate") + number(row, "distortion") for row in found]
+        figure_rows: list[Row] = rows_of(runs.join(numbers, how="inner"))
+        check_some(figure_rows)
+        sums = [number_in(row, "rate") + number_in(row, "distortion") for row in figure_rows]
         if self.entropy is not None and min(sums) < self.entropy:
             raise InputError(
                 "entropy", "be at most the smallest rate plus distortion of all runs", got=self.entropy,
                 remedy=f"that is {min(sums):.4g} nats",
             )  # fmt: skip
         bounds: Row = {"entropy_at_most": min(sums), "entropy": self.entropy}
-        return tuple({**row, "on_frontier": not _is_beaten(row, found), **bounds} for row in found)
+        return tuple(
+            {**row, "on_frontier": not _is_beaten(row, figure_rows), **bounds} for row in figure_rows
+        )
 
     def draw(self, rows: Rows) -> Figure:
-        figure, places = panels([ALL], height=2.5)
-        axes, names = places[0], names_in(rows, "series")
+        figure, all_axes = panels([ALL], height=2.5)
+        axes, names = all_axes[0], names_in(rows, "series")
         colours, markers = colours_of(names), markers_of(names)
         for name in names:
-            own = [row for row in rows if row["series"] == name]
+            line_rows = [row for row in rows if row["series"] == name]
             for on_frontier in (False, True):
-                points = [row for row in own if row["on_frontier"] == on_frontier]
+                points = [row for row in line_rows if row["on_frontier"] == on_frontier]
                 axes.plot(
-                    [number(row, "rate") for row in points],
-                    [number(row, "distortion") for row in points],
+                    [number_in(row, "rate") for row in points],
+                    [number_in(row, "distortion") for row in points],
                     markers[name],
                     color=colours[name],
                     mfc=colours[name] if on_frontier else "white",
                     label=name if on_frontier else "_",
                 )
-            firsts = {row["strength"]: row for row in reversed(own)}
+            firsts = {row["strength"]: row for row in reversed(line_rows)}
             in_line = sorted(firsts.values(), key=lambda row: in_order(row["strength"]))
             add_labels(axes, tuple(in_line), "rate", "distortion")
         if not all(row["on_frontier"] for row in rows):
             axes.plot([], [], "o", color=QUIET, mfc="white", label="not on the frontier")
-        rates = [number(row, "rate") for row in rows]
+        rates = [number_in(row, "rate") for row in rows]
         ends = [min(rates), max(rates)]
-        label, most = "smallest R + D of all runs", number(rows[0], "entropy_at_most")
+        label, most = "smallest R + D of all runs", number_in(rows[0], "entropy_at_most")
         axes.plot(ends, [most - end for end in ends], color=QUIET, ls="--", lw=1, label=label)
         if rows[0]["entropy"] is not None:
-            entropy = number(rows[0], "entropy")
+            entropy = number_in(rows[0], "entropy")
             axes.plot(ends, [entropy - end for end in ends], color=INK, lw=1, label="D = H − R")
         axes.set_xlabel("rate R (nats)")
         axes.set_ylabel("distortion D (nats)")
-        add_legend(figure, places)
+        add_legend(figure, all_axes)
         return figure
 
 
 def _is_beaten(row: Row, others: list[Row]) -> bool:
     """Whether another run has less of one and not more of the other."""
-    own = number(row, "rate"), number(row, "distortion")
+    point = number_in(row, "rate"), number_in(row, "distortion")
     return any(
-        rate <= own[0] and distortion <= own[1] and (rate, distortion) != own
-        for rate, distortion in ((number(other, "rate"), number(other, "distortion")) for other in others)
+        rate <= point[0] and distortion <= point[1] and (rate, distortion) != point
+        for rate, distortion in (
+            (number_in(other, "rate"), number_in(other, "distortion")) for other in others
+        )
     )

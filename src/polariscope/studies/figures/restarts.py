@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from annotated_types import Ge
 
+from polariscope.core.figures import number_in
 from polariscope.studies.columns import column_of, need_metric
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
-from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, number, panels
+from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, panels
 from polariscope.studies.figures.support.grouping import across_of, panels_of, series_of
 
 if TYPE_CHECKING:
@@ -41,28 +42,30 @@ class RestartsFigure(AbstractFigure):
         every = models.numbers[metric].dropna()
         low, high = every.min(), every.max()
         edges = np.linspace(low, high if high > low else low + 1, self.n_bins + 1)
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         labels = [panels_of(models, across)[every.index], series_of(models, (across,))[every.index]]
         for (panel, name), values in every.groupby(labels, sort=False):
             counts, _ = np.histogram(values, edges)
-            for place, count in enumerate(counts.tolist()):
-                bounds: Row = {"from": float(edges[place]), "to": float(edges[place + 1])}
-                found.append({"metric": metric, "panel": panel, "series": name, **bounds, "runs": count})
-        return tuple(found)
+            for index, count in enumerate(counts.tolist()):
+                bounds: Row = {"from": float(edges[index]), "to": float(edges[index + 1])}
+                figure_rows.append(
+                    {"metric": metric, "panel": panel, "series": name, **bounds, "runs": count}
+                )
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
         from matplotlib.ticker import MaxNLocator
 
         titles, names = names_in(rows, "panel"), names_in(rows, "series")
-        figure, places = panels(titles, share_y=True)
+        figure, all_axes = panels(titles, share_y=True)
         colours = colours_of(names)
-        for axes, title in zip(places, titles, strict=True):
+        for axes, title in zip(all_axes, titles, strict=True):
             below: dict[float, float] = {}
             for name in names:
-                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
-                left = [number(row, "from") for row in own]
-                widths = [number(row, "to") - number(row, "from") for row in own]
-                heights = [number(row, "runs") for row in own]
+                line_rows = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                left = [number_in(row, "from") for row in line_rows]
+                widths = [number_in(row, "to") - number_in(row, "from") for row in line_rows]
+                heights = [number_in(row, "runs") for row in line_rows]
                 bottoms = [below.get(edge, 0.0) for edge in left]
                 axes.bar(
                     left, heights, widths, bottoms, align="edge", color=colours[name], edgecolor="white", lw=0.6,
@@ -71,6 +74,6 @@ class RestartsFigure(AbstractFigure):
                 below |= {edge: bottom + up for edge, bottom, up in zip(left, bottoms, heights, strict=True)}
             axes.set_xlabel(column_of(str(rows[0]["metric"])).label)
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        places[0].set_ylabel("runs")
-        add_legend(figure, places)
+        all_axes[0].set_ylabel("runs")
+        add_legend(figure, all_axes)
         return figure

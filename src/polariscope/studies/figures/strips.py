@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.look import INK, QUIET
+from polariscope.core.figure_style import INK, QUIET
+from polariscope.core.figures import PAGE, number_in
 from polariscope.studies.columns import column_of, need_metric, remedy_for
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import (
-    PAGE,
     colours_of,
     names_in,
-    number,
     panels,
     readable,
     setting_in_words,
@@ -63,26 +62,26 @@ class StripsFigure(AbstractFigure):
         labels = zip(
             panels_of(models, across), series_of(models, (across,)), models.numbers[metric], strict=True
         )
-        found: list[Row] = []
+        figure_rows: list[Row] = []
         for row, (panel, name, value) in zip(models.rows, labels, strict=True):
             pruned = bool(row.get("over_pruned"))
             if not (np.isnan(value) or (pruned and self.over_pruned == "drop")):
                 marks: Row = {"metric": metric, "panel": panel, "series": name}
-                found.append({**marks, "run": row["run"], "value": value, "over_pruned": pruned})
-        if not found:
+                figure_rows.append({**marks, "run": row["run"], "value": value, "over_pruned": pruned})
+        if not figure_rows:
             raise InputError(problem="every run is over-pruned", remedy="mark or keep over-pruned runs")
-        return tuple(found)
+        return tuple(figure_rows)
 
     def draw(self, rows: Rows) -> Figure:
         titles, names = names_in(rows, "panel"), names_in(rows, "series")
-        figure, places = panels(titles, share_y=True)
+        figure, all_axes = panels(titles, share_y=True)
         if len(names) * len(titles) > 6:
             figure.set_figwidth(PAGE)
         colours = colours_of(names)
-        for axes, title in zip(places, titles, strict=True):
-            for place, name in enumerate(names):
-                own = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
-                self._draw_strip(axes, place, own, colours[name])
+        for axes, title in zip(all_axes, titles, strict=True):
+            for position, name in enumerate(names):
+                line_rows = [row for row in rows if (row["panel"], row["series"]) == (title, name)]
+                self._draw_strip(axes, position, line_rows, colours[name])
             alone = values_alone(names)
             axes.set_xticks(range(len(names)), list(map(readable, names)) if alone is None else alone[1])
             if alone is not None:
@@ -92,23 +91,23 @@ class StripsFigure(AbstractFigure):
             if names == [ALL]:
                 axes.set_xticks([])
             axes.set_xlim(-0.6, len(names) - 0.4)
-        places[0].set_ylabel(column_of(str(rows[0]["metric"])).label)
+        all_axes[0].set_ylabel(column_of(str(rows[0]["metric"])).label)
         if any(row["over_pruned"] for row in rows) and self.over_pruned == "mark":
-            places[0].plot([], [], "x", color=QUIET, label="over-pruned")
+            all_axes[0].plot([], [], "x", color=QUIET, label="over-pruned")
             figure.legend(loc="outside lower center", labelcolor=INK)
         return figure
 
-    def _draw_strip(self, axes: Axes, place: int, rows: list[Row], colour: str) -> None:
-        values = np.array([number(row, "value") for row in rows])
+    def _draw_strip(self, axes: Axes, position: int, rows: list[Row], colour: str) -> None:
+        values = np.array([number_in(row, "value") for row in rows])
         if not len(values):
             return
         if self.shape == "violin" and len(values) >= FEWEST and np.ptp(values) > 0:
-            parts: dict[str, Any] = dict(axes.violinplot(values, [place], widths=0.8, showextrema=False))
+            parts: dict[str, Any] = dict(axes.violinplot(values, [position], widths=0.8, showextrema=False))
             for body in parts["bodies"]:
                 body.set(facecolor=colour, alpha=0.25)
         # Spread evenly in the order of the runs, so points do not hide each other and nothing is random.
-        x = place + (np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1))
+        x = position + (np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1))
         marked = np.array([bool(row["over_pruned"]) and self.over_pruned == "mark" for row in rows])
         axes.plot(x[~marked], values[~marked], "o", color=colour, alpha=0.8, mew=0)
         axes.plot(x[marked], values[marked], "x", color=colour)
-        axes.plot([place - 0.28, place + 0.28], [values.mean()] * 2, color=INK, lw=1.2)
+        axes.plot([position - 0.28, position + 0.28], [values.mean()] * 2, color=INK, lw=1.2)

@@ -20,7 +20,7 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger, State, saved_steps
 from polariscope.studies.workers.line import LOOK_EVERY, StudyLine
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """Workers that may be killed one after the other without any step being saved in between."""
 MODULE = "polariscope.studies.workers.drain"
 """What a worker runs."""
@@ -48,7 +48,7 @@ class AbstractProcess(abc.ABC):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has not been started yet, because no machine has a place for it."""
+        """Whether it has not been started yet, because no machine has room for it."""
         return False
 
 
@@ -76,6 +76,7 @@ class Crew:
             for _ in range(self.workers):
                 self.processes.append(self.start())
             while self.processes:
+                # Any of them would do: the wait is short, and all are polled after it.
                 self.processes[0].wait(LOOK_EVERY)
                 line.look()
                 for worker in list(self.processes):
@@ -90,10 +91,12 @@ class Crew:
                     if code == 0:  # nothing is left to do, so nobody has to begin
                         self._stop([other for other in self.processes if other.is_waiting])
                         continue
+                    # It was killed. Memory may have been short for a moment, so it is replaced; if no step is saved
+                    # between deaths, every replacement would be killed too.
                     saved = self._saved()
                     deaths = 1 if saved != before else deaths + 1
                     before = saved
-                    if deaths > MOST_DEATHS:
+                    if deaths > MAX_DEATHS:
                         raise PolariscopeError(
                             f"{deaths} workers were killed one after the other before any saved a step (the last "
                             f"with code {code}); is there enough memory?"
@@ -122,6 +125,7 @@ class Crew:
         try:
             yield
         finally:
+            # A second Ctrl-C must not interrupt the wait for workers that are saving.
             for number in before:
                 signal.signal(number, signal.SIG_IGN)
             self._stop(list(self.processes))
@@ -174,6 +178,7 @@ def worker_variables(threads: int) -> dict[str, str]:
 
     :param threads: how many the worker may use.
     """
+    # A worker may start with another sys.path than this process, which may have been started from a checkout.
     package = str(Path(__file__).parents[3])
     paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}

@@ -20,7 +20,7 @@ from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import SECONDS, Lease, LostLeaseError
 from polariscope.studies.ledger import Ledger, OnceTask, OverTask, repair
-from polariscope.studies.runs import Datasets, StudyRun
+from polariscope.studies.planned_runs import Datasets, StudyRun
 from polariscope.training.train import train
 
 logger = logging.getLogger("polariscope")
@@ -84,6 +84,7 @@ class Worker:
 
     def _repeat(self, tasks: Sequence[Task], do: Callable[[Task], bool]) -> None:
         """Do each of these until all are done, by this worker or another."""
+        # Tasks of other workers stay in the list: if such a worker dies, its task is taken over.
         waiting = list(tasks)
         while waiting and not self._must_stop():
             left = [task for task in waiting if not (self._must_stop() or do(task))]
@@ -92,8 +93,9 @@ class Worker:
             waiting = left
 
     def _must_stop(self) -> bool:
-        late = self.deadline is not None and time.time() >= self.deadline
+        # A process whose parent has died is given another one: nobody waits for this worker any more.
         alone = self.parent is not None and os.getppid() != self.parent
+        late = self.deadline is not None and time.time() >= self.deadline
         self.is_stopping = self.is_stopping or late or alone
         return self.is_stopping
 
@@ -101,6 +103,7 @@ class Worker:
 
     def _run(self, run: StudyRun) -> bool:
         """Make a run, unless it is done, failed or somebody else's; whether there is nothing left to do for it."""
+        # Read before the lease is taken, since taking one writes to the folder: a finished study is only read.
         if self.ledger.is_done(run):
             return True
         if failure := self.ledger.failure(run):
@@ -116,9 +119,11 @@ class Worker:
                 with self._time_limit():
                     self._make(run, lease)
             except LostLeaseError as error:
+                # The run is not failed: its new owner goes on with it.
                 logger.warning("%s", error)
                 return False
             except KeyboardInterrupt:
+                # The training ends with it also when this worker stopped itself, by the signal in _make.
                 if self.is_stopping:
                     return False
                 raise
@@ -154,6 +159,7 @@ class Worker:
                 train(
                     data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
                 )
+        # Results are guarded too: a worker that was paused while it measured must not write after it lost the run.
         opened = Run(run.folder, data, guard=lease.check)
         for step in self.ledger.steps_of(opened):
             for name, analysis in self.ledger.measurements():
@@ -216,6 +222,7 @@ class Worker:
         if lease is None:
             return False
         with lease:
+            # Asked again, since another worker may have finished it before the lease was ours.
             if not task.analysis.is_kept(task.search):
                 task.analysis.measure(self.datasets[task.data], task.settings, task.search)
         return True
@@ -263,8 +270,9 @@ class Times:
         try:
             yield
         except (LostLeaseError, OSError):
-            raise
+            raise  # nothing may or can be written any more, the time neither
         except BaseException:
+            # A run that failed or was interrupted took its time too; its record must not hide the error.
             with contextlib.suppress(LostLeaseError, OSError):
                 self.keep(name)
             raise
@@ -301,13 +309,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="or how long after its start")
     parser.add_argument("--parent", type=int)
     parser.add_argument("--lease", type=float, default=SECONDS)
-    given = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments)
     stop_on_sigterm()
     stop_when_preempted()
     try:
-        ledger = Ledger.open(given.folder)
-        deadline = given.deadline if given.seconds is None else time.time() + given.seconds
-        Worker(ledger, deadline=deadline, parent=given.parent, lease=given.lease).drain()
+        ledger = Ledger.open(flags.folder)
+        deadline = flags.deadline if flags.seconds is None else time.time() + flags.seconds
+        Worker(ledger, deadline=deadline, parent=flags.parent, lease=flags.lease).drain()
     except KeyboardInterrupt:
         return 130
     except PolariscopeError as error:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
+from polariscope.core.progress import Fact, ProgressDisplay, ProgressEvent
+from polariscope.core.text import duration
 from polariscope.studies.ledger import STATES, Ledger, State, is_trained, saved_steps
-from polariscope.studies.runs import StudyRun
+from polariscope.studies.planned_runs import StudyRun
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at the workers and at the runs."""
@@ -29,25 +26,20 @@ class StudyLine:
     ) -> None:
         self.ledger = ledger
         self.shown = shown
-        self.every_seconds = every_seconds
         self.clock = clock
-        self.console = Console(file=sys.stderr)
-        self.words = Text()
-        self.live = Live(self.words, console=self.console, refresh_per_second=4)
-        self.begun = clock()
-        self.spoke = self.looked = self.begun
+        self.begun = self.looked = clock()
+        self.display = ProgressDisplay(every_seconds, clock=clock)
         self.at_start: float | None = None
 
     def __enter__(self) -> StudyLine:
         if self.shown:
             self.at_start = self._share()
-            if self.console.is_terminal:
-                self.live.start()
+            self.display.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown and self.console.is_terminal:
-            self.live.stop()
+        if self.shown:
+            self.display.__exit__()
 
     def step(self, run: StudyRun, step: int) -> None:
         """Look now and then while this process trains."""
@@ -65,11 +57,13 @@ class StudyLine:
         """Say how many runs are in each state, how fast it goes and how long it will take."""
         if not self.shown:
             return
-        self.words.plain = self.in_words(counts)
-        due = self.clock() - self.spoke >= self.every_seconds or not only_when_due
-        if due and not (self.console.is_terminal and only_when_due):
-            self.spoke = self.clock()
-            self.console.print(self.words.plain, highlight=False, soft_wrap=True)
+        done, total = counts["done"] + counts["failed"], sum(counts.values())
+        facts = dict[str, Fact](counts.items())
+        event = ProgressEvent("study", done, total, "run", facts, self.in_words(counts))
+        if only_when_due:
+            self.display(event)
+        else:
+            self.display.print(event)
 
     def in_words(self, counts: dict[State, int]) -> str:
         """One line: counts, rate and time left."""
@@ -84,7 +78,7 @@ class StudyLine:
             rate = gained * total / hours
             parts.append(f"{rate:,.0f} runs an hour" if rate >= 100 else f"{rate:.3g} runs an hour")
             if left := 1 - self._share():
-                parts.append(f"{in_time(3600 * hours * left / gained)} left")
+                parts.append(f"{duration(3600 * hours * left / gained)} left")
         return " · ".join(parts)
 
     def _share(self) -> float:
@@ -95,14 +89,3 @@ class StudyLine:
             for run in self.ledger.runs
         )
         return saved / max(1, steps)
-
-
-def in_time(seconds: float) -> str:
-    """A duration for people.
-
-    >>> in_time(42.0), in_time(150.0), in_time(9000.0)
-    ('42 s', '2.5 min', '2.5 h')
-    """
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.2g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"

@@ -91,8 +91,8 @@ def run_on_ray(
 def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None = None) -> tuple[int, int]:
     """How many workers a cluster has, and how many threads each.
 
-    With a number of workers they have as many threads as possible such that all have a place. More workers than CPUs
-    have one thread, and those without a place wait for one.
+    With a number of workers they have as many threads as possible such that there is room for all. More workers than
+    CPUs have one thread, and those without room wait for it.
 
     >>> divide([4, 2]), divide([4, 2], workers=2), divide([4, 2], threads=2), divide([1], workers=3)
     ((6, 1), (2, 2), (3, 2), (3, 1))
@@ -121,7 +121,7 @@ def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None 
 class _RayProcess(AbstractProcess):
     """A process on some node of a Ray cluster.
 
-    It may wait until a node has a place. When its node dies it has ended, as if by SIGKILL.
+    It may wait until a node has room. When its node dies it has ended, as if by SIGKILL.
 
     :param ray: the module, connected.
     :param actor: makes a ``subprocess.Popen`` on a node.
@@ -209,10 +209,10 @@ def _connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own = {"include_dashboard": False} if address == HERE else {}
+    options = {"include_dashboard": False} if address == HERE else {}
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **own)
+        ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **options)
     except Exception as error:  # a node that does not start in time is a plain Exception
         raise PolariscopeError(
             f"the Ray cluster at {address!r} cannot be reached ({str(error).splitlines()[0]}); 'ray start --head' "
@@ -237,7 +237,7 @@ def _nodes(ray: Any) -> list[dict[str, Any]]:
 def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path]) -> None:
     """Refuse a cluster of which a node does not see the folders, or cannot start a worker."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
-    look = ray.remote(subprocess.run)
+    run_there = ray.remote(subprocess.run)
     marks = [folder.absolute() / f"{MARK}{uuid.uuid4().hex}" for folder in dict.fromkeys(folders)]
     command = ["env", *_variables(1), sys.executable, "-c", LOOK]
     try:
@@ -247,9 +247,9 @@ def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path])
         answers = []
         for node in nodes:
             there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            task = look.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
-            words = [*command, *map(str, marks)]
-            answers.append(task.remote(words, cwd=os.getcwd(), capture_output=True, text=True))
+            task = run_there.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+            arguments = [*command, *map(str, marks)]
+            answers.append(task.remote(arguments, cwd=os.getcwd(), capture_output=True, text=True))
         for node, answer in zip(nodes, answers, strict=True):
             _judge(ray, node["NodeManagerAddress"], answer)
     finally:
@@ -261,7 +261,7 @@ def _judge(ray: Any, host: str, answer: Any) -> None:
     """Refuse a node by what it answered."""
     name = f"the node {host} of the Ray cluster"
     try:
-        found = ray.get(answer, timeout=CONNECT_SECONDS)
+        process = ray.get(answer, timeout=CONNECT_SECONDS)
     except ray.exceptions.GetTimeoutError:
         raise PolariscopeError(
             f"{name} did not answer in {CONNECT_SECONDS:g} seconds; see 'ray status'."
@@ -273,18 +273,18 @@ def _judge(ray: Any, host: str, answer: Any) -> None:
         ) from None
     except ray.exceptions.RayError as error:
         raise PolariscopeError(f"{name} cannot start a worker: {str(error).splitlines()[-1]}") from None
-    if found.returncode == 3:
+    if process.returncode == 3:
         raise InputError(
-            problem=f"{name} does not see the folder {found.stdout.strip()} of the study",
+            problem=f"{name} does not see the folder {process.stdout.strip()} of the study",
             remedy="put the study on a disk that all nodes share",
         )
-    if found.returncode == 4:
+    if process.returncode == 4:
         raise InputError(
             problem=f"the Python of {name}, {sys.executable}, does not have polariscope",
             remedy="install it there",
         )
-    if found.returncode != 0:
-        last = (found.stderr.strip().splitlines() or [f"code {found.returncode}"])[-1]
+    if process.returncode != 0:
+        last = (process.stderr.strip().splitlines() or [f"code {process.returncode}"])[-1]
         raise InputError(
             problem=f"{name} cannot start {sys.executable}: {last}",
             remedy="give all nodes the same Python environment",

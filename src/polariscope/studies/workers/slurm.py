@@ -82,7 +82,7 @@ def submit(
 ) -> Jobs:
     """Submit jobs that make the runs of a study; returns at once.
 
-    A job that is stopped (its time is over, or another job needs its place) saves where it is. The same call again
+    A job that is stopped (its time is over, or another job needs its resources) saves where it is. The same call again
     goes on with what is missing.
 
     :param ledger: that of the study.
@@ -94,12 +94,12 @@ def submit(
     check_workers(workers)
     if cluster not in CLUSTERS:
         raise unknown("place for jobs", cluster, CLUSTERS)
-    given = _checked(options or {}, cluster)
+    sbatch_options = _checked(options or {}, cluster)
     try:
         submitit = importlib.import_module("submitit")
     except ImportError:
         raise not_installed("a study on SLURM", "submitit", "slurm") from None
-    threads = _threads(given, ledger.study.threads)
+    threads = _threads(sbatch_options, ledger.study.threads)
     ledger.prepare()
     folder = ledger.folder.absolute() / FOLDER
     folder.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def submit(
                 time=None,
                 wckey=None,
                 job_name="polariscope",
-                additional_parameters={"cpus_per_task": threads, **given},
+                additional_parameters={"cpus_per_task": threads, **sbatch_options},
             )
         else:
             executor = submitit.LocalExecutor(folder)
@@ -129,18 +129,18 @@ def submit(
 
 def _checked(options: Mapping[str, object], cluster: str) -> dict[str, object]:
     """Options of sbatch by the names that submitit has for them."""
-    found = {name.removeprefix("--").replace("-", "_"): value for name, value in options.items()}
-    for name in found:
+    by_name = {name.removeprefix("--").replace("-", "_"): value for name, value in options.items()}
+    for name in by_name:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise InputError(
                 "a name of an option of SLURM", "be a word such as partition or time", got=f"{name!r}"
             )
-    if found and cluster == "local":
+    if by_name and cluster == "local":
         raise InputError(
-            problem=f"jobs of this machine have no options of SLURM, but {min(found)!r} was given",
+            problem=f"jobs of this machine have no options of SLURM, but {min(by_name)!r} was given",
             remedy="leave it out",
         )
-    return found
+    return by_name
 
 
 def _threads(options: Mapping[str, object], of_study: int | None) -> int:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manifolds import torus
 from polariscope.analysis.dimension.mle import mle
 from polariscope.analysis.dimension.support.bootstrap import neighbourhood_resamples
 from polariscope.analysis.dimension.twonn import twonn
 from polariscope.numerics.neighbours import neighbours
+from polariscope.testing.manifolds import torus
 
 
 def test_a_resample_brings_every_point_that_has_the_centre_among_its_neighbours():

@@ -7,8 +7,8 @@ import pytest
 
 from analysis.metrics.known import grid, noise
 from oracles import STANDARD_ERRORS
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.support.batches import Groups, assumptions, blocks, mean_by
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
 
 N_DRAWS = 40_000

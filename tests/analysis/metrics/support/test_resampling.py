@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.numerics.intervals import interval_from_halves
 
 

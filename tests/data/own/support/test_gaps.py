@@ -29,8 +29,8 @@ DROPPED, FILLED = X[[0, 2, 4]], np.array([[1.0, 2.0], [6.0, 4.0], [5.0, 6.0], [7
 def test_rows_are_left_out_or_filled_and_stay_where_they_are():
     for rows in (DenseRows(X), SparseRows(csr_array(X))):
         dropped = gaps.without_gaps(rows, "drop", "X")
-        assert dropped.kept is not None
-        assert dropped.kept.tolist() == [0, 2, 4]
+        assert dropped.row_numbers is not None
+        assert dropped.row_numbers.tolist() == [0, 2, 4]
         np.testing.assert_array_equal(dropped.rows.slice(0, 3), DROPPED)
         assert dropped.choices == ("2 of 5 rows left out: rows that lack a value",)
         filled = gaps.without_gaps(rows, "median", "X")

@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 from polariscope.core.errors import InputError
+from polariscope.data.inputs import as_dataset
 from polariscope.data.own.arrays import from_arrays, from_dataset
-from polariscope.data.sources import as_dataset
 
 ROWS = np.random.default_rng(0).random((7, 3)).astype(np.float32)
 

@@ -11,7 +11,7 @@ import torch
 import polariscope as ps
 from polariscope.core.errors import InputError
 from polariscope.estimators.evidence import log_evidence
-from polariscope.models.inference import look, looking
+from polariscope.models.inference import encode_batches, inference_mode
 from polariscope.training.plan import plan
 
 N_TYPES, N_FEATURES = 2, 6
@@ -41,8 +41,8 @@ def test_latents_tell_proportions_and_not_how_much_was_counted(run: Path) -> Non
     opened = ps.open_run(run)
     data, model = opened.data(), opened.model()
     rows = np.arange(len(data))
-    with looking(model):
-        (seen,) = look(model, data, rows)
+    with inference_mode(model):
+        (seen,) = encode_batches(model, data, rows)
         made = model.decode(seen.posterior.mean).like(seen.x).mean.numpy()
     x = data.values(rows)
     np.testing.assert_allclose(made.sum(1), x.sum(1), rtol=1e-4)
@@ -100,7 +100,7 @@ def test_other_data_than_counts_are_not_encoded(run: Path) -> None:
 
 def test_whole_numbers_that_are_too_few_to_tell_keep_their_gaussian_and_are_told_of_counts() -> None:
     counts, _ = cells(50)
-    said = "likelihood gaussian (whole numbers of which "
+    said = "likelihood gaussian (whole numbers, but "
     for few in (counts, counts.astype(float)):
         assert any(words.startswith(said) and "for counts give" in words for words in plan(few).chosen)
     assert not any("counts" in words for words in plan(counts - 10_000).chosen)

@@ -22,11 +22,12 @@ from typing import Any, Protocol, cast, get_type_hints, runtime_checkable
 
 from numpy.typing import ArrayLike
 
-from polariscope.analysis.metrics.support.models import Models
-from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.code_table import Table
+from polariscope.analysis.model_codes import Models
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, Call, Either, InputError
 from polariscope.core.options import check_options, non_default
+from polariscope.core.types import ArrayInput, OptionValue
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
     "codes": (ArrayLike, "``(sample, latent)``, the representation to score."),
@@ -71,10 +72,10 @@ class Metric(Protocol):
 
     __name__: str
 
-    def __call__(self, *arrays: object, **options: object) -> Any:
+    def __call__(self, *arrays: ArrayInput, **options: OptionValue) -> Any:
         """Score arrays."""
 
-    def of(self, prepared: Any, **options: object) -> Any:
+    def of(self, prepared: Any, **options: OptionValue) -> Any:
         """Score a :class:`Table`, or of several models :class:`Models`, that was prepared before."""
 
 
@@ -88,9 +89,9 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
     arguments = inspect.Signature([_parameter(argument, known[argument][0]) for argument in common])
 
     @functools.wraps(function)
-    def metric(*arrays: Any, **given: Any) -> Any:
-        options = {option: value for option, value in given.items() if option not in common}
-        named = {argument: value for argument, value in given.items() if argument in common}
+    def metric(*arrays: Any, **chosen: Any) -> Any:
+        options = {option: value for option, value in chosen.items() if option not in common}
+        named = {argument: value for argument, value in chosen.items() if argument in common}
         try:
             bound = arguments.bind(*arrays, **named)
         except TypeError as error:
@@ -111,8 +112,8 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
                 problem=(f"metric {name!r} does not apply: ", *pieces), got=error.got, remedy=error.remedy
             ) from None
 
-    def of(prepared: Any, **given: Any) -> Any:
-        return measure(prepared, check_options(f"metric {name!r}", function, given))
+    def of(prepared: Any, **chosen: Any) -> Any:
+        return measure(prepared, check_options(f"metric {name!r}", function, chosen))
 
     def measure(prepared: Any, options: dict[str, Any]) -> Any:
         if not is_of_models:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics.support.resampling import half_samples
-from polariscope.analysis.metrics.support.table import Table
 from polariscope.core.errors import InputError
+from polariscope.core.text import plural
 
 BLOCK_BYTES = 2**24  # of gathered codes at a time; larger blocks leave the processor's cache
 
@@ -93,13 +94,13 @@ def _below(limit: Int[np.ndarray, "*shape"], draw: np.random.Generator) -> Int[n
 
 def halves(table: Table, stream: str) -> list[tuple[Int[np.ndarray, " half"], Groups]]:
     """Random halves of the table, each with its groups; none when a half is too small to fix some factor."""
-    found = []
+    halves_of_batches = []
     for rows in half_samples(np.arange(table.n_samples), table, stream):
         try:
-            found.append((rows, Groups(table.classes[rows], table.factor_names)))
+            halves_of_batches.append((rows, Groups(table.classes[rows], table.factor_names)))
         except InputError:
             return []
-    return found
+    return halves_of_batches
 
 
 def blocks(n_batches: int, size: int, n_latents: int) -> Iterator[slice]:
@@ -117,7 +118,7 @@ def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
     for name, values in zip(groups.names, groups.seen_once, strict=True):
         if values:
             notes.append(
-                f"Factor {name!r} has {values} value{'s' if values > 1 else ''} seen once, which cannot be held fixed: "
+                f"Factor {name!r} has {plural(int(values), 'value')} seen once, which cannot be held fixed: "
                 "left out; draw more samples to include them."
             )
     return (*notes, *table.grid_notes)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.code_table import Table
 from polariscope.numerics.classifiers import BINS, DEPTH, RATE, boosted_trees
 from polariscope.numerics.parallel import in_threads
 
@@ -67,16 +67,16 @@ def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list
     # The largest first, so no thread is left alone with one at the end.
     tasks = itertools.product(range(len(jobs)), range(table.n_factors))
     order = sorted(tasks, key=cost, reverse=True)
-    found = dict(zip(order, in_threads(fit, order), strict=True))
+    fitted = dict(zip(order, in_threads(fit, order), strict=True))
     results = []
-    for place, job in enumerate(jobs):
+    for index, job in enumerate(jobs):
         informed, baseline = [], []
         for k, values in enumerate(targets):
             learnt, truth = values[job.train], values[job.test]
             constant = learnt.mean() if as_numbers[k] else np.bincount(learnt).argmax()
-            informed.append(_informativeness(truth, found[place, k][1], as_numbers[k]))
+            informed.append(_informativeness(truth, fitted[index, k][1], as_numbers[k]))
             baseline.append(_informativeness(truth, np.full_like(truth, constant), as_numbers[k]))
-        matrix = np.stack([found[place, k][0] for k in range(table.n_factors)], axis=1)
+        matrix = np.stack([fitted[index, k][0] for k in range(table.n_factors)], axis=1)
         results.append(Importance(matrix, np.array(informed), np.array(baseline)))
     return results
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.code_table import Table
 from polariscope.numerics.circle import mean_direction
 from polariscope.numerics.classifiers import (
     best_ridge_strength,

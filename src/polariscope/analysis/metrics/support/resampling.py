@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.analysis.metrics.support.table import Table
+from polariscope.analysis.code_table import Table
 from polariscope.core.seeds import generator
 
 N_HALVES = 20

@@ -9,7 +9,7 @@ from jaxtyping import Shaped
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.data.own.support.columns import listed
+from polariscope.core.text import listed
 from polariscope.data.own.support.contents import Contents
 
 OBSERVATIONS = ("X", "images", "values")
@@ -44,25 +44,25 @@ def read_archive(path: Path, max_unpacked: float | None = None) -> Contents:
         raise InputError(
             str(path), "hold its factors once", got=", ".join(labels), remedy="keep one of these arrays"
         )
-    words = {
+    metadata = {
         name: tuple(str(word) for word in np.atleast_1d(arrays[name])) for name in WORDS[:3] if name in arrays
     }
     factors = arrays[labels[0]] if labels else None
     is_one = factors is not None and (factors.ndim == 1 or factors.shape[1:] == (1,))
-    if is_one and labels != ["factors"] and "factor_names" not in words:
-        words["factor_names"] = (labels[0],)
+    if is_one and labels != ["factors"] and "factor_names" not in metadata:
+        metadata["factor_names"] = (labels[0],)
     choices = [f"observations are {observations!r}"] if observations not in OBSERVATIONS else []
     if labels and labels != ["factors"]:
         choices.append(f"factors are {labels[0]!r}")
     ignored = [name for name in others if name != observations]
     if ignored:
-        choices.append(f"not used: {listed(ignored)}")
+        choices.append(f"not used: {listed(ignored, quoted=True)}")
     return Contents(
         arrays[observations],
         factors,
-        words.get("factor_names"),
-        words.get("factor_kinds"),
-        words.get("feature_names", ()),
+        metadata.get("factor_names"),
+        metadata.get("factor_kinds"),
+        metadata.get("feature_names", ()),
         arrays.get("ids"),
         tuple(choices),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from polariscope.core.errors import InputError, Text, unknown
+from polariscope.core.text import listed, plural
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "?"})
 """What stands in tables for a value that is not known, in small letters."""
@@ -20,7 +21,7 @@ TOO_LARGE = "which is a whole number beyond 2^53, so floats cannot tell it from 
 WHOLE = re.compile(r"[+-]?[0-9]+")
 PADDED = re.compile(r"[+-]?0[0-9]+")
 """A whole number with a leading zero, which is a code and not a quantity."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Columns or files that a message names; of more it gives the number."""
 
 
@@ -41,9 +42,7 @@ class Trouble:
         """
         said = []
         if self.missing:
-            said.append(
-                f"lacks {self.missing} value{'s' * (self.missing > 1)}, first in row {self.missing_row}"
-            )
+            said.append(f"lacks {plural(self.missing, 'value')}, first in row {self.missing_row}")
         if self.text is not None:
             said.append(f"holds {self.text!r} in row {self.text_row}, {self.reason}")
         return f"column {name!r} {' and '.join(said)}"
@@ -89,7 +88,7 @@ class Troubles:
         """
         if not self._found:
             return
-        named = [trouble.words(name) for name, trouble in list(self._found.items())[:MOST_NAMED]]
+        named = [trouble.words(name) for name, trouble in list(self._found.items())[:MAX_NAMED]]
         more = len(self._found) - len(named)
         rest = f", and {more} more columns" if more else ""
         raise InputError(problem=f"{where}: {'; '.join(named)}{rest}", remedy=remedy)
@@ -264,18 +263,6 @@ def check_names(names: Sequence[str], where: str) -> None:
     twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
     if twice:
         raise InputError(
-            problem=f"{where} has more than one column named {listed(twice)}", remedy="rename them"
+            problem=f"{where} has more than one column named {listed(twice, quoted=True)}",
+            remedy="rename them",
         )
-
-
-def listed(names: Iterable[object]) -> str:
-    """Names for a message: the first few, and how many more there are.
-
-    >>> listed("abcdefg")
-    "'a', 'b', 'c', 'd', 'e' and 2 more"
-
-    :param names: the names.
-    """
-    every = [repr(str(name)) for name in names]
-    more = len(every) - MOST_NAMED
-    return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

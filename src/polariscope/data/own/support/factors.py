@@ -29,14 +29,14 @@ class Factors:
     classes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     """The text of each class, of factors that were text."""
 
-    def take(self, kept: Int[np.ndarray, " kept"]) -> Factors:
+    def take(self, rows: Int[np.ndarray, " some"]) -> Factors:
         """Return the factors of some observations; classes of text that none of them has are left out.
 
-        :param kept: numbers of the observations.
+        :param rows: numbers of the observations.
         """
         if self.values is None:
             return self
-        values, classes, sizes = self.values[kept], {}, []
+        values, classes, sizes = self.values[rows], {}, []
         for column, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True)):
             there, numbers = np.unique(values[:, column], return_inverse=True)
             if name in self.classes:
@@ -67,7 +67,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
                 remedy=("pass ", Argument("factors")),
             )
         return Factors()
-    factors, found, texts = _numbers(contents.factors)
+    factors, column_names, texts = _numbers(contents.factors)
     if factors.ndim != 2 or len(factors) != n_samples:
         raise InputError(
             "factors",
@@ -78,16 +78,16 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
     whole = factors.dtype.kind in "biu"
     names, kinds = contents.factor_names, contents.factor_kinds
     if names is None:
-        names = found or tuple(f"factor-{place + 1}" for place in range(count))
+        names = column_names or tuple(f"factor-{column + 1}" for column in range(count))
     names = tuple(map(str, names))
     if kinds is None:
         # column by column, since one array holds them all: a measured one makes every column floats
         integral = (factors == np.rint(factors)).all(axis=0)
         kinds = tuple("categorical" if each else "continuous" for each in integral)
     kinds = tuple(map(str, kinds))
-    for argument, given in (("factor_names", names), ("factor_kinds", kinds)):
-        if len(given) != count:
-            raise InputError(argument, f"have one entry for each of the {count} factors", got=len(given))
+    for argument, entries in (("factor_names", names), ("factor_kinds", kinds)):
+        if len(entries) != count:
+            raise InputError(argument, f"have one entry for each of the {count} factors", got=len(entries))
     if len(set(names)) != count:
         raise InputError("factor_names", "differ from one another", got=", ".join(names))
     for name, kind, column in zip(names, kinds, factors.T, strict=True):
@@ -102,20 +102,20 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
         0 if kind == "continuous" else len(np.unique(column))
         for kind, column in zip(kinds, factors.T, strict=True)
     )
-    classes = {names[place]: texts[place] for place in texts}
+    classes = {names[column]: texts[column] for column in texts}
     return Factors(factors, names, sizes, kinds, classes)  # type: ignore[arg-type]
 
 
-def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[str, ...]]]:
+def _numbers(factors: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[str, ...]]]:
     """Factors as numbers, the names of their columns where there are any, and the classes of those that were text."""
-    refuse_masked(given, "factors")
+    refuse_masked(factors, "factors")
     columns: dict[str, np.ndarray] | None = None
-    if isinstance(given, Mapping):
-        columns = _unmasked({str(name): column for name, column in given.items()})
-    elif is_frame(given) or is_series(given):
-        columns = frame_columns(given, "factors")
+    if isinstance(factors, Mapping):
+        columns = _unmasked({str(name): column for name, column in factors.items()})
+    elif is_frame(factors) or is_series(factors):
+        columns = frame_columns(factors, "factors")
     if columns is None:
-        array = _as_array(given)
+        array = _as_array(factors)
         if array.dtype.kind not in "OUS":
             rows = as_rows(array, "factors")
             check_finite(rows, "factors")
@@ -129,11 +129,11 @@ def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[s
         names, listed = tuple(columns), list(columns.values())
     texts: dict[int, tuple[str, ...]] = {}
     numbers = []
-    for place, column in enumerate(listed):
-        name = names[place] if names else f"factor-{place + 1}"
+    for index, column in enumerate(listed):
+        name = names[index] if names else f"factor-{index + 1}"
         if column.dtype.kind in "OUS":
             _check_text(name, column)
-            column, texts[place] = number_classes(column)
+            column, texts[index] = number_classes(column)
         rows = as_rows(column, f"factor {name!r}")
         check_finite(rows, f"factor {name!r}")
         numbers.append(column)
@@ -143,36 +143,36 @@ def _numbers(given: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[s
     return np.column_stack(numbers), names, texts
 
 
-def _unmasked(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _unmasked(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the columns as ordinary arrays; masked values are missing, and refused."""
     troubles = Troubles()
-    for name, column in given.items():
+    for name, column in columns.items():
         if np.ma.is_masked(column):
             troubles.missing(name, np.flatnonzero(np.ma.getmaskarray(column)).tolist())
     troubles.refuse("factors", "drop these samples, or fill the values in")
-    return {name: np.asarray(column) for name, column in given.items()}
+    return {name: np.asarray(column) for name, column in columns.items()}
 
 
 def _check_exact(columns: Sequence[np.ndarray], names: Sequence[str]) -> None:
     """Refuse whole numbers that would change next to measured factors, with which they share an array of floats."""
     if np.result_type(*columns).kind != "f":
         return
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         large = column.dtype.kind in "iu" and ((column > LARGEST_WHOLE) | (column < -LARGEST_WHOLE)).any()
         if large:
             raise InputError(
-                f"factor {names[place] if names else f'factor-{place + 1}'!r}",
+                f"factor {names[index] if names else f'factor-{index + 1}'!r}",
                 "be at most 2^53, because other factors are measurements",
                 got=column.max(),
                 remedy="number its values",
             )
 
 
-def _as_array(given: Any) -> np.ndarray:
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
+def _as_array(values: Any) -> np.ndarray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
     try:
-        return np.asarray(given)
+        return np.asarray(values)
     except ValueError as error:
         raise InputError("factors", "be one array", got=f"rows that do not fit together ({error})") from None
 

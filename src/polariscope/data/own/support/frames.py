@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     import pandas
 
 
-def is_frame(given: object) -> bool:
+def is_frame(table: object) -> bool:
     """Whether something is a frame.
 
-    :param given: what the user has.
+    :param table: what the user has.
     """
-    return all(hasattr(given, name) for name in ("to_numpy", "columns", "dtypes"))
+    return all(hasattr(table, name) for name in ("to_numpy", "columns", "dtypes"))
 
 
-def is_series(given: object) -> bool:
+def is_series(table: object) -> bool:
     """Whether something is one column of a frame.
 
-    :param given: what the user has.
+    :param table: what the user has.
     """
-    return all(hasattr(given, name) for name in ("name", "dtype", "to_numpy")) and not is_frame(given)
+    return all(hasattr(table, name) for name in ("name", "dtype", "to_numpy")) and not is_frame(table)
 
 
 def read_frame(frame: object, name: str) -> Contents:
@@ -50,7 +50,7 @@ def read_frame(frame: object, name: str) -> Contents:
         raise InputError(
             name, "hold at least one sample with one value", got=f"a frame of {len(columns)} columns"
         )
-    numbered = list(columns) == [str(place) for place in range(len(columns))]
+    numbered = list(columns) == [str(number) for number in range(len(columns))]
     return Contents(stacked(columns), feature_names=() if numbered else tuple(columns), ids=row_names(frame))
 
 
@@ -76,8 +76,8 @@ def stacked(columns: Mapping[str, Num[np.ndarray, " sample"]]) -> Num[np.ndarray
     """
     kind = np.result_type(*{values.dtype for values in columns.values()})
     array = np.empty((len(next(iter(columns.values()))), len(columns)), dtype=kind)
-    for place, values in enumerate(columns.values()):
-        array[:, place] = values
+    for column, values in enumerate(columns.values()):
+        array[:, column] = values
     return array
 
 
@@ -169,11 +169,11 @@ def check_rows_match(frame: object, factors: object) -> None:
     is_named = "RangeIndex" not in (type(one).__name__, type(other).__name__)
     if one.equals(other) or not (is_named or set(one) == set(other)):
         return
-    place = next(row for row, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
+    row = next(row for row, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
     raise InputError(
         "X and factors",
         "have the same rows in the same order",
-        got=f"{one[place]!r} and {other[place]!r} in row {place}",
+        got=f"{one[row]!r} and {other[row]!r} in row {row}",
         remedy="use factors.loc[X.index], or pass factors.to_numpy() if their order is right",
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.core.errors import InputError
+from polariscope.core.text import plural
 from polariscope.data.missing import Gaps, Missing, fill, find_gaps, medians_of
 from polariscope.data.own.support.rows import AbstractRows, stored
 
@@ -19,16 +20,16 @@ class SelectedRows(AbstractRows):
     """Some rows of others.
 
     :param base: the others.
-    :param kept: numbers of the rows, ascending.
+    :param row_numbers: numbers of the rows, ascending.
     """
 
-    def __init__(self, base: AbstractRows, kept: Int[np.ndarray, " kept"]) -> None:
-        self.base, self.kept = base, kept
-        self.shape, self.dtype = (len(kept), *base.shape[1:]), base.dtype
-        self.held = (*base.held, kept)
+    def __init__(self, base: AbstractRows, row_numbers: Int[np.ndarray, " row"]) -> None:
+        self.base, self.row_numbers = base, row_numbers
+        self.shape, self.dtype = (len(row_numbers), *base.shape[1:]), base.dtype
+        self.held = (*base.held, row_numbers)
 
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
-        return self.base.take(self.kept[indices])
+        return self.base.take(self.row_numbers[indices])
 
 
 class FilledRows(AbstractRows):
@@ -54,8 +55,8 @@ class Complete:
     """A table without missing values."""
 
     rows: AbstractRows
-    kept: Int[np.ndarray, " kept"] | None = None
-    """Numbers of the rows that were kept, if others were left out."""
+    row_numbers: Int[np.ndarray, " row"] | None = None
+    """Numbers of the remaining rows, if others were left out."""
     choices: tuple[str, ...] = ()
     """What was done, in a few words."""
 
@@ -81,20 +82,20 @@ def without_gaps(rows: AbstractRows, policy: Missing, where: str, names: tuple[s
 
 
 def _dropped(rows: AbstractRows, gaps: Gaps, where: str) -> Complete:
-    kept = gaps.complete
-    if not len(kept):
+    row_numbers = gaps.complete
+    if not len(row_numbers):
         raise InputError(
             problem=f"every row of {where} lacks a value", remedy="leave out columns that lack many values"
         )
     plural = "s that lack" if len(gaps.rows) > 1 else " that lacks"
     said = f"{len(gaps.rows):,} of {gaps.n_samples:,} rows left out: row{plural} a value"
-    return Complete(SelectedRows(rows, kept), kept, (said,))
+    return Complete(SelectedRows(rows, row_numbers), row_numbers, (said,))
 
 
 def _filled(rows: AbstractRows, gaps: Gaps) -> Complete:
     most = max(MEDIAN_ROWS, MEDIAN_VALUES // rows.shape[1])
-    chosen = np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64)
-    medians = medians_of(rows.take(chosen))
-    which = "all rows" if len(chosen) == len(rows) else f"{len(chosen):,} rows"
-    said = f"{gaps.total:,} missing value{'s' * (gaps.total > 1)} filled with the median of the column over {which}"
+    sample = np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64)
+    medians = medians_of(rows.take(sample))
+    which = "all rows" if len(sample) == len(rows) else f"{len(sample):,} rows"
+    said = f"{plural(gaps.total, 'missing value')} filled with the median of the column over {which}"
     return Complete(FilledRows(rows, medians), choices=(said,))

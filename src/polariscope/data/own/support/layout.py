@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Shaped
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.own import Layout
 from polariscope.data.own.support.rows import AbstractRows, exceeds, extent
 
-Layout = Literal["channels-first", "channels-last"]
 Axes = Literal["rows", "grey", "channels-first", "channels-last"]
 """What the axes of an array after the first are: features; height and width; or these with channels."""
 CHANNELS = (1, 3)
@@ -87,7 +87,7 @@ def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
 def arranged(array: Shaped[np.ndarray, "sample ..."], axes: Axes) -> Shaped[np.ndarray, "sample ..."]:
     """Observations with their channels first, a view.
 
-    :param array: some observations as they are kept.
+    :param array: some observations as they are stored.
     :param axes: what its axes are.
     """
     if axes == "grey":
@@ -144,9 +144,9 @@ def choices_of(rows: AbstractRows, axes: Axes, layout: Layout | None, white: int
     :param layout: what the user said of the channels.
     :param white: which byte was recognised as white; None where the user said it, or there are no bytes.
     """
-    found = []
+    choices = []
     if len(rows.shape) == 4 and layout is None:
-        found.append(f"channels {axes.removeprefix('channels-')} ({shape_of(rows, axes)[0]})")
+        choices.append(f"channels {axes.removeprefix('channels-')} ({shape_of(rows, axes)[0]})")
     if white is not None:
-        found.append("bytes 0 and 1 are black and white" if white == 1 else "bytes divided by 255")
-    return tuple(found)
+        choices.append("bytes 0 and 1 are black and white" if white == 1 else "bytes divided by 255")
+    return tuple(choices)

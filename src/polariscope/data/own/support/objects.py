@@ -9,11 +9,12 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.data.own.support.columns import listed
+from polariscope.core.text import listed
+from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.frames import frame_columns, is_frame
-from polariscope.data.own.support.layout import Layout
 from polariscope.data.own.support.rows import AbstractRows, DenseRows, IndexedRows, chunk_length, in_memory
+from polariscope.data.types import DataLike
 
 OBSERVATIONS = (
     *("X", "x", "image", "images", "img", "pixel_values", "pixels"),
@@ -24,7 +25,7 @@ LABELS = ("factors", "labels", "label", "targets", "target", "y", "class", "fine
 """What the labels of an item may be called."""
 
 
-def tensors_of(data: object) -> tuple[object, object] | None:
+def tensors_of(data: DataLike) -> tuple[Any, Any] | None:
     """The observations and labels of a TensorDataset of PyTorch; None for anything else.
 
     :param data: what the user has.
@@ -44,7 +45,7 @@ def tensors_of(data: object) -> tuple[object, object] | None:
 
 
 def read_object(
-    data: object,
+    data: DataLike,
     key: str | None,
     labels: tuple[str, ...],
     layer: str | None,
@@ -58,7 +59,7 @@ def read_object(
     :param labels: names of factors.
     :param layer: of an AnnData.
     :param layout: where the user says that the channels are.
-    :param cache_megabytes: the largest array that is kept in memory.
+    :param cache_megabytes: the largest array that stays in memory.
     """
     if all(hasattr(data, name) for name in ("X", "obs", "layers")):
         return read_anndata(data, labels, layer, cache_megabytes), layout
@@ -153,7 +154,10 @@ class Items:
             ]
             if len(known) != 1:
                 raise InputError(
-                    problem=f"items are dictionaries of {listed(names)}, and it is not clear which is the observation",
+                    problem=(
+                        f"items are dictionaries of {listed(names, quoted=True)}, and it is not clear which is the "
+                        "observation"
+                    ),
                     remedy=("say which with ", Argument("key", names[0])),
                 )
             self.key = known[0]
@@ -189,7 +193,8 @@ class Items:
         elif isinstance(item, tuple):
             rest = item[1:]
             labels = {
-                "label" if len(rest) == 1 else f"label-{place + 1}": label for place, label in enumerate(rest)
+                "label" if len(rest) == 1 else f"label-{number + 1}": label
+                for number, label in enumerate(rest)
             }
         flat: dict[str, object] = {}
         for name, label in labels.items():
@@ -207,10 +212,11 @@ class Items:
         for index, item in zip(indices, items, strict=True):
             observation, label = self.split(item, index)
             if observation.shape != self.first.shape or label.keys() != self.first_labels.keys():
+                here, first = (listed(names, quoted=True) or "none" for names in (label, self.first_labels))
                 raise InputError(
                     problem=(
-                        f"item {index} is of shape {observation.shape} with labels {listed(label) or 'none'}, "
-                        f"and item 0 of shape {self.first.shape} with {listed(self.first_labels) or 'none'}"
+                        f"item {index} is of shape {observation.shape} with labels {here}, and item 0 of shape "
+                        f"{self.first.shape} with {first}"
                     ),
                     remedy="bring all items to one shape",
                 )
@@ -232,8 +238,8 @@ class ItemRows(AbstractRows):
 
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
         rows = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
-        for place, observation in enumerate(self.items.take(indices.tolist())[0]):
-            rows[place] = observation
+        for row, observation in enumerate(self.items.take(indices.tolist())[0]):
+            rows[row] = observation
         return rows
 
 
@@ -241,7 +247,7 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
     """Read every item once: check it, gather the labels, and keep the observations where they fit."""
     rows = ItemRows(items, items.first.dtype)
     fits = int(np.prod(rows.shape)) * rows.dtype.itemsize <= cache_megabytes * 2**20
-    kept = np.empty(rows.shape, dtype=rows.dtype) if fits else None
+    cached = np.empty(rows.shape, dtype=rows.dtype) if fits else None
     labels: dict[str, list[object]] = {name: [] for name in items.first_labels}
     step = chunk_length(rows.shape, rows.dtype)
     for start in range(0, len(rows), step):
@@ -253,17 +259,17 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
                     problem=f"item {index} holds {observation.dtype} numbers, and item 0 {rows.dtype}",
                     remedy="give all items the same type",
                 )
-            if kept is not None:
-                kept[index] = observation
+            if cached is not None:
+                cached[index] = observation
         for label in some:
             for name, value in label.items():
                 labels[name].append(value)
     factors = {name: np.array(values) for name, values in labels.items()} or None
     not_used = items.not_used
-    choices = (f"not used: {listed(not_used)}",) if not_used else ()
+    choices = (f"not used: {listed(not_used, quoted=True)}",) if not_used else ()
     if items.has_pictures and layout is None:
         layout = "channels-last"
-    return Contents(rows if kept is None else DenseRows(kept), factors, choices=choices), layout
+    return Contents(rows if cached is None else DenseRows(cached), factors, choices=choices), layout
 
 
 def _array(value: Any, index: int) -> np.ndarray:
@@ -292,8 +298,8 @@ def _scalars(name: str, label: Any, index: int) -> dict[str, object]:
     if isinstance(label, Mapping):
         return {
             str(key): value
-            for part, given in label.items()
-            for key, value in _scalars(str(part), given, index).items()
+            for part, labels in label.items()
+            for key, value in _scalars(str(part), labels, index).items()
         }
     if isinstance(label, str):
         return {name: label}
@@ -306,16 +312,16 @@ def _scalars(name: str, label: Any, index: int) -> dict[str, object]:
         )
     if values.ndim == 0:
         return {name: values.item()}
-    return {f"{name}-{place + 1}": value for place, value in enumerate(values.tolist())}
+    return {f"{name}-{number + 1}": value for number, value in enumerate(values.tolist())}
 
 
-def read_anndata(data: object, labels: Sequence[str], layer: str | None, cache_megabytes: int) -> Contents:
+def read_anndata(data: DataLike, labels: Sequence[str], layer: str | None, cache_megabytes: int) -> Contents:
     """Cells of an AnnData, by what it offers: X or a layer, the names of both axes, and columns of ``obs``.
 
     :param data: the AnnData.
     :param labels: columns of ``obs`` that are factors.
     :param layer: the layer with the observations; None: X.
-    :param cache_megabytes: the largest array that is kept in memory, of one that is backed by a file.
+    :param cache_megabytes: the largest array that stays in memory, of one that is backed by a file.
     """
     cells: Any = data
     if layer is not None and layer not in cells.layers:

@@ -15,13 +15,13 @@ from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
+from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import known_factors
 from polariscope.data.own.support.frames import check_rows_match, is_frame, read_frame
 from polariscope.data.own.support.gaps import without_gaps
 from polariscope.data.own.support.layout import (
     Axes,
-    Layout,
     arranged,
     axes_of,
     choices_of,
@@ -71,10 +71,10 @@ class AbstractRowsDataset(AbstractDataset):
         rows = as_rows(array, "X")
         names = tuple(map(str, names))
         _check_feature_names(names, rows)
-        n_given, kept, read = len(rows), None, contents.choices
+        n_given, row_numbers, read = len(rows), None, contents.choices
         if len(rows.shape) == 2:
             complete = without_gaps(rows, self.missing, self._where, names)
-            rows, kept, read = complete.rows, complete.kept, (*read, *complete.choices)
+            rows, row_numbers, read = complete.rows, complete.row_numbers, (*read, *complete.choices)
         elif self.missing != "refuse":
             raise InputError(
                 "missing", "be left out for images", got=f"{self.missing!r}", remedy="it is for tables"
@@ -88,9 +88,9 @@ class AbstractRowsDataset(AbstractDataset):
                 _check_unit_interval(rows)
         factors = known_factors(contents, n_given)
         ids, aside = _checked_ids(ids, n_given), contents.aside
-        if kept is not None:
-            factors, ids = factors.take(kept), kept if ids is None else ids[kept]
-            aside = {name: column[kept] for name, column in aside.items()}
+        if row_numbers is not None:
+            factors, ids = factors.take(row_numbers), row_numbers if ids is None else ids[row_numbers]
+            aside = {name: column[row_numbers] for name, column in aside.items()}
         white = white_of(rows, self.white)
         asked = None if self.white is not None else white
         for name, value in (

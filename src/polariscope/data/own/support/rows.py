@@ -21,7 +21,7 @@ from polariscope.data.own.support.columns import LARGEST_WHOLE
 
 CHUNK_BYTES = 2**24
 """Held at once while the whole data are looked through."""
-FEWEST_STEPS = 16
+MIN_STEPS = 16
 """A column whose range is fewer steps of float32 is looked at closely."""
 ROUNDING = 1e-14
 """Range of a column, relative to its values, that float64 leaves when a constant is computed."""
@@ -35,7 +35,7 @@ class AbstractRows(abc.ABC):
     """Of all observations, the sample first."""
     dtype: np.dtype
     held: tuple[np.ndarray, ...] = ()
-    """Arrays that are kept in memory for them."""
+    """Arrays that they hold in memory."""
 
     @abc.abstractmethod
     def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
@@ -153,8 +153,8 @@ class IndexedRows(AbstractRows):
         return _dense(self.source[start:stop])
 
 
-def _dense(given: Any) -> np.ndarray:
-    return np.asarray(given.toarray() if hasattr(given, "toarray") else given)
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 def chunk_length(shape: tuple[int, ...], dtype: np.dtype) -> int:
@@ -180,13 +180,13 @@ def in_memory(rows: AbstractRows, megabytes: int) -> AbstractRows:
     return DenseRows(array)
 
 
-def as_rows(given: object, name: str) -> AbstractRows:
+def as_rows(values: object, name: str) -> AbstractRows:
     """Rows of numbers from an array, a tensor, a sparse matrix or nested lists; anything else is refused.
 
-    :param given: what the user has.
+    :param values: what the user has.
     :param name: how messages call it.
     """
-    rows = given if isinstance(given, AbstractRows) else _rows_of(given, name)
+    rows = values if isinstance(values, AbstractRows) else _rows_of(values, name)
     if rows.dtype.kind not in "biuf":
         raise InputError(
             name, "hold numbers", got=f"dtype {rows.dtype}", remedy="convert it, e.g. with astype(float)"
@@ -196,28 +196,28 @@ def as_rows(given: object, name: str) -> AbstractRows:
     return rows
 
 
-def _rows_of(given: Any, name: str) -> AbstractRows:
-    refuse_masked(given, name)
-    if hasattr(given, "tocsr"):
-        return SparseRows(given)
-    if hasattr(given, "collect_schema"):
+def _rows_of(values: Any, name: str) -> AbstractRows:
+    refuse_masked(values, name)
+    if hasattr(values, "tocsr"):
+        return SparseRows(values)
+    if hasattr(values, "collect_schema"):
         raise InputError(
             name,
             "be in memory",
-            got=f"a {type(given).__name__}",
+            got=f"a {type(values).__name__}",
             remedy="collect it first, with its collect()",
         )
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
     try:
-        return DenseRows(np.asarray(given))
+        return DenseRows(np.asarray(values))
     except ValueError as error:
         raise InputError(name, "be one array", got=f"rows that do not fit together ({error})") from None
     except TypeError as error:  # a sparse tensor, or a type of number that NumPy does not have
         raise InputError(
             name,
             "be something NumPy can read",
-            got=f"a {type(given).__name__} ({str(error).rstrip('.')})",
+            got=f"a {type(values).__name__} ({str(error).rstrip('.')})",
             remedy="convert it, e.g. with tensor.to_dense().float(), or pass a sparse matrix of SciPy",
         ) from None
 
@@ -240,7 +240,7 @@ def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] =
             low, high = min(low, least), max(high, most)
             continue
         bad = ~np.isfinite(chunk)
-        first = first or _place(bad, start, feature_names)
+        first = first or _describe_position(bad, start, feature_names)
         count += int(bad.sum())
     if count:
         raise InputError(
@@ -253,11 +253,11 @@ def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] =
         raise InputError(name, "fit float32", got=f"values {low:.3g} … {high:.3g}", remedy="rescale it")
 
 
-def _place(bad: np.ndarray, start: int, feature_names: tuple[str, ...]) -> str:
+def _describe_position(bad: np.ndarray, start: int, feature_names: tuple[str, ...]) -> str:
     """Where the first bad value is, in words; of sparse values nobody knows."""
     if bad.ndim < 2:
         return ""
-    row, *rest = (int(place[0]) for place in np.nonzero(bad))
+    row, *rest = (int(position[0]) for position in np.nonzero(bad))
     where = f", first in row {start + row}"
     if len(rest) != 1:
         return where
@@ -318,7 +318,7 @@ def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ())
             )
             value = chunk[at]
         else:
-            row, column = (int(place) for place in np.argwhere(large)[0])
+            row, column = (int(position) for position in np.argwhere(large)[0])
             value = chunk[row, column]
         name = repr(feature_names[column]) if feature_names else column
         raise InputError(
@@ -341,7 +341,7 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
     size = np.maximum(np.abs(low), np.abs(high))
     step = np.spacing(size.astype(np.float32)).astype(np.float64)
     # Less than ROUNDING is a constant that was computed, and constants are welcome.
-    doubtful = (high - low < FEWEST_STEPS * step) & (high - low > ROUNDING * size)
+    doubtful = (high - low < MIN_STEPS * step) & (high - low > ROUNDING * size)
     for column in np.flatnonzero(doubtful).tolist():
         values = np.unique(np.concatenate([chunk[:, column] for _, chunk in rows.chunks()]))
         left = len(np.unique(values.astype(np.float32)))
@@ -362,8 +362,8 @@ def _column_extents(rows: AbstractRows) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest value of each column."""
     if isinstance(rows, SparseRows):
         by_column = rows.matrix.tocsc()
-        found = (by_column.min(axis=0), by_column.max(axis=0))
-        low, high = (np.asarray(each.todense(), dtype=np.float64).reshape(-1) for each in found)
+        extents = (by_column.min(axis=0), by_column.max(axis=0))
+        low, high = (np.asarray(each.todense(), dtype=np.float64).reshape(-1) for each in extents)
         return low, high
     low, high = np.full(rows.shape[1], np.inf), np.full(rows.shape[1], -np.inf)
     for _, chunk in rows.chunks():

@@ -360,7 +360,7 @@ class _Table:
             numbers = (frame if len(clear) == len(plain) else frame[clear]).to_numpy()
         # A float does not show whether a large number was written as a whole one.
         small = ((numbers < LARGEST_WHOLE) & (numbers > -LARGEST_WHOLE)).all(axis=0)
-        doubtful = set(features) - {clear[place] for place in np.flatnonzero(small)}
+        doubtful = set(features) - {clear[column] for column in np.flatnonzero(small)}
         if not doubtful and clear == features:
             return np.ascontiguousarray(numbers)
         read = {}
@@ -372,9 +372,9 @@ class _Table:
             }
         kind = np.result_type(numbers.dtype, *{column.dtype for column in read.values()})
         array = np.empty((lines.count, len(features)), dtype=kind)
-        places = {index: place for place, index in enumerate(clear)}
-        for place, index in enumerate(features):
-            array[:, place] = read[index] if index in read else numbers[:, places[index]]
+        column_of = {index: column for column, index in enumerate(clear)}
+        for column, index in enumerate(features):
+            array[:, column] = read[index] if index in read else numbers[:, column_of[index]]
         return array
 
 

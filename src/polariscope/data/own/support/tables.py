@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Num, Shaped
 
 from polariscope.core.errors import Argument, InputError, Text
-from polariscope.data.own.support.columns import choose_columns, listed
+from polariscope.core.text import listed
+from polariscope.data.own.support.columns import choose_columns
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.frames import as_ids
 
@@ -69,7 +70,7 @@ def select(
     twice = [name for name, count in others.items() if name in named or count > 1]
     if twice:
         raise InputError(
-            problem=f"of {where}, {listed(twice)} cannot be two of feature, label, name of rows and aside",
+            problem=f"of {where}, {listed(twice, quoted=True)} cannot be two of feature, label, name of rows and aside",
             remedy="name each column once",
         )
     features = tuple(columns) or tuple(name for name in there if name not in others)

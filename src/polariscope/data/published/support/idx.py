@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
-from polariscope.data.published.support.original import AbstractPublishedDataset, OriginalFile
+from polariscope.data.originals import AbstractPublishedDataset, OriginalFile
 
 PARTS = ("train", "t10k")
-_MOST = 10_000_000  # images of a part
+_MAX_IMAGES = 10_000_000  # images of a part
 _BLOCK = 2**20
 
 
@@ -47,7 +47,7 @@ class AbstractIdxDataset(AbstractPublishedDataset):
     @functools.cached_property
     def _heads(self) -> tuple[tuple[int, ...], ...]:
         """Shape of the images of each part, by the headers of the files; labels must be as many."""
-        found = []
+        shapes = []
         for part in PARTS:
             path = self._images_file(part)
             with archives.open_stream(path, self.max_unpacked) as stream:
@@ -59,14 +59,14 @@ class AbstractIdxDataset(AbstractPublishedDataset):
                 raise InputError(
                     str(path), f"have a label for each of the {shape[0]:,} images", got=f"{count:,}"
                 )
-            found.append(shape)
-        if found[0][1:] != found[1][1:]:
+            shapes.append(shape)
+        if shapes[0][1:] != shapes[1][1:]:
             raise InputError(
                 str(self.path),
                 "have images of one size in both parts",
-                got=f"{found[0][1:]} and {found[1][1:]}",
+                got=f"{shapes[0][1:]} and {shapes[1][1:]}",
             )
-        return tuple(found)
+        return tuple(shapes)
 
     def _look(self) -> None:
         self._heads  # noqa: B018 (checks the headers)
@@ -103,7 +103,7 @@ class AbstractIdxDataset(AbstractPublishedDataset):
         # The bytes inside, so gzipped files and unpacked ones are the same data.
         return [_unpacked_digest(file, self.max_unpacked) for file in self.original_files]
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         begin = 0
         for part in PARTS:
             images = read_idx(self._images_file(part), 3, self.max_unpacked)
@@ -122,7 +122,7 @@ def read_idx_header(data: bytes, path: Path, n_axes: int) -> tuple[int, ...]:
     if len(data) < 4 + 4 * n_axes or data[:3] != b"\0\0\x08" or data[3] != n_axes:
         raise archives.damaged(path, f"it does not begin as an IDX file of bytes with {n_axes} axes")
     shape = struct.unpack(f">{n_axes}I", data[4 : 4 + 4 * n_axes])
-    if not 1 <= shape[0] <= _MOST or (n_axes == 3 and not all(1 <= side <= 1024 for side in shape[1:])):
+    if not 1 <= shape[0] <= _MAX_IMAGES or (n_axes == 3 and not all(1 <= side <= 1024 for side in shape[1:])):
         raise archives.damaged(path, f"it declares the shape {shape}")
     return shape
 

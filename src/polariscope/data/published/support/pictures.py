@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
-from polariscope.data.published.support.original import AbstractPublishedDataset
+from polariscope.data.originals import AbstractPublishedDataset
 from polariscope.data.published.support.pixels import Mode, decode
 
 LARGEST_PICTURE = 50 * 2**20
@@ -35,7 +35,7 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
 
     @property
     @abc.abstractmethod
-    def _place(self) -> Path:
+    def _root(self) -> Path:
         """The folder or the archive of the pictures."""
 
     @abc.abstractmethod
@@ -45,19 +45,19 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the pictures in their folder or archive, sorted; at least one."""
-        place = self._place
-        if place.is_dir():
-            found = [file.relative_to(place).as_posix() for file in place.rglob(f"*{self.ending}")]
+        root = self._root
+        if root.is_dir():
+            names = [file.relative_to(root).as_posix() for file in root.rglob(f"*{self.ending}")]
         else:
-            found = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
-        shown = [name for name in found if not any(part.startswith((".", "__")) for part in name.split("/"))]
+            names = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
+        shown = [name for name in names if not any(part.startswith((".", "__")) for part in name.split("/"))]
         if not shown:
-            raise InputError(str(place), f"hold pictures, files that end in {self.ending}")
+            raise InputError(str(root), f"hold pictures, files that end in {self.ending}")
         return tuple(sorted(shown))
 
     @functools.cached_property
     def _archive(self) -> archives.Archive:
-        return archives.open_archive(self._place, self.max_unpacked)
+        return archives.open_archive(self._root, self.max_unpacked)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,13 +73,13 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
         """Name and bytes of every picture, in any order."""
-        place = self._place
-        if place.is_dir():
+        root = self._root
+        if root.is_dir():
             for name in self.names:
-                file = place / name
-                if not file.resolve().is_relative_to(place):
+                file = root / name
+                if not file.resolve().is_relative_to(root):
                     raise InputError(
-                        problem=f"{file} is a link to a file outside {place}",
+                        problem=f"{file} is a link to a file outside {root}",
                         remedy="copy that file into the folder",
                     )
                 yield name, file.read_bytes()
@@ -88,20 +88,20 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
         for entry, stream in self._archive.walk(lambda entry: entry.name in wanted):
             if entry.size > LARGEST_PICTURE:
                 raise archives.damaged(
-                    place, f"{entry.name!r} has {entry.size:,} bytes, too many for a picture"
+                    root, f"{entry.name!r} has {entry.size:,} bytes, too many for a picture"
                 )
             yield entry.name, stream.read(entry.size)
 
     def _picture_digests(self) -> list[object]:
         """What identifies the pictures: the archive's contents, or names and sizes of the files of a folder."""
-        if self._place.is_file():
-            return [content_digest(self._place)]
-        return [[name, (self._place / name).stat().st_size] for name in self.names]
+        if self._root.is_file():
+            return [content_digest(self._root)]
+        return [[name, (self._root / name).stat().st_size] for name in self.names]
 
-    def _write(self, array: np.ndarray, progress: Progress) -> None:
+    def _write(self, array: np.ndarray, progress: Task) -> None:
         position = {name: index for index, name in enumerate(self.names)}
         for done, (name, data) in enumerate(self._files()):
-            picture = np.asarray(decode(data, self._place, name, self.colours, self.formats))
+            picture = np.asarray(decode(data, self._root, name, self.colours, self.formats))
             shaped = self._shaped(picture)
             array[position[name]] = shaped[np.newaxis] if shaped.ndim == 2 else shaped.transpose(2, 0, 1)
             progress(done + 1, len(array))

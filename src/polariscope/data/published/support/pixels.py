@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Mode = Literal["L", "RGB"]
 
 
-def decode(data: bytes, place: Path, name: str, mode: Mode, formats: tuple[str, ...]) -> Image.Image:
+def decode(data: bytes, root: Path, name: str, mode: Mode, formats: tuple[str, ...]) -> Image.Image:
     """The picture in the bytes of a PNG or JPEG file; what is no whole picture is refused with its name.
 
     :param data: the bytes of the file.
-    :param place: the folder or archive it is in, for messages.
+    :param root: the folder or archive it is in, for messages.
     :param name: of the file, for messages.
     :param mode: "L" for grey, "RGB" for colour.
     :param formats: kinds of files that are allowed, as Pillow names them.
@@ -38,7 +38,7 @@ def decode(data: bytes, place: Path, name: str, mode: Mode, formats: tuple[str, 
         *(OSError, ValueError, SyntaxError, EOFError),
         *(Image.DecompressionBombError, Image.DecompressionBombWarning),
     ) as error:
-        raise damaged(place, f"{name!r} cannot be read as an image ({error})") from None
+        raise damaged(root, f"{name!r} cannot be read as an image ({error})") from None
 
 
 def resized(

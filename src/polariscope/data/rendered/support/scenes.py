@@ -11,13 +11,13 @@ from jaxtyping import Int, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core import files
-from polariscope.core.progress import Progress
+from polariscope.core.progress import Task
 from polariscope.data.cache import cache_folder, cached_array, is_cached
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes
 
 DIRECT = 2000
-"""Different images that are drawn when asked for; one more, and all are drawn and kept in the cache folder."""
+"""Different images that are drawn when asked for; one more, and all are drawn and stored in the cache folder."""
 _REMEMBERED = 32 * 2**20
 """Bytes of images in memory while there is no file."""
 _BODIES = 32 * 2**20
@@ -81,15 +81,17 @@ class AbstractScenes(AbstractGridDataset):
         """Draw all images into the cache folder, unless they are there. Training does so by itself."""
         memory = self._memory
         if memory.mapped is None:
-            words = f"{self.name}: drawing {len(self):,} images, once"
-            memory.mapped = cached_array(self._key, (len(self), *self.shape), np.uint8, self._draw_all, words)
+            message = f"{self.name}: drawing {len(self):,} images, once"
+            memory.mapped = cached_array(
+                self._key, (len(self), *self.shape), np.uint8, self._draw_all, message
+            )
             memory.images.clear()
 
     def footprint(self) -> Footprint:
         """Memory of the images and bodies that are remembered and of a batch; disk of the file with all images."""
-        words = "A few images are drawn when asked for; for many, all are drawn into the cache folder, once."
+        note = "A few images are drawn when asked for; for many, all are drawn into the cache folder, once."
         held = min(_REMEMBERED, DIRECT * self.n_features) + _BODIES
-        return Footprint(held + batch_bytes(self.n_features), len(self) * self.n_features, words)
+        return Footprint(held + batch_bytes(self.n_features), len(self) * self.n_features, note)
 
     @property
     def _key(self) -> str:
@@ -101,13 +103,13 @@ class AbstractScenes(AbstractGridDataset):
 
     def _drawn(self, indices: Int[np.ndarray, " sample"]) -> UInt8[np.ndarray, "sample channel height width"]:
         remembered = self._memory.images
-        wanted, place = np.unique(indices, return_inverse=True)
+        wanted, positions = np.unique(indices, return_inverse=True)
         new = np.array([index for index in wanted if int(index) not in remembered], dtype=np.int64)
         drawn = dict(zip(new.tolist(), self._render(new), strict=True))
         known = [drawn[index] if index in drawn else remembered[index] for index in wanted.tolist()]
         room = _REMEMBERED // self.n_features - len(remembered)
         remembered.update(itertools.islice(drawn.items(), max(0, room)))
-        return np.array(known, dtype=np.uint8).reshape(-1, *self.shape)[place]
+        return np.array(known, dtype=np.uint8).reshape(-1, *self.shape)[positions]
 
     def _render(
         self, indices: Int[np.ndarray, " sample"]
@@ -121,7 +123,7 @@ class AbstractScenes(AbstractGridDataset):
             images[rows] = self.draw(tuple(body), factors[rows])
         return images
 
-    def _draw_all(self, array: np.ndarray, progress: Progress) -> None:
+    def _draw_all(self, array: np.ndarray, progress: Task) -> None:
         """Body after body, since making a body takes longer than looking at it."""
         numbers = np.arange(len(self)).reshape(self.factor_sizes)
         columns = [self.factor_names.index(name) for name in self.body_factors]

@@ -61,10 +61,10 @@ class AbstractSelection(AbstractVariant):
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
         """The base's own division into parts, in the numbers of this dataset; None where it has none."""
-        found = self.base.parts()
-        if found is None:
+        parts = self.base.parts()
+        if parts is None:
             return None
-        return {name: np.flatnonzero(np.isin(self.rows, part)) for name, part in found.items()}
+        return {name: np.flatnonzero(np.isin(self.rows, part)) for name, part in parts.items()}
 
 
 def ask_base_for_rows(name: str) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ def factors_of(data: AbstractDataset, columns: list[int]) -> np.ndarray:
 
 
 def column_of(data: AbstractDataset, name: str) -> int:
-    """The place of a factor; an unknown one is refused."""
+    """The index of a factor; an unknown one is refused."""
     if name not in data.factor_names:
         raise unknown(f"factor of {data.name}", name, data.factor_names)
     return data.factor_names.index(name)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-MOST_CHANNELS = 3
+MAX_CHANNELS = 3
 """Output channels up to which a product is faster than the library's transposed convolution."""
 
 
@@ -91,7 +91,7 @@ class ThinConvTranspose2d(nn.ConvTranspose2d):
     def forward(  # type: ignore[override]
         self, x: Float[Tensor, "sample channel height width"]
     ) -> Float[Tensor, "sample out double_height double_width"]:
-        if self.out_channels > MOST_CHANNELS or x.device.type != "cpu":
+        if self.out_channels > MAX_CHANNELS or x.device.type != "cpu":
             return super().forward(x)
         # Derivatives of other kinds, as of Jacobians, go through the product itself.
         if self.training and torch.is_grad_enabled():

@@ -18,8 +18,8 @@ from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
-MOST_SAMPLES = 10_000
-MOST_VALUES = 2**25  # 256 MiB of float64, whatever the size of an observation
+MAX_SAMPLES = 10_000
+MAX_VALUES = 2**25  # 256 MiB of float64, whatever the size of an observation
 SMALLEST_SHARE = 1e-3
 OVERSAMPLING, ITERATIONS = 10, 6
 
@@ -112,7 +112,7 @@ def principal_shares(
     randomised range finder with six power iterations, which is exact when an observation has no more values
     than there are latents and ten.
     """
-    n_samples = min(len(data), MOST_SAMPLES, max(MOST_VALUES // data.n_features, n_latents + OVERSAMPLING))
+    n_samples = min(len(data), MAX_SAMPLES, max(MAX_VALUES // data.n_features, n_latents + OVERSAMPLING))
     indices = torch.randperm(len(data), generator=generator)[:n_samples].sort().values.numpy()
     x = torch.from_numpy(data.values(indices)).flatten(1).double()
     rounding = 1e-12 * x.abs().max()  # more than centring a constant leaves, less than float32 data can vary

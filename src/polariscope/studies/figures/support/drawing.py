@@ -1,4 +1,4 @@
-"""How figures of a study are drawn: panels as wide as a column or a page, lines with bands, strengths on an axis."""
+"""Rows of a study drawn with the figure kit: panels, lines against a strength, labels and legends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from polariscope.core.look import INK, MARKERS, PALETTE, QUIET
+from polariscope.core.figure_style import INK, MARKERS, PALETTE, QUIET
+from polariscope.core.figures import (
+    COLUMN,
+    PAGE,
+    add_legend_below,
+    axes_grid,
+    draw_means,
+    draw_points,
+    number_in,
+    points_in,
+)
 from polariscope.core.options import show
 from polariscope.studies.figures import Row, Rows
 from polariscope.studies.figures.support.grouping import ALL, in_order
@@ -17,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN, PAGE = 3.4, 7.0
-"""Inches: the width of a column and of a page."""
 HEIGHT = 2.2
 MANY = 10
 """Ratio of the largest to the smallest strength from which an axis is logarithmic."""
@@ -40,16 +48,10 @@ def panels(
     :param share_y: (default False) whether all have the same vertical axis.
     :param narrow: (default False) whether two panels are to be as wide as a column.
     """
-    from matplotlib.figure import Figure
-
     across = min(most, len(titles))
     down = -(-len(titles) // across)
     width = COLUMN if across == 1 or (narrow and across == 2) else PAGE
-    figure = Figure(figsize=(width, height * down + 0.3), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False, sharey=share_y)
-    for place in range(len(titles), down * across):
-        grid.flat[place].set_axis_off()
-    used = list(grid.flat[: len(titles)])
+    figure, used = axes_grid((width, height * down + 0.3), len(titles), across, share_y=share_y)
     for axes, title in zip(used, titles, strict=True):
         axes.set_title("" if title == ALL else readable(title), parse_math=False)
     return figure, used
@@ -64,23 +66,12 @@ def names_in(rows: Rows, column: str) -> list[str]:
     return list(dict.fromkeys(str(row[column]) for row in rows if row.get(column) is not None))
 
 
-def number(row: Row, column: str) -> float:
-    """A number of a row.
-
-    :param row: of a figure.
-    :param column: one that holds a number.
-    """
-    value = row[column]
-    assert isinstance(value, int | float)
-    return float(value)
-
-
 def colours_of(names: Sequence[str]) -> dict[str, str]:
     """A colour for each name.
 
     :param names: of lines.
     """
-    return {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names)}
+    return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(names)}
 
 
 def markers_of(names: Sequence[str]) -> dict[str, str]:
@@ -88,7 +79,7 @@ def markers_of(names: Sequence[str]) -> dict[str, str]:
 
     :param names: of lines.
     """
-    return {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(names)}
+    return {name: MARKERS[index % len(MARKERS)] for index, name in enumerate(names)}
 
 
 def positions(rows: Rows, column: str = "strength") -> dict[object, float]:
@@ -100,7 +91,7 @@ def positions(rows: Rows, column: str = "strength") -> dict[object, float]:
     values = sorted({row[column] for row in rows}, key=in_order)
     if all(isinstance(value, int | float) for value in values):
         return {value: float(value) for value in values}  # type: ignore[arg-type]
-    return {value: float(place) for place, value in enumerate(values)}
+    return {value: float(index) for index, value in enumerate(values)}
 
 
 def mark_strengths(axes: Axes, rows: Rows) -> None:
@@ -109,16 +100,16 @@ def mark_strengths(axes: Axes, rows: Rows) -> None:
     :param axes: where.
     :param rows: of the figure.
     """
-    places = positions(rows)
-    numeric = all(isinstance(value, int | float) for value in places)
-    ends = sorted(places.values())
+    ticks = positions(rows)
+    numeric = all(isinstance(value, int | float) for value in ticks)
+    ends = sorted(ticks.values())
     if numeric and ends[0] > 0 and ends[-1] / ends[0] >= MANY:
         axes.set_xscale("log")
-    if len(places) <= 8:
-        axes.set_xticks(list(places.values()), [show(value) for value in places])
+    if len(ticks) <= 8:
+        axes.set_xticks(list(ticks.values()), [show(value) for value in ticks])
         axes.set_xticks([], minor=True)
     if not numeric:
-        axes.set_xlim(-0.4, len(places) - 0.6)
+        axes.set_xlim(-0.4, len(ticks) - 0.6)
     axes.set_xlabel(setting_in_words(rows), parse_math=False)
 
 
@@ -161,22 +152,9 @@ def draw_line(axes: Axes, rows: Rows, *, colour: str, marker: str, label: str, d
     :param label: in the legend.
     :param dashed: (default False) whether the line is dashed.
     """
-    places = positions(rows)
-    x = [places[row["strength"]] for row in rows]
-    y = [number(row, "mean") for row in rows]
-    axes.plot(x, y, color=colour, marker=marker, label=label, ls="--" if dashed else "-", zorder=3)
-    for at, row in zip(x, rows, strict=True):
-        draw_points(axes, row, at, colour)
-    banded = [row for row in rows if row["low"] is not None and not points_in(row)]
-    if banded:
-        axes.fill_between(
-            [places[row["strength"]] for row in banded],
-            [number(row, "low") for row in banded],
-            [number(row, "high") for row in banded],
-            color=colour,
-            alpha=0.15,
-            lw=0,
-        )
+    at = positions(rows)
+    x = [at[row["strength"]] for row in rows]
+    draw_means(axes, x, rows, colour=colour, marker=marker, label=label, dashed=dashed)
 
 
 def draw_by_strength(
@@ -200,33 +178,33 @@ def draw_by_strength(
     :param share_y: (default False) whether all panels have the same vertical axis.
     """
     titles, lines = names_in(rows, panel), names_in(rows, line)
-    figure, places = panels(titles, share_y=share_y)
+    figure, all_axes = panels(titles, share_y=share_y)
     plain = [name for name in lines if name not in dashed]
     colours = {**(colours or colours_of(plain)), **dict.fromkeys(dashed, QUIET)}
     markers = {**markers_of(plain), **dict.fromkeys(dashed, "")}
-    for axes, title in zip(places, titles, strict=True):
+    for axes, title in zip(all_axes, titles, strict=True):
         here = tuple(row for row in rows if row[panel] == title)
         for name in names_in(here, line):
-            own = tuple(row for row in here if row[line] == name)
+            line_rows = tuple(row for row in here if row[line] == name)
             draw_line(
-                axes, own, colour=colours[name], marker=markers[name], label=name, dashed=name in dashed
+                axes, line_rows, colour=colours[name], marker=markers[name], label=name, dashed=name in dashed
             )
         mark_strengths(axes, here)
-        if not share_y or axes is places[0]:
+        if not share_y or axes is all_axes[0]:
             axes.set_ylabel(labels[title], parse_math=False)
-    add_legend(figure, places)
+    add_legend(figure, all_axes)
     return figure
 
 
-def add_legend(figure: Figure, places: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, all_axes: Sequence[Axes]) -> None:
     """One legend below all panels; none where there is one thing to see.
 
     :param figure: the whole.
-    :param places: its axes.
+    :param all_axes: its axes.
     """
     handles = {
         label: handle
-        for axes in places
+        for axes in all_axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     several = len(handles) > 1
@@ -235,13 +213,8 @@ def add_legend(figure: Figure, places: Sequence[Axes]) -> None:
         width, longest = figure.get_size_inches()[0], max(map(len, handles))
         fit = max(1, int(width / (0.45 + 0.06 * longest)))
         n_rows = -(-len(handles) // fit)
-        figure.legend(
-            list(handles.values()),
-            list(map(readable, handles)),
-            loc="outside lower center",
-            ncols=-(-len(handles) // n_rows),
-            labelcolor=INK,
-        )
+        labels = list(map(readable, handles))
+        add_legend_below(figure, list(handles.values()), labels, -(-len(handles) // n_rows))
 
 
 def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) -> None:
@@ -249,19 +222,19 @@ def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) 
 
     :param axes: where.
     :param rows: one for each point.
-    :param x: the column of its place on the horizontal axis.
+    :param x: the column of its position on the horizontal axis.
     :param y: and on the vertical one.
     :param joined: (default False) whether a line joins the points, which labels are to avoid.
     """
     named = set()
-    heights = [number(row, y) for row in rows]
+    heights = [number_in(row, y) for row in rows]
     for row, height, following in zip(rows, heights, [*heights[1:], heights[-1]], strict=True):
-        value, place = show(row["strength"]), (number(row, x), height)
+        value, point = show(row["strength"]), (number_in(row, x), height)
         text = value if row["setting"] in named else f"{setting_in_words((row,))} = {value}"
         named.add(row["setting"])
         beside = (5, -8) if joined and following > height else (5, 4)
         axes.annotate(
-            text, place, beside, textcoords="offset points", fontsize=6.5, color=INK, parse_math=False,
+            text, point, beside, textcoords="offset points", fontsize=6.5, color=INK, parse_math=False,
             bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 0.4}, zorder=4,
         )  # fmt: skip
     axes.margins(x=0.12)
@@ -293,28 +266,7 @@ def draw_interval(axes: Axes, row: Row, x: float, colour: str) -> None:
     if points_in(row):
         draw_points(axes, row, x, colour)
     elif row["low"] is not None:
-        axes.plot([x, x], [number(row, "low"), number(row, "high")], color=colour, lw=1, zorder=2)
-
-
-def points_in(row: Row) -> list[float]:
-    """Return the values of the runs behind a mean, if these are two or three.
-
-    :param row: of :func:`grouping.summary`.
-    """
-    return [number(row, name) for name in row if name.startswith("point.") and row[name] is not None]
-
-
-def draw_points(axes: Axes, row: Row, x: float, colour: str) -> None:
-    """Draw the values of two or three runs.
-
-    :param axes: where.
-    :param row: of :func:`grouping.summary`.
-    :param x: where on the axis.
-    :param colour: of the points.
-    """
-    values = points_in(row)
-    if values:
-        axes.plot([x] * len(values), values, ".", color=colour, ms=4, mew=0, alpha=0.6, zorder=2)
+        axes.plot([x, x], [number_in(row, "low"), number_in(row, "high")], color=colour, lw=1, zorder=2)
 
 
 def note(axes: Axes, text: str) -> None:

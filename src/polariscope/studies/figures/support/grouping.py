@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.figures import point_cells
 from polariscope.core.frames import cells_of
 from polariscope.core.options import show
 from polariscope.numerics.intervals import t_interval
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
 
 ALL = "all runs"
-MAX_POINTS = 3
-"""Runs that are drawn as points; the interval of so few is too wide to read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,13 +44,13 @@ class Strength:
         return DataFrame({"setting": first, "strength": strengths}, dtype="object").dropna()
 
 
-def strength_of(table: Table, chosen: str = "") -> Strength:
-    """The setting that was chosen for the axis, or the one with numbers that varies.
+def strength_of(table: Table, setting: str = "") -> Strength:
+    """Return the setting for the axis, or the one with numbers that varies.
 
     Settings of different objectives (β of one, γ of another) go on one axis, where each run has one of them.
 
     :param table: of a study.
-    :param chosen: (default "") name of a setting.
+    :param setting: (default "") name of a setting.
     """
     varying = [name for name in table.settings if name != "seed"]
     if not varying:
@@ -59,10 +58,10 @@ def strength_of(table: Table, chosen: str = "") -> Strength:
             problem="nothing but the seed varies in the study",
             remedy="vary a setting in [grid] of the study file",
         )
-    if chosen:
-        if chosen not in varying:
-            raise unknown("setting that varies", chosen, varying)
-        return Strength((chosen,))
+    if setting:
+        if setting not in varying:
+            raise unknown("setting that varies", setting, varying)
+        return Strength((setting,))
     numeric = [name for name in varying if all(_is_number(cell) for cell in cells_of(table.frame[name]))]
     if not numeric and len(varying) == 1:
         return Strength((varying[0],))
@@ -84,7 +83,7 @@ def _is_number(cell: Cell) -> bool:
 
 
 def series_of(table: Table, without: Sequence[str] = ()) -> Series[str]:
-    """Return what tells each run from others, but for its seed and some settings, in words.
+    """Return what tells each run from others, but for its seed and some settings, as a description.
 
     :param table: of a study.
     :param without: (default none) settings that do not count.
@@ -92,26 +91,25 @@ def series_of(table: Table, without: Sequence[str] = ()) -> Series[str]:
     from pandas import Series
 
     names = [name for name in table.settings if name != "seed" and name not in without]
-    words = [
-        ", ".join(_words(name, row[name]) for name in names if row[name] is not None) for row in table.rows
+    descriptions = [
+        ", ".join(_describe(name, row[name]) for name in names if row[name] is not None) for row in table.rows
     ]
-    return Series([each or ALL for each in words], dtype="str")
+    return Series([each or ALL for each in descriptions], dtype="str")
 
 
-def _words(name: str, value: Cell) -> str:
+def _describe(name: str, value: Cell) -> str:
     return value if isinstance(value, str) else f"{name} = {show(value)}"
 
 
-def across_of(table: Table, chosen: str = "") -> str:
-    """The setting whose values are shown side by side: the one chosen, or the data where they vary; "" for none.
+def across_of(table: Table, setting: str = "") -> str:
+    """Return the setting whose values are shown side by side, or the data if they vary; "" for none.
 
     :param table: of a study.
-    :param chosen: (default "") name of a setting.
+    :param setting: (default "") name of a setting.
     """
-    if chosen and chosen not in table.settings:
-        raise unknown("setting that varies", chosen, table.settings)
-    data = [name for name in table.settings if name == "data" or name.startswith("data.")]
-    return chosen or (data[0] if data else "")
+    if setting and setting not in table.settings:
+        raise unknown("setting that varies", setting, table.settings)
+    return setting or next(iter(table.data_settings), "")
 
 
 def panels_of(table: Table, across: str) -> Series[str]:
@@ -122,7 +120,7 @@ def panels_of(table: Table, across: str) -> Series[str]:
     """
     from pandas import Series
 
-    return Series([_words(across, row[across]) if across else ALL for row in table.rows], dtype="str")
+    return Series([_describe(across, row[across]) if across else ALL for row in table.rows], dtype="str")
 
 
 def summary(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf)) -> Row:
@@ -140,20 +138,7 @@ def summary(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, m
     low, high = t_interval(array, bounds=bounds) or (None, None)
     deviation = float(array.std(ddof=1)) if len(array) > 1 else None
     row: Row = {"n": len(array), "mean": float(array.mean()), "sd": deviation, "low": low, "high": high}
-    return {**row, **few(array.tolist())}
-
-
-def few(values: Sequence[float]) -> Row:
-    """Return two or three values as cells that :func:`drawing.points_in` reads; more are shown by their interval.
-
-    >>> few([1.0, 2.0]), few([1.0])
-    ({'point.1': 1.0, 'point.2': 2.0}, {})
-
-    :param values: of the runs behind one mean.
-    """
-    if not 2 <= len(values) <= MAX_POINTS:
-        return {}
-    return {f"point.{place}": value for place, value in enumerate(sorted(values), 1)}
+    return {**row, **point_cells(array.tolist())}
 
 
 def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
@@ -180,14 +165,14 @@ def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[st
     :param quantities: by column, what its rows are marked with.
     """
     axis, models = strength_of(table, strength), table.finished
-    found: list[Row] = []
+    figure_rows: list[Row] = []
     for point, rows in points_of(models, axis):
         for column, marks in quantities.items():
             if column in models.columns and len(values := models.numbers.loc[rows, column].dropna()):
                 bounds = bounds_of(column, models.numbers.loc[rows])
-                found.append({**point, **marks, **summary(values, bounds)})
-    check_some(found)
-    return found
+                figure_rows.append({**point, **marks, **summary(values, bounds)})
+    check_some(figure_rows)
+    return figure_rows
 
 
 def check_some(rows: Sequence[Row]) -> None:

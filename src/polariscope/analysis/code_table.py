@@ -1,0 +1,348 @@
+"""What a metric of one model starts from: checked arrays, and what several metrics derive from them, once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped, UInt
+
+from polariscope.analysis.code_checks import (
+    DECLARE,
+    GIVE_VARIANCE,
+    check_codes,
+    check_factors,
+    check_kinds,
+    check_names,
+    check_types,
+    check_variance,
+    is_integral,
+)
+from polariscope.analysis.regime.types import VariableType, classify
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import generator
+from polariscope.core.types import ArrayInput, FactorsLike
+from polariscope.numerics.information import N_BINS, discretise, entropy, information
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+N_BOOTSTRAP = 200
+N_PERMUTATIONS = 10
+
+
+def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
+    """Keep a method's answers with the object, for each of its arguments."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def lookup(self: Any, *arguments: Given.args, **options: Given.kwargs) -> Answer:
+        bound = signature.bind(self, *arguments, **options)
+        bound.apply_defaults()
+        key = (method.__name__, *list(bound.arguments.values())[1:])
+        if key not in self._answers:
+            self._answers[key] = method(self, *arguments, **options)
+        return self._answers[key]
+
+    return lookup
+
+
+class Table:
+    """A row for each sample: codes, factors, variances; and what is derived from them. Every method keeps its answer.
+
+    Methods with random choices draw them from streams of ``seed``, so a score does not depend on what was computed
+    before.
+
+    :param codes: ``(sample, latent)``, real numbers.
+    :param factors: (default None) ``(sample, factor)``, classes as integers or measured values.
+    :param variance: (default None) posterior variances σ², shaped like the codes.
+    :param types: (default None) type of each latent: active, mixed or passive.
+    :param factor_names: (default: their numbers) a name for each factor.
+    :param factor_kinds: (default: all categorical) the kind of each factor; a measured one must be declared.
+    :param seed: (default 0) seed of every random choice.
+    :param source: (default "mean") which codes these are, "mean" or "sampled".
+    :param prior_is_standard: (default True) whether the model's prior is N(0, I).
+    """
+
+    def __init__(
+        self,
+        codes: ArrayInput,
+        factors: FactorsLike | None = None,
+        variance: ArrayInput | None = None,
+        types: Sequence[str] | None = None,
+        factor_names: Sequence[str] = (),
+        factor_kinds: Sequence[str] | None = None,
+        seed: int = 0,
+        source: str = "mean",
+        prior_is_standard: bool = True,
+    ) -> None:
+        self.seed, self.source, self.prior_is_standard = seed, source, prior_is_standard
+        self._answers: dict[Any, Any] = {}
+        self.codes: Float[np.ndarray, "sample latent"] = check_codes(codes, "codes")
+        self._variance = None if variance is None else check_variance(variance, self.codes)
+        self._types = None if types is None else check_types(types, self.n_latents)
+        self._factors = None if factors is None else check_factors(factors, len(self.codes))
+        n_factors = 0 if self._factors is None else self._factors.shape[1]
+        self.factor_names = check_names(factor_names, n_factors)
+        self.factor_kinds = check_kinds(factor_kinds, n_factors)
+        self._are_kinds_declared = factor_kinds is not None
+        if self._factors is not None:
+            self._check_classes(self._factors)
+
+    @property
+    def n_samples(self) -> int:
+        return self.codes.shape[0]
+
+    @property
+    def n_latents(self) -> int:
+        return self.codes.shape[1]
+
+    @property
+    def n_factors(self) -> int:
+        return len(self.factor_kinds)
+
+    @property
+    def factors(self) -> Float[np.ndarray, "sample factor"]:
+        """The factors' values as given, as floats."""
+        if self._factors is None:
+            raise InputError(
+                problem="this metric needs factors", remedy="give an array (sample, factor) of classes"
+            )
+        return self._factors
+
+    @property
+    def variance(self) -> Float[np.ndarray, "sample latent"]:
+        """Posterior variance of each code."""
+        if self._variance is None:
+            raise InputError(problem="this variant needs the posterior variances", remedy=GIVE_VARIANCE)
+        return self._variance
+
+    @functools.cached_property
+    def types(self) -> tuple[VariableType, ...] | None:
+        """Type of each latent, as given or from the variances for a prior N(0, 1); None without either."""
+        if self._types is not None or self._variance is None:
+            return self._types
+        return tuple(classify(self._variance.mean(axis=0), self._variance.var(axis=0)))
+
+    @functools.cached_property
+    def constant(self) -> Bool[np.ndarray, " latent"]:
+        """Latents that never vary."""
+        return np.ptp(self.codes, axis=0) == 0
+
+    @functools.cached_property
+    def standardised(self) -> Float[np.ndarray, "sample latent"]:
+        """Codes with mean 0 and (population) standard deviation 1; constant latents are 0."""
+        spread = np.where(self.constant, 1.0, self.codes.std(axis=0))
+        return np.where(self.constant, 0.0, (self.codes - self.codes.mean(axis=0)) / spread)
+
+    @functools.cached_property
+    def classes(self) -> Int[np.ndarray, "sample factor"]:
+        """Factors as classes 0, 1, …; measured ones in 20 equal-width bins. All classes occur."""
+        columns = [
+            _numbered(column if is_integral(column) else discretise(column[:, None])[:, 0])
+            for column in self.factors.T
+        ]
+        return np.stack(columns, axis=1)
+
+    @_kept
+    def angles(self, factor: int) -> Float[np.ndarray, " sample"]:
+        """A cyclic factor as angles 2πw/n: w counts from the least value that occurs, n up to the largest."""
+        steps = self.factors[:, factor] - self.factors[:, factor].min()
+        return 2 * np.pi * steps / (steps.max() + 1)
+
+    @functools.cached_property
+    def n_classes(self) -> tuple[int, ...]:
+        """Number of observed classes of each factor."""
+        return tuple((self.classes.max(axis=0) + 1).tolist())
+
+    @_kept
+    def discretised(self, bins: int = N_BINS) -> Int[np.ndarray, "sample latent"]:
+        """Bin of each code: equal-width bins over each latent's own range."""
+        return discretise(self.codes, bins)
+
+    @functools.cached_property
+    def factor_entropies(self) -> Float[np.ndarray, " factor"]:
+        """H(w_k) in nats."""
+        return np.array([entropy(np.bincount(column)) for column in self.classes.T])
+
+    @_kept
+    def mi_table(self, bins: int = N_BINS) -> Float[np.ndarray, "latent factor"]:
+        """Plug-in mutual information I(z_j, w_k) in nats of the binned codes with the factors."""
+        return information(self.discretised(bins), self.classes)[0]
+
+    @_kept
+    def mi_replicates(
+        self, bins: int = N_BINS
+    ) -> tuple[Float[np.ndarray, "replicate latent factor"], Float[np.ndarray, "replicate factor"]]:
+        """:meth:`mi_table` and the factors' entropies in each bootstrap resample."""
+        tables, entropies = information(self.discretised(bins), self.classes, self.resamples)
+        return tables.reshape(-1, self.n_latents, self.n_factors), entropies.reshape(-1, self.n_factors)
+
+    @_kept
+    def mi_permuted(self, bins: int = N_BINS) -> Float[np.ndarray, "permutation latent factor"]:
+        """:meth:`mi_table` with the rows of the codes shuffled, so nothing is known of the factors."""
+        binned = self.discretised(bins)
+        return np.stack([information(binned[order], self.classes)[0] for order in self.permutations])
+
+    @functools.cached_property
+    def resamples(self) -> UInt[np.ndarray, "replicate sample"]:
+        """How often each sample occurs in each bootstrap resample."""
+        draw = generator(self.seed, "metrics", "bootstrap")
+        n = self.n_samples
+        counts = [np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(N_BOOTSTRAP)]
+        return np.stack(counts).astype(np.uint8)  # 256 times the same sample: never, by 1/256!
+
+    @functools.cached_property
+    def permutations(self) -> Int[np.ndarray, "permutation sample"]:
+        """Orders of the samples; codes in another order than the factors know nothing of them."""
+        draw = generator(self.seed, "metrics", "permutation")
+        return np.stack([draw.permutation(self.n_samples) for _ in range(N_PERMUTATIONS)])
+
+    @_kept
+    def permuted(self, index: int = 0) -> Table:
+        """The same samples with the rows of the codes shuffled: scored, it gives the chance level."""
+        order = self.permutations[index]
+        variance = None if self._variance is None else self._variance[order]
+        return self._like(self.codes[order], self.factors, variance)
+
+    def at(self, rows: Int[np.ndarray, " row"]) -> Table:
+        """Some of the samples."""
+        variance = None if self._variance is None else self._variance[rows]
+        return self._like(self.codes[rows], self.factors[rows], variance)
+
+    def _like(self, codes: Any, factors: Any, variance: Any) -> Table:
+        return Table(
+            codes,
+            factors,
+            variance,
+            factor_names=self.factor_names,
+            factor_kinds=self.factor_kinds,
+            seed=self.seed,
+        )
+
+    @_kept
+    def split(self, fraction: float = 2 / 3) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
+        """Samples to train on (this fraction) and to test on, at random; at least one of each."""
+        order = generator(self.seed, "metrics", "split").permutation(self.n_samples)
+        n_train = min(max(1, round(fraction * self.n_samples)), self.n_samples - 1)
+        return np.sort(order[:n_train]), np.sort(order[n_train:])
+
+    @functools.cached_property
+    def grid_notes(self) -> tuple[str, ...]:
+        """What a reader should know of the factors: measured ones, unobserved combinations, dependence."""
+        return tuple(self._grid_notes())
+
+    def _grid_notes(self) -> Iterable[str]:
+        measured = [
+            name
+            for name, column in zip(self.factor_names, self.factors.T, strict=True)
+            if not is_integral(column)
+        ]
+        if measured:
+            yield f"Measured factors in {N_BINS} equal-width bins wherever classes are needed: {', '.join(measured)}."
+        n_cells = float(np.prod(np.array(self.n_classes, dtype=np.float64)))
+        draw = generator(self.seed, "metrics", "grid")
+        apart = np.stack([draw.permutation(column) for column in self.classes.T], axis=1)
+        observed, expected = (len(np.unique(rows, axis=0)) for rows in (self.classes, apart))
+        if observed < 0.9 * expected:
+            yield (
+                f"Only {observed} of the {n_cells:.0f} combinations of factors occur, where about {expected} would if "
+                "each factor varied on its own; the score is about those that do."
+            )
+        pairs = self._dependent_pairs()
+        if pairs:
+            yield (
+                f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that codes one "
+                "says something of the other, so a gap or a ratio of informations is smaller."
+            )
+
+    def _dependent_pairs(self) -> list[str]:
+        """Pairs of factors whose normalised information is over 5 % and beyond chance."""
+        from scipy.special import chdtri
+
+        table, _ = information(self.classes, self.classes)
+        pairs = []
+        for i in range(self.n_factors):
+            for j in range(i):
+                freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
+                # 2n I is χ² distributed when the factors are independent (the G test).
+                beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
+                excess = table[i, j] - freedom / (2 * self.n_samples)
+                if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):
+                    pairs.append(f"{self.factor_names[j]} and {self.factor_names[i]}")
+        return pairs
+
+    def _check_classes(self, factors: Float[np.ndarray, "sample factor"]) -> None:
+        for name, kind, column in zip(self.factor_names, self.factor_kinds, factors.T, strict=True):
+            values = np.unique(column)
+            if len(values) == 1:
+                raise InputError(
+                    problem=(
+                        f"factor {name!r} has a single value in these {len(column)} samples, so its entropy "
+                        "is 0"
+                    ),
+                    remedy="draw more samples or drop it",
+                )
+            if kind == "continuous":
+                continue
+            if not is_integral(column):
+                raise InputError(
+                    f"factor {name!r}",
+                    "hold integers (classes)",
+                    got=f"{column[column % 1 != 0][0]:g}",
+                    remedy=f"it is declared {kind}, which is for classes; a measured factor is 'continuous'"
+                    if self._are_kinds_declared
+                    else ("if it is measured, ", DECLARE),
+                )
+            if 2 * len(values) > len(column):
+                raise InputError(
+                    problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
+                    remedy="at least 2 samples a class are needed: draw more"
+                    if self._are_kinds_declared
+                    else ("at least 2 samples a class are needed: draw more, or ", DECLARE),
+                )
+
+
+def correlations(
+    x: Float[np.ndarray, "sample latent"],
+    y: Float[np.ndarray, "sample factor"],
+    weights: UInt[np.ndarray, "replicate sample"],
+) -> Float[np.ndarray, "replicate latent factor"]:
+    """Pearson correlation of each column of ``x`` with each of ``y``, for each row of sample weights.
+
+    A column that does not vary has correlation 0 with every other.
+    """
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    shares = weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
+    mean_x, mean_y = shares @ x, shares @ y
+    covariance = (shares @ products).reshape(-1, x.shape[1], y.shape[1])
+    covariance -= mean_x[:, :, None] * mean_y[:, None, :]
+    of_x, of_y = (shares @ (z * z) - (shares @ z) ** 2 for z in (x, y))
+    # Beyond rounding: a resample of few samples may hold a single value of a column.
+    varies_x, varies_y = (v > 1e-12 * (z * z).mean(axis=0) for v, z in ((of_x, x), (of_y, y)))
+    scale = np.sqrt(np.maximum(of_x, 0)[:, :, None] * np.maximum(of_y, 0)[:, None, :])
+    defined = varies_x[:, :, None] & varies_y[:, None, :]
+    return np.clip(np.divide(covariance, scale, out=np.zeros_like(scale), where=defined), -1.0, 1.0)
+
+
+def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarray, "*replicate factor"]:
+    """Best minus second-best latent of each factor.
+
+    >>> gap(np.array([[0.9, 0.1], [0.2, 0.5], [0.4, 0.5]]))
+    array([0.5, 0. ])
+    """
+    if scores.shape[-2] < 2:
+        raise InputError(problem="a gap between latents needs at least 2 of them", got="1")
+    ordered = np.sort(scores, axis=-2)
+    return ordered[..., -1, :] - ordered[..., -2, :]
+
+
+def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:
+    """The values that occur, numbered from 0 in increasing order."""
+    if np.ptp(column) > 10 * len(column):
+        return np.unique(column, return_inverse=True)[1]
+    offsets = (column - column.min()).astype(np.int64)
+    return (np.cumsum(np.bincount(offsets) > 0) - 1)[offsets]  # no sorting: they are few

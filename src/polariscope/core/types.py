@@ -1,0 +1,37 @@
+"""Named unions of the values that public functions accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
+    from typing import Any, ClassVar, Protocol
+
+    from numpy.typing import ArrayLike
+
+    class Concept(Protocol):
+        """An object of a family, such as a net or a prior: a dataclass."""
+
+        __dataclass_fields__: ClassVar[dict[str, object]]
+
+    class Items(Protocol):
+        """Anything with a length whose items are read by number, such as a dataset of PyTorch."""
+
+        def __len__(self) -> int: ...
+
+        def __getitem__(self, index: int, /) -> Any: ...
+
+    Scalar: TypeAlias = str | bool | int | float | None
+    OptionValue: TypeAlias = (
+        Scalar | PathLike[str] | Sequence[object] | Mapping[str, object] | Concept | Callable[..., object]
+    )
+    """Value of an option of a function or of a study file."""
+    ArrayInput: TypeAlias = ArrayLike | Items
+    """Arrays of NumPy, tensors, frames of pandas, and nested lists of numbers."""
+    FactorsLike: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
+    """Factors as columns of an array, or by name."""
+else:
+    # Values of another kind are refused with a message that names the argument, so they must reach the function.
+    Scalar = OptionValue = ArrayInput = FactorsLike = object

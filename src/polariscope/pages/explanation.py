@@ -1,0 +1,97 @@
+"""The verdict of a report in sentences: headline, explanation, and meanings of the types of latents."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from polariscope.analysis.regime.regime import Regime, name_latents
+from polariscope.core.text import percent, readable
+
+if TYPE_CHECKING:
+    from polariscope.sizing.result import Size
+
+
+KINDS_OF_MIXED = {
+    "switching": "active for some inputs and passive for others",
+    "intermediate": "most inputs are known to some degree, with no switch",
+    "wide": "wider than the prior",
+}
+
+
+FAINT = 0.01
+"""Share of the KL below which a latent says next to nothing, whatever its type."""
+
+
+def meanings(regime: Regime) -> dict[str, str]:
+    """What each type means, and of the mixed latents how many there are of each kind."""
+    kinds = regime.kinds_of_mixed
+    listed = "; ".join(f"{count} {kind}: {KINDS_OF_MIXED[kind]}" for kind, count in kinds.items())
+    return {
+        "active": "known almost exactly for every input: posterior variance near 0",
+        "mixed": f"neither active nor passive. {listed}" if kinds else "neither active nor passive",
+        "passive": regime.passive_in_words,
+    }
+
+
+def headline(regime: Regime) -> str:
+    """Return the verdict in a few words: "5 of 10 latents in use, converged".
+
+    :param regime: the diagnosis.
+    """
+    return regime.verdict.short
+
+
+def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None) -> str:
+    """Return the verdict and what it means for the model, in a few sentences.
+
+    :param regime: the diagnosis.
+    :param has_rate: (default True) whether posteriors have a KL to the prior.
+    :param size: (default None) the answer of a search for the number of latents, if there is one.
+    """
+    verdict = regime.verdict
+    if not has_rate:
+        return (
+            f"{verdict} The encoder is deterministic: it returns a point for each observation, without variance or KL, "
+            "so types of latents do not apply and every latent counts as active. Latents are sorted by their spread."
+        )
+    if not verdict.n_in_use:
+        return str(verdict)
+    top = verdict.in_use[:3]
+    named = name_latents(top)
+    carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
+    if 0 < regime.kl < math.inf:
+        share = sum(regime.latents[j].kl for j in top) / regime.kl
+        what = "of KL to the prior"
+        carried += f"{percent(share)} of the {readable(regime.kl)} nats {what}."
+    else:
+        carried += "most of the information about an observation."
+    room = _room(regime, size) if verdict.allows_advice and verdict.n_in_use == regime.n_latents > 1 else ""
+    return " ".join(part for part in (str(verdict), carried, room) if part)
+
+
+def _room(regime: Regime, size: Size | None) -> str:
+    """Whether a model that uses all its latents needs more: one sentence, from the best evidence there is.
+
+    A search for the number of latents comes first, then the number of known factors, then the latents themselves; each
+    alone could say the opposite of another.
+    """
+    n = regime.n_latents
+    if size is not None and size.target == "latents" and size.value is not None:
+        if size.interval is not None and size.interval[0] <= n <= size.interval[1]:
+            return f"The search for their number agrees: {size.answer}."
+        return f"The search for their number found {size.answer}: {'more' if size.value > n else 'fewer'}."
+    if regime.has_note("too-few-latents"):
+        return "There are more factors than latents, so a model with more latents may find a use for them."
+    if regime.has_note("over-pruned"):
+        return "Some of them hardly leave the prior: a lower weight of the rate comes before more latents."
+    if regime.has_note("still-learning"):
+        return "The loss was still falling when training ended: train longer before you change their number."
+    faint = [j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl]
+    if not faint:
+        return "None is left over, so a model with more latents may find a use for them."
+    named = name_latents(faint)
+    return (
+        f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so more latents "
+        "are unlikely to be of use."
+    )

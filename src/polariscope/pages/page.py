@@ -1,0 +1,133 @@
+"""The one page type: a title, a record and sections, rendered by one template into a file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from polariscope import __version__
+from polariscope.analysis.regime.types import COLOURS
+from polariscope.core import files
+from polariscope.core.text import percent, plural, readable
+from polariscope.pages.formatting import value_of
+from polariscope.pages.glossary import add_glossary
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A section of a page: a template and the values that it shows."""
+
+    name: str
+    """Id of its heading, to which the navigation links."""
+    title: str
+    """Text of the link in the navigation; empty: there is no link."""
+    template: str
+    """File of the template."""
+    view: Mapping[str, object]
+    """Values that the template reads as ``view``."""
+    block: str = ""
+    """Block of the template that is the section; empty: the whole template."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page about one record."""
+
+    kind: str
+    """What the page is about: "report", "size", "study" …"""
+    name: str
+    """Name of the run, search or study."""
+    headline: str
+    """First heading."""
+    record: object
+    """Everything that was computed for the page; templates read it as ``record``."""
+    sections: Sequence[Section]
+    """Sections in their order."""
+    title: str = ""
+    """Title in the tab of the browser; empty: the headline."""
+    lead: str = ""
+    """First paragraph; empty: none."""
+    facts: Sequence[tuple[str, str]] = ()
+    """Names and values below the first paragraph."""
+    banner: Section | None = None
+    """Section between the headline and the first paragraph."""
+    context: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    """Values that all templates of the page read by name."""
+    folders: Sequence[Path] = ()
+    """Folders with templates besides ``pages/templates``."""
+    explains_terms: bool = True
+    """Whether terms of the glossary are explained; a page whose script writes text of its own is left as it is."""
+    style: str = ""
+    """File of additional CSS; empty: none."""
+    script: str = ""
+    """File of the script, the only one that the browser executes; empty: none."""
+    data: object = None
+    """Values that the script reads as JSON, from the element ``data``."""
+
+    def render(self) -> str:
+        """Return the page as HTML; equal pages give equal bytes."""
+        templates = environment(*self.folders)
+        script = _source_of(templates, self.script) if self.script else ""
+        html = templates.get_template("page.html.j2").render(
+            page=self,
+            banner="" if self.banner is None else self._render_section(templates, self.banner),
+            sections=[self._render_section(templates, section) for section in self.sections],
+            colours=COLOURS,
+            version=__version__,
+            script=Markup(script),
+            script_hash=Markup(_hash_of(script)) if script else "",
+            # "<" could end the script element.
+            data=Markup(json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
+        )
+        return add_glossary(html) if self.explains_terms else html
+
+    def write(self, file: Path) -> Path:
+        """Write the page atomically and return its path.
+
+        :param file: path of the page.
+        """
+        files.write_text(file, self.render())
+        return file
+
+    def _render_section(self, templates: jinja2.Environment, section: Section) -> Markup:
+        template = templates.get_template(section.template)
+        names = {"record": self.record, **self.context, "view": section.view}
+        if not section.block:
+            return Markup(template.render(names).strip())
+        return Markup("".join(template.blocks[section.block](template.new_context(names))).strip())
+
+
+@functools.cache
+def environment(*folders: Path) -> jinja2.Environment:
+    """Return the environment of the templates: all values are escaped, and a missing name is an error.
+
+    :param folders: folders with templates besides ``pages/templates``.
+    """
+    builtin = jinja2.PackageLoader("polariscope", "pages/templates")
+    made = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([builtin, jinja2.FileSystemLoader(folders)]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": readable, "percent": percent, "plural": plural, "value": value_of}
+    return made
+
+
+def _source_of(templates: jinja2.Environment, file: str) -> str:
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, file)[0]
+
+
+def _hash_of(script: str) -> str:
+    """Return the hash by which the content security policy allows a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

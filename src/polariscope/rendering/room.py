@@ -1,0 +1,271 @@
+r"""A room with one object in it, seen by a camera that goes around it: what each ray meets, and how bright that is.
+
+Lengths are in units of the distance between the camera and the object's axis, which is the z axis; the floor is z = 0.
+The camera stands at (−sin θ, −cos θ, h) and looks level at the axis, so upright edges stay upright in the image. With
+image height 1, the ray of the point (u, v), from −½ to ½ and downwards, is
+
+.. math:: (\sin θ + u \cos θ,\; \cos θ - u \sin θ,\; h_0 - v)
+
+with h₀ where the horizon is. The measures were fitted to published pictures of Shapes3D.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+Solid = Literal["cube", "cylinder", "sphere", "capsule"]
+SOLIDS: tuple[Solid, ...] = ("cube", "cylinder", "sphere", "capsule")
+SKY, FLOOR, WALL, OBJECT = range(4)
+
+CAMERA_HEIGHT = 0.316
+HORIZON = -0.006
+WALL_DISTANCE = 1.51
+WALL_HEIGHT = 0.924
+GAP = 0.004
+"""Between the floor and the lowest point of an object, as in the original."""
+HALF_SIDE = 0.15
+CYLINDER = (0.159, 0.16)
+"""Radius and half the height, at scale 1."""
+SPHERE_RADIUS = 0.181
+CAPSULE = (0.138, 0.143)
+"""Radius and half the height of its straight part, at scale 1."""
+REACH = 0.28
+"""No object is farther from its axis."""
+SHADOW_REACH = 0.6
+LIGHT = np.array([-0.656, 0.163, 3.38])
+LAMP_RADIUS = 0.09
+"""The light is a small disc, so shadows have soft edges."""
+AMBIENT, AMBIENT_FLOOR = 0.371, 0.357
+HEADLIGHT = 0.57
+LAMP, LAMP_FOCUS = 0.937, 11.0
+HIGHLIGHT = 0.109
+"""White that the lamp adds to the object, wherever it faces the lamp."""
+TERMINATOR = 0.05
+"""Cosine to the lamp at which all of this white is there."""
+BRIGHTEST, BRIGHTEST_OBJECT = 1.25, 1.1
+"""Limits of the brightness, so a channel of 4/5 of full colour never exceeds white."""
+MARKS = (0.89, 0.08, 0.86, 0.73)
+"""Marks on the walls: their distance on the back wall, where one of them is, and where the side walls have theirs."""
+
+Points = Float[np.ndarray, "*rays 3"]
+Starts = Float[np.ndarray, "*#rays 3"]
+"""One for each ray, or one for all."""
+Lengths = Float[np.ndarray, "*rays"]
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What each ray meets, by rows from the top: the kind of surface, its brightness and the white on top of it."""
+
+    surface: UInt8[np.ndarray, "height width"]
+    brightness: Float[np.ndarray, "height width"]
+    highlight: Float[np.ndarray, "height width"]
+
+
+def look(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
+    r"""Cast a square of rays into the room.
+
+    With the surface's normal n, the direction f in which the camera looks, and ℓ from the surface to the lamp, the
+    brightness is
+
+    .. math:: a + k_h \max(0, -n·f) + k_\ell\, s\, \max(0, n·ℓ)\, ℓ_z^e
+
+    where s is the share of the lamp that the point sees. Only the object casts a shadow, on the floor.
+
+    :param solid: what stands in the room.
+    :param scale: its size; 1 is in the middle.
+    :param angle: θ, where the camera stands, in radians.
+    :param n_rays: rays along each side of the image.
+    """
+    start, rays = camera(angle, n_rays)
+    is_central = np.abs(columns(n_rays)) < REACH / math.sqrt(
+        1 - REACH**2
+    )  # others pass the object's circle by
+    to_object = np.full(rays.shape[:2], np.inf)
+    to_object[:, is_central] = distance_to(solid, scale, start, rays[:, is_central])
+    to_wall, is_side = _walls(start, rays)
+    with np.errstate(divide="ignore"):
+        to_floor = np.where(rays[..., 2] < 0, -start[2] / rays[..., 2], np.inf)
+    is_sky = start[2] + to_wall * rays[..., 2] > WALL_HEIGHT
+    to_wall = np.where(is_sky, np.inf, to_wall)
+    nearest = np.minimum(np.minimum(to_floor, to_wall), to_object)
+    surface = np.select(
+        [np.isinf(nearest), to_object == nearest, to_floor == nearest], [SKY, OBJECT, FLOOR], WALL
+    ).astype(np.uint8)
+    points = start + np.where(np.isinf(nearest), 0, nearest)[..., np.newaxis] * rays
+    is_object, is_floor, is_wall = surface == OBJECT, surface == FLOOR, surface == WALL
+    normals = np.zeros_like(points)
+    normals[is_object] = _normals(solid, scale, points[is_object])
+    normals[is_floor] = (0, 0, 1)
+    normals[is_wall & is_side, 0] = -np.sign(rays[is_wall & is_side, 0])
+    normals[is_wall & ~is_side, 1] = -1
+    view_direction = np.array([math.sin(angle), math.cos(angle), 0])
+    to_lamp = LIGHT - points
+    to_lamp /= np.sqrt(_dot(to_lamp, to_lamp))[..., np.newaxis]
+    facing = _dot(normals, to_lamp)
+    lamp = LAMP * np.maximum(facing, 0) * to_lamp[..., 2] ** LAMP_FOCUS
+    lamp[is_floor] *= _lamp_seen(solid, scale, points[is_floor])
+    brightness = (
+        np.where(is_floor, AMBIENT_FLOOR, AMBIENT)
+        + HEADLIGHT * np.maximum(-normals @ view_direction, 0)
+        + lamp
+    )
+    brightness[is_wall] *= 1 - _marks(points[is_wall], is_side[is_wall])
+    limit = np.where(is_object, BRIGHTEST_OBJECT, BRIGHTEST)
+    highlight = np.where(is_object, HIGHLIGHT * np.clip(facing / TERMINATOR, 0, 1), 0.0)
+    return View(surface, np.minimum(brightness, limit), highlight)
+
+
+def camera(angle: float, n_rays: int) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, "height width 3"]]:
+    """Where the camera is, and the directions of its rays, each one long along the axis it looks along.
+
+    :param angle: θ, in radians.
+    :param n_rays: rays along each side of the image.
+    """
+    across = columns(n_rays)
+    sine, cosine = math.sin(angle), math.cos(angle)
+    rays = np.empty((n_rays, n_rays, 3))
+    rays[..., 0] = sine + across * cosine
+    rays[..., 1] = cosine - across * sine
+    rays[..., 2] = -HORIZON - across[:, np.newaxis]
+    return np.array([-sine, -cosine, CAMERA_HEIGHT]), rays
+
+
+def columns(n_rays: int) -> Float[np.ndarray, " column"]:
+    """Where the columns, or rows, of rays are, from −½ to ½.
+
+    :param n_rays: how many.
+    """
+    return (np.arange(n_rays) + 0.5) / n_rays - 0.5
+
+
+def distance_to(solid: Solid, scale: float, start: Starts, rays: Points) -> Lengths:
+    """How many lengths of itself each ray goes to an object that stands at the origin; infinite where it misses.
+
+    :param solid: which object.
+    :param scale: its size.
+    :param start: where the rays start, outside the object.
+    :param rays: their directions.
+    """
+    if solid == "cube":
+        return _to_box(start - [0, 0, GAP + HALF_SIDE * scale], rays, HALF_SIDE * scale)
+    if solid == "sphere":
+        return _to_sphere(start - [0, 0, GAP + SPHERE_RADIUS * scale], rays, SPHERE_RADIUS * scale)
+    radius, half_height = np.array(CYLINDER if solid == "cylinder" else CAPSULE) * scale
+    if solid == "cylinder":
+        middle = start - [0, 0, GAP + half_height]
+        return np.minimum(
+            _to_tube(middle, rays, radius, half_height), _to_lids(middle, rays, radius, half_height)
+        )
+    middle = start - [0, 0, GAP + radius + half_height]
+    to_ends = [_to_sphere(middle - [0, 0, end], rays, radius) for end in (-half_height, half_height)]
+    return np.minimum(_to_tube(middle, rays, radius, half_height), np.minimum(*to_ends))
+
+
+def _to_sphere(start: Starts, rays: Points, radius: float) -> Lengths:
+    """|start + t ray| = radius, the smaller t."""
+    return _smaller_root(_dot(rays, rays), _dot(start, rays), _dot(start, start) - radius**2)
+
+
+def _to_tube(start: Starts, rays: Points, radius: float, half_height: float) -> Lengths:
+    """The same in the plane, where the height at t lies in the tube."""
+    flat_start, flat_rays = start[..., :2], rays[..., :2]
+    length = _smaller_root(
+        _dot(flat_rays, flat_rays), _dot(flat_start, flat_rays), _dot(flat_start, flat_start) - radius**2
+    )
+    height = start[..., 2] + np.where(np.isinf(length), 0, length) * rays[..., 2]
+    return np.where(np.abs(height) <= half_height, length, np.inf)
+
+
+def _to_lids(start: Starts, rays: Points, radius: float, half_height: float) -> Lengths:
+    """The two discs that close a cylinder; only the one on the side of the start can be met first."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = (np.copysign(half_height, start[..., 2]) - start[..., 2]) / rays[..., 2]
+        offset = start[..., :2] + length[..., np.newaxis] * rays[..., :2]
+    is_met = (length > 0) & (_dot(offset, offset) <= radius**2)
+    return np.where(is_met, length, np.inf)
+
+
+def _to_box(start: Starts, rays: Points, half_side: float) -> Lengths:
+    """The last of the three slabs to be entered, unless one was left before."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, other = (-half_side - start) / rays, (half_side - start) / rays
+    first, last = np.minimum(one, other), np.maximum(one, other)
+    enters = np.maximum(np.maximum(first[..., 0], first[..., 1]), first[..., 2])
+    leaves = np.minimum(np.minimum(last[..., 0], last[..., 1]), last[..., 2])
+    return np.where((enters < leaves) & (enters > 0), enters, np.inf)
+
+
+def _dot(a: Float[np.ndarray, "..."], b: Float[np.ndarray, "..."]) -> Any:
+    """Products of vectors; a sum over so short an axis is slow."""
+    return sum(a[..., axis] * b[..., axis] for axis in range(a.shape[-1]))
+
+
+def _smaller_root(a: Lengths, b: Lengths, c: Lengths | float) -> Lengths:
+    """The smaller t with a t² + 2 b t + c = 0, if there is one and it is positive."""
+    discriminant = b**2 - a * c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = (-b - np.sqrt(np.maximum(discriminant, 0))) / a
+    return np.where((discriminant > 0) & (root > 0), root, np.inf)
+
+
+def _normals(
+    solid: Solid, scale: float, points: Float[np.ndarray, "point 3"]
+) -> Float[np.ndarray, "point 3"]:
+    """Normals of the object's surface, outwards."""
+    if solid == "cube":
+        offset = points - [0, 0, GAP + HALF_SIDE * scale]
+        face = np.abs(offset).argmax(axis=-1)
+        return np.eye(3)[face] * np.sign(offset[np.arange(len(face)), face])[:, np.newaxis]
+    outwards = points.copy()
+    if solid == "sphere":
+        outwards[:, 2] -= GAP + SPHERE_RADIUS * scale
+    elif solid == "capsule":
+        radius, half_height = np.array(CAPSULE) * scale
+        height = points[:, 2] - (GAP + radius + half_height)
+        outwards[:, 2] = height - np.clip(height, -half_height, half_height)
+    else:
+        radius, half_height = np.array(CYLINDER) * scale
+        height = points[:, 2] - (GAP + half_height)
+        is_lid = np.abs(height) > half_height - 1e-9
+        outwards[:, 2] = 0
+        outwards[is_lid] = np.sign(height[is_lid])[:, np.newaxis] * [0, 0, 1]
+    return outwards / np.linalg.norm(outwards, axis=-1, keepdims=True)
+
+
+def _walls(start: Float[np.ndarray, " 3"], rays: Points) -> tuple[Lengths, Bool[np.ndarray, "*rays"]]:
+    """How far the walls are, and whether a side wall is met."""
+    with np.errstate(divide="ignore"):
+        to_back = np.where(rays[..., 1] > 0, (WALL_DISTANCE - start[1]) / rays[..., 1], np.inf)
+        to_side = (np.copysign(WALL_DISTANCE, rays[..., 0]) - start[0]) / rays[..., 0]
+    return np.minimum(to_back, to_side), to_side < to_back
+
+
+def _lamp_seen(
+    solid: Solid, scale: float, points: Float[np.ndarray, "point 3"]
+) -> Float[np.ndarray, " point"]:
+    """Share of the lamp that points of the floor see past the object."""
+    seen = np.ones(len(points))
+    is_near = _dot(points, points) < SHADOW_REACH**2
+    near = points[is_near]
+    turns = 2 * math.pi * np.arange(6) / 6
+    rim = LIGHT + LAMP_RADIUS * np.stack([np.cos(turns), np.sin(turns), 0 * turns], axis=1)
+    shares = [np.isinf(distance_to(solid, scale, near, spot - near)) for spot in (LIGHT, *rim)]
+    seen[is_near] = np.mean(shares, axis=0)
+    return seen
+
+
+def _marks(points: Float[np.ndarray, "point 3"], is_side: Bool[np.ndarray, " point"]) -> Lengths:
+    """How much darker the faint marks on the walls are: slanted spots halfway up."""
+    period, first, left, right = MARKS
+    along = (points[:, 0] - first + period / 2) % period - period / 2
+    side = np.where(points[:, 0] < 0, points[:, 1] - left, right - points[:, 1])
+    along = np.where(is_side, side, along)
+    up = points[:, 2] - WALL_HEIGHT / 2
+    lengthwise, across = 0.77 * along - 0.64 * up, 0.64 * along + 0.77 * up
+    return 0.09 * np.exp(-np.square((lengthwise / 0.13) ** 2) - (across / 0.07) ** 2)

@@ -1,0 +1,142 @@
+"""Pictures of convex solids by their edges.
+
+The visible faces of a convex solid tile its picture. Along a row of the picture the brightness changes only where an
+edge is crossed, by the difference of the two faces at the edge (a face that looks away counts 0, as the background).
+So a picture is a sum over edges, and where they cross a row is known exactly: no seams, and every column is covered
+by its exact share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+from jaxtyping import Float, Int
+
+ROWS = 4
+"""Lines that are crossed in each row of pixels."""
+CAMERA_DISTANCE = 4.0
+"""In radii of the sphere around the solid."""
+FILLED = 0.84
+"""Share of the picture's width that this sphere takes."""
+AMBIENT = 0.15
+TO_LIGHT = np.array([-0.48, 0.6, 0.64])
+"""To the light: left, up and towards the camera."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvexMesh:
+    """Corners of a convex solid within the unit sphere, the normals of its faces, and its edges.
+
+    An edge goes from its first corner to its second. Seen from outside, its first face is on the left of it.
+    """
+
+    corners: Float[np.ndarray, "corner 3"]
+    normals: Float[np.ndarray, "face 3"]
+    offsets: Float[np.ndarray, " face"]
+    edges: Int[np.ndarray, "edge 2"]
+    sides: Int[np.ndarray, "edge 2"]
+
+    @classmethod
+    def around(cls, corners: Float[np.ndarray, "corner 3"]) -> ConvexMesh:
+        """The convex hull of some points.
+
+        :param corners: the points.
+        """
+        from scipy.spatial import ConvexHull
+
+        hull = ConvexHull(corners)
+        # triangles in one plane are one face, as at the end of a cylinder; the first of them stands for it
+        rounded = hull.equations.round(9) + 0.0  # 0 for −0
+        _, first, face_of = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        distinct, face_of = np.unique(first[face_of], return_inverse=True)
+        normals, offsets = hull.equations[distinct, :3], -hull.equations[distinct, 3]
+        triangles = hull.simplices.copy()
+        a, b, c = (corners[triangles[:, corner]] for corner in range(3))
+        is_clockwise = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
+        triangles[is_clockwise] = triangles[is_clockwise][:, [0, 2, 1]]
+        left: dict[tuple[int, int], int] = {}
+        for face, (first, second, third) in zip(face_of.tolist(), triangles.tolist(), strict=True):
+            left |= {(first, second): face, (second, third): face, (third, first): face}
+        ends, sides = [], []
+        for (start, end), face in sorted(left.items()):
+            other = left[end, start]
+            if start < end and normals[face] @ normals[other] < 1 - 1e-9:  # halves of one face share no edge
+                ends.append((start, end))
+                sides.append((face, other))
+        return cls(corners, normals, offsets, np.array(ends), np.array(sides))
+
+
+def pictures(
+    mesh: ConvexMesh, turns: Float[np.ndarray, "picture 3 3"], image_size: int
+) -> Float[np.ndarray, "picture height width"]:
+    """Pictures of a solid in perspective, turned about its centre; brightness from 0, the background, to 1.
+
+    :param mesh: the solid.
+    :param turns: a rotation matrix for each picture; x goes to the right, y up and z towards the camera.
+    :param image_size: height and width in pixels.
+    """
+    brightness = _brightness(mesh, turns)
+    columns, rows = _project(mesh.corners, turns, image_size)
+    changes = brightness[:, mesh.sides[:, 1]] - brightness[:, mesh.sides[:, 0]]
+    start_row, end_row = rows[:, mesh.edges[:, 0]], rows[:, mesh.edges[:, 1]]
+    changes = np.where(start_row > end_row, changes, -changes)  # rows go down, so this edge goes up
+    upper = np.ceil(np.minimum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
+    lower = np.ceil(np.maximum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
+    picture, edge = np.nonzero((changes != 0) & (lower > upper))
+    upper, counts = upper[picture, edge], (lower - upper)[picture, edge]
+    ends = mesh.edges[edge].T
+    from_row, from_column = rows[picture, ends[0]], columns[picture, ends[0]]
+    slope = (columns[picture, ends[1]] - from_column) / (rows[picture, ends[1]] - from_row)
+    # a crossing's column is where the edge meets row 0, and so much more for each line
+    at_top, per_line = from_column + slope * (0.5 / ROWS - from_row), slope / ROWS
+
+    def each(values: np.ndarray) -> np.ndarray:
+        return np.repeat(values, counts)
+
+    line = np.arange(counts.sum()) - each(np.cumsum(counts) - counts - upper)
+    crossing = each(at_top) + each(per_line) * line
+    column = crossing.astype(np.int64)
+    change = each(changes[picture, edge] / ROWS)
+    # column by column, so sums from left to right are sums of whole columns
+    n_rows = len(turns) * image_size
+    pixel = column * n_rows + each(picture * image_size) + line // ROWS
+    size = (image_size + 1) * n_rows
+    steps = np.bincount(pixel, change, size).reshape(-1, n_rows)
+    beyond = np.bincount(pixel, change * (crossing - column), size).reshape(-1, n_rows)
+    steps -= beyond
+    steps[1:] += beyond[:-1]
+    for before, after in itertools.pairwise(steps[:-1]):
+        after += before
+    return steps[:-1].reshape(image_size, len(turns), image_size).transpose(1, 2, 0)
+
+
+def _brightness(
+    mesh: ConvexMesh, turns: Float[np.ndarray, "picture 3 3"]
+) -> Float[np.ndarray, "picture face"]:
+    """Of the faces: a + (1 − a) ((1 + n·l) / 2)², and 0 where the camera is behind the face.
+
+    The square falls to 0 only opposite to the light, so faces in the dark differ, too.
+    """
+    x, y, z = _turned(turns, mesh.normals)
+    lit = ((1 + TO_LIGHT[0] * x + TO_LIGHT[1] * y + TO_LIGHT[2] * z) / 2) ** 2
+    return np.where(z * CAMERA_DISTANCE > mesh.offsets, AMBIENT + (1 - AMBIENT) * lit, 0)
+
+
+def _turned(
+    turns: Float[np.ndarray, "picture 3 3"], vectors: Float[np.ndarray, "vector 3"]
+) -> Float[np.ndarray, "3 picture vector"]:
+    """Coordinates of vectors after the turns, summed in a fixed order, which matrix products do not promise."""
+    columns = turns.transpose(2, 1, 0)[..., np.newaxis]
+    return columns[0] * vectors[:, 0] + columns[1] * vectors[:, 1] + columns[2] * vectors[:, 2]
+
+
+def _project(
+    corners: Float[np.ndarray, "corner 3"], turns: Float[np.ndarray, "picture 3 3"], image_size: int
+) -> tuple[Float[np.ndarray, "picture corner"], Float[np.ndarray, "picture corner"]]:
+    """Columns and rows of the corners in pixels."""
+    x, y, z = _turned(turns, corners)
+    focal = FILLED / 2 * np.sqrt(CAMERA_DISTANCE**2 - 1) * image_size
+    depth = CAMERA_DISTANCE - z
+    return image_size / 2 + focal * x / depth, image_size / 2 - focal * y / depth

@@ -1,0 +1,135 @@
+"""Light on surfaces, and samples to pixels."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+
+from polariscope.rendering.mesh import Mesh, Point
+from polariscope.rendering.raster import Camera, Visible, cover
+
+SAMPLES = 4
+"""Samples a side of every pixel."""
+_SHINE = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Light:
+    """Parallel light from one direction."""
+
+    direction: Point
+    """Towards the light, a unit vector."""
+    strength: float
+    """What a white surface that faces it reflects."""
+
+    @classmethod
+    def from_angles(cls, azimuth: float, elevation: float, strength: float) -> Light:
+        """Light from a direction given by angles.
+
+        :param azimuth: in radians, anticlockwise from the x-axis.
+        :param elevation: in radians above the ground.
+        :param strength: what a white surface that faces it reflects.
+        """
+        flat = math.cos(elevation)
+        return cls((flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)), strength)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lighting:
+    r"""Lights and the light of the surroundings, stronger from above.
+
+    A surface with normal n and colour c sends
+
+    .. math:: c \, (a\,(1 + k n_z) + \textstyle\sum_l s_l \max(0, n \cdot l)) + g \max_l(0, n \cdot h_l)^{24}
+
+    with strength s of the light from direction l, the direction h half-way between l and the camera, and gloss g.
+    """
+
+    lights: tuple[Light, ...]
+    """The lights; the first one casts the shadow."""
+    ambient: float
+    """a: what a white upright surface reflects without lights."""
+    sky: float = 0.0
+    """k: how much stronger the surroundings are from above than from the side."""
+
+    def on(
+        self, mesh: Mesh, visible: Visible, towards: Float[np.ndarray, "3"]
+    ) -> Float[np.ndarray, "seen 3"]:
+        """Red, green and blue that the surfaces of a body send to the camera.
+
+        :param mesh: the body.
+        :param visible: what is seen of it.
+        :param towards: the direction of the camera, a unit vector.
+        """
+        x, y, z = visible.normals.T
+        gloss = mesh.gloss[visible.faces]
+        bright = self.ambient * (1 + self.sky * z)
+        shine = np.zeros(len(x))
+        glossy = bool(gloss.any())
+        for light in self.lights:
+            l0, l1, l2 = light.direction
+            bright = bright + light.strength * np.maximum(x * l0 + y * l1 + z * l2, 0)
+            if glossy:
+                half = np.array(light.direction) + towards
+                h0, h1, h2 = half / math.sqrt(float((half**2).sum()))
+                cosine = np.maximum(x * h0 + y * h1 + z * h2, 0)
+                eighth = (cosine**2) ** 2 * (cosine**2) ** 2
+                shine = np.maximum(shine, light.strength * eighth * eighth * eighth)
+        sent = mesh.colours[visible.faces] * bright[:, None]
+        return sent + (gloss * shine)[:, None] if glossy else sent
+
+
+def shadow(mesh: Mesh, light: Light, camera: Camera, size: int) -> Bool[np.ndarray, " sample"]:
+    """Samples of the ground, z = 0, that the body keeps the light from.
+
+    :param mesh: a closed body on the ground.
+    :param light: the light, from above.
+    :param camera: from where the ground is seen.
+    :param size: samples a side.
+    """
+    x, y, z = light.direction
+    height = mesh.vertices[:, 2:]
+    fallen = mesh.vertices - height / z * np.array([x, y, z])
+    return cover(camera.project(fallen, size), mesh.faces, size)
+
+
+def pixels(
+    visible: Visible,
+    sent: Float[np.ndarray, "seen channel"],
+    backdrop: Float[np.ndarray, "channel pixel"],
+    size: int,
+) -> UInt8[np.ndarray, "channel height width"]:
+    """Pixels as means of their samples, as bytes.
+
+    :param visible: which samples see the body.
+    :param sent: what they see.
+    :param backdrop: the sum over the other samples of every pixel of what these see.
+    :param size: pixels a side.
+    """
+    pixel = pixel_of(visible.where, size)
+    light = np.clip(sent, 0, 1)
+    sums = [np.bincount(pixel, weights=channel, minlength=size * size) for channel in light.T]
+    mean = (np.array(sums) + backdrop) / SAMPLES**2
+    return np.rint(255 * mean).astype(np.uint8).reshape(-1, size, size)
+
+
+def pixel_of(samples: Int[np.ndarray, " sample"], size: int) -> Int[np.ndarray, " sample"]:
+    """The pixel that each sample belongs to, both counted row by row.
+
+    :param samples: numbers of samples.
+    :param size: pixels a side.
+    """
+    row, column = np.divmod(samples, size * SAMPLES)
+    return (row // SAMPLES) * size + column // SAMPLES
+
+
+def free_samples(visible: Visible, size: int) -> Int[np.ndarray, " pixel"]:
+    """How many samples of every pixel do not see the body.
+
+    :param visible: those that do.
+    :param size: pixels a side.
+    """
+    return SAMPLES**2 - np.bincount(pixel_of(visible.where, size), minlength=size * size)

@@ -1,0 +1,157 @@
+"""Layers of models against each other: which models, on which data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope.analysis.representation import check_same_samples
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.progress import AnyProgress, listener
+from polariscope.core.types import OptionValue
+from polariscope.data.observations import LAYER_SAMPLES
+from polariscope.data.types import DataLike
+from polariscope.layers.compare import compare_layers
+from polariscope.layers.comparison import Comparison
+from polariscope.runs.comparison_sources import find_data, find_sources
+from polariscope.runs.results import CachedResults
+from polariscope.runs.trained_run import TrainedRun
+
+
+def compare(
+    models: object,
+    data: DataLike | None = None,
+    measure: str = "cka",
+    n_samples: int | None = LAYER_SAMPLES,
+    seed: int = 0,
+    *,
+    checkpoints: object = False,
+    step: int | None = None,
+    folder: str | Path | None = None,
+    memory: float | int = 4.0,
+    progress: AnyProgress | None = None,
+    **options: OptionValue,
+) -> Comparison:
+    """Similarity of every layer of every model with every other, on the same observations.
+
+    Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
+    Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
+    has its own bias, for fewer samples score higher; only the spread is used.)
+
+    Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
+    changes only, and where measures disagree trust the smaller score (§7.2.2).
+
+    Reference: bonheme2023 §7.3, with 5 000 observations.
+
+    :param models: models, runs, run folders, representations (whose layers are mean, variance and sampled), or mappings
+        from layer names to arrays ``(sample, feature)`` of activations from any library; one or a list of them, or a
+        mapping from a group's name to its members (the seeds of one setting): ``compare({"β = 1": [run, run],
+        "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9. Samples whose ids differ are refused.
+    :param data: (default: the runs' own) a dataset or an array.
+    :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
+    :param n_samples: (default 5,000) observations; None for all.
+    :param seed: (default 0) seed of their choice and of the noise of the sampled layers.
+    :param checkpoints: (default False) True, or a list of steps: compare a run (or several, averaged) with its younger
+        self, step against step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`. It must have kept its
+        checkpoints (``keep_checkpoints="all"``).
+    :param step: (default None: the finished models) compare the models of runs as they were at this step.
+    :param folder: (default: the system's) where temporary files go.
+    :param memory: (default 4) gigabytes; what does not fit goes to temporary files.
+    :param progress: (default None) called with what is being done: a text, or an event if it takes a
+        :class:`polariscope.core.progress.ProgressEvent`.
+    :param options: options of the measure by name: ``bandwidth=0.4``.
+    """
+    sources = find_sources(models, checkpoints, step)
+    arrays = [source for source in sources if source.layers is not None]
+    if arrays and len(arrays) < len(sources):
+        raise InputError(
+            "models",
+            (
+                "be all models or all arrays: representations and mappings of layers are of samples "
+                "that were encoded before"
+            ),
+        )
+    check_same_samples({source.label: source.ids for source in arrays})
+    if arrays and data is not None:
+        raise InputError("data", "be left out with arrays of activations, since nothing is encoded")
+    dataset = None if arrays else find_data(sources, data)
+    events = listener(progress, lambda event: (event.message,))
+    return compare_layers(
+        sources, dataset, measure, n_samples, seed, folder=folder, memory=memory, progress=events, **options
+    )
+
+
+def comparison_of(
+    results: CachedResults,
+    others: str | Path | TrainedRun | Sequence[str | Path | TrainedRun],
+    measure: str,
+    n_samples: int | None,
+    seed: int,
+    *,
+    part: str,
+    checkpoints: Any,
+    step: int | None,
+    progress: AnyProgress | None,
+    options: dict[str, Any],
+) -> Comparison:
+    """Return the comparison of a run with itself or with others, cached with the run.
+
+    The arguments are those of :meth:`polariscope.runs.run.Run.comparison`.
+
+    :param results: those of the run.
+    :param others: runs, or their folders.
+    :param measure: a member of ``polariscope.similarity``.
+    :param n_samples: observations; None for all.
+    :param seed: seed of their choice and of the noise of the sampled layers.
+    :param part: of the split, under which the comparison is cached.
+    :param checkpoints: False, True, or a list of steps.
+    :param step: (None: the finished models) compare the models of this step.
+    :param progress: told what is being done.
+    :param options: options of the measure by name.
+    """
+    if checkpoints is not False and step is not None:
+        raise InputError(
+            problem=(
+                Argument("step"),
+                " and ",
+                Argument("checkpoints"),
+                " both say which models of a run are meant",
+            ),
+            remedy="give one of them",
+        )
+    several = [others] if isinstance(others, (str, Path, TrainedRun)) else others
+    opened = (other if isinstance(other, TrainedRun) else TrainedRun(other) for other in several)
+    runs = [results.run, *opened]
+    wanted = {run: _steps_of(run, checkpoints, step) for run in runs}
+    settings: dict[str, Any] = {
+        "measure": measure,
+        "options": options,
+        "n_samples": n_samples,
+        "seed": seed,
+        "models": [run.digest(each) for run in runs for each in wanted[run]],
+        "names": [run.name for run in runs],
+        "steps": [wanted[run] for run in runs] if checkpoints is not False else None,
+    }
+    key = results.key_of("comparison", wanted[results.run][-1], part, settings)
+
+    def compute() -> Comparison:
+        return compare(
+            runs,
+            results.run.other_data,
+            measure,
+            n_samples,
+            seed,
+            checkpoints=checkpoints,
+            step=step,
+            progress=progress,
+            **options,
+        )
+
+    return results.read_or_compute(key, Comparison, compute)
+
+
+def _steps_of(run: TrainedRun, checkpoints: Any, step: int | None) -> list[int | None]:
+    if checkpoints is False:
+        return [step]
+    return list(run.folder.checkpoints.steps if checkpoints is True else checkpoints) or [None]

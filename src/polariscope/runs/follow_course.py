@@ -1,0 +1,356 @@
+"""A run followed through its checkpoints: each is encoded once, and results are cached one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from polariscope.analysis.course import Course, LayerCourse, LayerSimilarity, Snapshot, snapshot
+from polariscope.analysis.dimension.mle import mle
+from polariscope.analysis.layer_checks import is_constant
+from polariscope.analysis.layer_forms import AbstractForm
+from polariscope.analysis.representation import Representation
+from polariscope.analysis.similarity import similarity
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.progress import Progress, Task
+from polariscope.core.records import from_plain, to_plain
+from polariscope.core.seeds import generator
+from polariscope.data.dataset import AbstractDataset
+from polariscope.layers.scratch import Scratch, scratch
+from polariscope.layers.sources import Source
+from polariscope.layers.tap import LayerTap
+from polariscope.models.inference import check_shape, encode_batches, inference_mode, represent
+from polariscope.models.model import Model
+from polariscope.runs.comparison_sources import find_data
+from polariscope.runs.course_plan import K, Plan
+from polariscope.storage.artefacts import Key
+from polariscope.storage.journal import Journal
+
+if TYPE_CHECKING:
+    from polariscope.runs.trained_run import TrainedRun
+
+logger = logging.getLogger("polariscope")
+
+CODES, DIMENSION, FINAL, OTHER = "codes", "dimension", "final", "other"
+"""Parts of what is measured of a checkpoint: the last two are similarities with its last state and with another run."""
+
+
+def follow(
+    run: TrainedRun,
+    plan: Plan,
+    indices: Int[np.ndarray, " sample"],
+    *,
+    other_data: AbstractDataset | None = None,
+    other: TrainedRun | None = None,
+    progress: Progress | None = None,
+) -> Course:
+    """Measure what is not cached yet of each checkpoint, cache it, and put everything together.
+
+    :param run: the run.
+    :param plan: what is followed.
+    :param indices: the observations that are encoded.
+    :param other_data: (default None) data instead of those of the run.
+    :param other: (default None) another run, with whose last state layers are compared.
+    :param progress: told how many checkpoints are done, of those that were not cached.
+    """
+    follower = _Follower(run, plan, indices, other_data, other)
+    task = Task(progress, f"{run.name}: measuring checkpoints", "checkpoint")
+    if follower.pending:
+        task(0, len(follower.pending))
+    with scratch(None, plan.memory * 1e9 / 2) as space:
+        follower.compress_references(space)
+        for number, step in enumerate(follower.pending, start=1):
+            follower.measure(step, space)
+            task(number, len(follower.pending))
+    return follower.course()
+
+
+class _Follower:
+    """The parts that are measured of each checkpoint, the journals that cache them, and what these hold."""
+
+    def __init__(
+        self,
+        run: TrainedRun,
+        plan: Plan,
+        indices: Int[np.ndarray, " sample"],
+        other_data: AbstractDataset | None,
+        other: TrainedRun | None,
+    ) -> None:
+        self.run, self.plan, self.indices, self.other_data, self.other = run, plan, indices, other_data, other
+        self.can_keep = True
+        self.digests = {step: run.digest(step) for step in plan.steps}
+        last = plan.steps[-1]
+        self.references: dict[str, tuple[str, str]] = {}
+        """Of each similarity the name of the model it is with, and its digest."""
+        if plan.layers:
+            self.references[FINAL] = f"itself at step {last}", self.digests[last]
+        if other is not None:
+            self.references[OTHER] = other.name, other.digest()
+        self.journals = {part: self._journal(part) for part in self._parts()}
+        self.cached: dict[str, dict[str, Any]] = {
+            part: journal.read() for part, journal in self.journals.items()
+        }
+        self.pending = [step for step in plan.steps if self.missing(step)]
+        """Steps of which a part is missing, in the order in which they are measured."""
+        if FINAL in self.missing(last):  # first, since the others are compared with it
+            self.pending = [last, *self.pending[:-1]]
+        self._dataset: AbstractDataset | None = None
+        self._compressed: dict[str, dict[str, np.ndarray]] = {}
+        self._dimensions: dict[str, tuple[str, dict[str, Any]]] = {}
+        """Of each layer the hash of the last array, and its dimension."""
+
+    def _parts(self) -> list[str]:
+        return [CODES, *([DIMENSION] if self.plan.layers else []), *self.references]
+
+    def _journal(self, part: str) -> Journal:
+        plan = self.plan
+        settings: dict[str, Any] = dict(plan.chosen)
+        if part == CODES:
+            settings |= {"alpha": plan.alpha}
+        else:
+            settings |= {"layer_samples": plan.n_layer_samples}
+            settings |= {"k": K} if part == DIMENSION else {"measure": plan.measure}
+        reference = self.references[part][1] if part in self.references else None
+        kind = "similarity" if part in self.references else part
+        key = Key(f"course-{kind}", reference, self.run.fingerprint, plan.part, None, settings)
+        return Journal(self.run.folder.artefacts, key)
+
+    def missing(self, step: int) -> list[str]:
+        """The parts that are not cached of a checkpoint."""
+        return [part for part, cached in self.cached.items() if self.digests[step] not in cached]
+
+    # What is looked at.
+
+    @property
+    def dataset(self) -> AbstractDataset:
+        """The run's data; those of another run must be the same."""
+        if self._dataset is None:
+            if self.other is None:
+                self._dataset = self.run.data()
+            else:
+                both = [Source(one.name, one.name, None, None, one.path) for one in (self.run, self.other)]
+                self._dataset = find_data(both, self.other_data)
+        return self._dataset
+
+    @property
+    def rows(self) -> Int[np.ndarray, " row"]:
+        """Those of them, by their position, whose layers are looked at; ascending."""
+        n = self.plan.n_samples
+        drawn = generator(self.plan.seed, "course", "layers").permutation(n)[: self.plan.n_layer_samples]
+        return np.sort(drawn)
+
+    def compress_references(self, space: Scratch) -> None:
+        """The layers of the models that others are compared with, where something is still to be compared.
+
+        The last state is left out when it is itself to be measured: then its layers come from that pass.
+        """
+        for part, (_, digest) in self.references.items():
+            missing = [step for step in self.pending if part in self.missing(step)]
+            if not missing or (part == FINAL and missing[0] == self.plan.steps[-1]):
+                continue
+            if part == OTHER:
+                assert self.other is not None
+                model = self.other.model()
+            else:
+                model = self.run.model(self.plan.steps[-1])
+            check_shape(model, self.dataset)
+            with scratch(None, self.plan.memory * 1e9 / 2) as passing:
+                self._compress(part, self._layers_of(model, passing, digest), space)
+
+    def _compress(self, part: str, layers: Mapping[str, np.ndarray], space: Scratch) -> None:
+        """Keep these layers, as small as the measure allows, to compare others with; those that vary."""
+        self._compressed[part] = {}
+        for name, array in layers.items():
+            if not is_constant(array):
+                small = self._form.compress(array)
+                self._compressed[part][name] = stored = space.array(small.shape, self._form.kept_as)
+                stored[...] = small
+
+    @property
+    def _form(self) -> AbstractForm:
+        return similarity.traits(self.plan.measure)["form"]
+
+    def _layers_of(self, model: Model, space: Scratch, digest: str) -> dict[str, np.ndarray]:
+        """The layers at the chosen rows, from a pass over those observations alone."""
+        indices = self.indices[self.rows]
+        tap = LayerTap(model, np.arange(len(indices)), self.plan.seed, self._stream(digest), space)
+        with inference_mode(model):
+            for seen in encode_batches(model, self.dataset, indices):
+                tap(seen)
+        return tap.layers
+
+    def _stream(self, digest: str) -> tuple[object, ...]:
+        """Return the noise of a model's sampled layer: the same for all steps of the run, another for another run.
+
+        With noise of its own each, a model that does not change would score less than 1 with itself.
+        """
+        is_own = digest in self.digests.values()
+        return ("course", "sampled") if is_own else ("course", "sampled", digest)
+
+    # What is measured.
+
+    def measure(self, step: int, space: Scratch) -> None:
+        """Measure what is missing of a checkpoint, in one pass, and keep it.
+
+        :param step: its step.
+        :param space: where the layers of the last state stay, for the others to be compared with.
+        """
+        missing = self.missing(step)
+        if not missing:
+            return  # another step has the same weights
+        digest = self.digests[step]
+        with scratch(None, self.plan.memory * 1e9 / 2) as passing:
+            codes, layers = self._encode(step, missing, passing)
+            if FINAL in missing and FINAL not in self._compressed:
+                self._compress(FINAL, layers, space)
+            contents: dict[str, Any] = {}
+            if CODES in missing:
+                assert codes is not None
+                contents[CODES] = snapshot(codes, step, self.plan.alpha)
+            if DIMENSION in missing:
+                contents[DIMENSION] = {name: self._dimension(name, array) for name, array in layers.items()}
+            for part in self.references:
+                if part in missing:
+                    contents[part] = self._similarities(layers, part)
+        for part, content in contents.items():
+            self.cached[part][digest] = to_plain(content)
+            self._keep(part, digest, content)
+
+    def _encode(
+        self, step: int, missing: list[str], space: Scratch
+    ) -> tuple[Representation | None, dict[str, np.ndarray]]:
+        """The codes and the layers of a checkpoint, as far as they are needed."""
+        digest = self.digests[step]
+        wants_layers = any(part != CODES for part in missing)
+        codes = self._cached_codes(step) if CODES in missing else None
+        if codes is not None and not wants_layers:
+            return codes, {}
+        model = self.run.model(step)
+        check_shape(model, self.dataset)
+        if CODES not in missing or codes is not None:
+            return codes, self._layers_of(model, space, digest)
+        tap = None
+        if wants_layers:
+            tap = LayerTap(model, self.rows, self.plan.seed, self._stream(digest), space)
+        codes = represent(model, self.dataset, self.indices, self.plan.seed, watch=tap)
+        return codes, {} if tap is None else tap.layers
+
+    def _cached_codes(self, step: int) -> Representation | None:
+        """The representation, if another analysis cached the same."""
+        digest = self.digests[step]
+        key = Key(
+            "representation", digest, self.run.fingerprint, self.plan.part, step, dict(self.plan.chosen)
+        )
+        cached = self.run.folder.artefacts.read_arrays(key)
+        return None if cached is None else Representation.from_arrays(*cached)
+
+    def _dimension(self, name: str, array: Float[np.ndarray, "row feature"]) -> dict[str, Any]:
+        """The dimension of a layer with its interval, or why there is none; of the input it is taken once."""
+        key = files.digest_array(array)
+        if self._dimensions.get(name, ("",))[0] != key:
+            try:
+                estimate = mle(array, k=K, normaliser="k-1", seed=self.plan.seed)
+            except InputError as refusal:
+                self._dimensions[name] = key, {"refused": str(refusal)}
+            else:
+                self._dimensions[name] = key, {"value": estimate.value, "interval": estimate.interval}
+        return self._dimensions[name][1]
+
+    def _similarities(self, layers: Mapping[str, np.ndarray], part: str) -> dict[str, float | None]:
+        """Each layer with the one of the same name; None for one that never varies or has no partner."""
+        partners = self._compressed[part]
+        return {
+            name: self._form.score(self._form.compress(array), partners[name])
+            if name in partners and not is_constant(array)
+            else None
+            for name, array in layers.items()
+        }
+
+    def _keep(self, part: str, digest: str, content: object) -> None:
+        if not self.can_keep:
+            return
+        try:
+            self.journals[part].keep(digest, content)
+        except OSError as error:  # a full or read-only disk: the course can still be looked at
+            self.can_keep = False
+            logger.warning("the course could not be kept beside the run: %s", error)
+
+    # What comes of it.
+
+    def course(self) -> Course:
+        """Everything that is stored, put together."""
+        plan = self.plan
+        stored = [from_plain(Snapshot, self._of(CODES, step), "follow the run again") for step in plan.steps]
+        pairs = zip(stored, plan.steps, strict=True)
+        # Two steps may have the same weights, and so the same digest.
+        snapshots = tuple(dataclasses.replace(state, step=step) for state, step in pairs)
+        layers, notes = self._layer_course() if plan.layers else (None, ())
+        return Course(
+            name=self.run.name,
+            snapshots=snapshots,
+            latent=int(np.argmax(snapshots[-1].kl)) if plan.latent is None else plan.latent,
+            n_samples=plan.n_samples,
+            seed=plan.seed,
+            alpha=plan.alpha,
+            layers=layers,
+            notes=(*self._about_steps(), *notes),
+        )
+
+    def _of(self, part: str, step: int) -> Any:
+        return self.cached[part][self.digests[step]]
+
+    def _layer_course(self) -> tuple[LayerCourse, tuple[str, ...]]:
+        steps = self.plan.steps
+        dimensions = [self._of(DIMENSION, step) for step in steps]
+        names = tuple(dimensions[-1])
+        refused = {
+            f"Layer {name} has no dimension at some steps: {by_layer[name]['refused']}"
+            for by_layer in dimensions
+            for name in names
+            if "refused" in by_layer[name]
+        }
+        nothing = {"value": None, "interval": (None, None)}
+
+        def table(read: Callable[[dict[str, Any]], float | None]) -> Float[np.ndarray, "step layer"]:
+            cells = [[read({**nothing, **by_layer[name]}) for name in names] for by_layer in dimensions]
+            return np.array(cells, dtype=np.float64)
+
+        similarities, alone_notes = [], []
+        for part, (reference, _) in self.references.items():
+            values = [[self._of(part, step)[name] for name in names] for step in steps]
+            title = similarity.traits(self.plan.measure).get("title", self.plan.measure)
+            similar = LayerSimilarity(reference, self.plan.measure, title, np.array(values, dtype=np.float64))
+            similarities.append(similar)
+            alone = [
+                name for name, column in zip(names, similar.values.T, strict=True) if np.isnan(column).all()
+            ]
+            if alone and part == OTHER:
+                alone_notes.append(
+                    f"Not compared with {reference}: {', '.join(alone)}. It has no layer of this name, or one of the "
+                    "two never varies."
+                )
+        layers = LayerCourse(
+            names=names,
+            n_samples=self.plan.n_layer_samples,
+            k=K,
+            dimension=table(lambda cell: cell["value"]),
+            low=table(lambda cell: cell["interval"][0]),
+            high=table(lambda cell: cell["interval"][1]),
+            similarities=tuple(similarities),
+        )
+        return layers, (*sorted(refused), *alone_notes)
+
+    def _about_steps(self) -> tuple[str, ...]:
+        if len(self.plan.steps) > 2:
+            return ()
+        only = "Only one step was" if len(self.plan.steps) == 1 else "Only two steps were"
+        return (
+            f"{only} looked at, too few for a course. A run keeps its last two checkpoints unless it is trained "
+            "to keep all of them (keep_checkpoints='all', --keep-checkpoints all).",
+        )

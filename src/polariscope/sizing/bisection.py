@@ -1,0 +1,204 @@
+"""Searches for the largest number of latents that fits: doubling, bisection, and one that follows a prediction."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.theory import first_stretch
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.text import plural
+from polariscope.sizing.settings import SETTINGS
+from polariscope.sizing.trial import Trial
+
+CAP = 1024
+"""Most latents that are tried, unless said otherwise: a search that never finds a surplus must end."""
+
+
+class CapError(PolariscopeError):
+    """A search went up to its cap without finding a model that has too many latents."""
+
+
+def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) -> int:
+    """Double from ``n_init`` until a model no longer fits, then bisect: the largest n that fits.
+
+    bonheme2023 Algorithms 1, 3 and 5. ``fits`` is asked once for each n. 0 when not even one latent fits.
+
+    Ours: a cap, since the published loop never ends when everything fits; hitting it raises :class:`CapError`.
+
+    >>> tried = []
+    >>> grow_and_bisect(lambda n: tried.append(n) or n <= 19, n_init=4)
+    19
+    >>> tried
+    [4, 8, 16, 32, 24, 20, 18, 19]
+    """
+    _check_range(n_init, cap)
+    known: dict[int, bool] = {}
+    low, high, n = 0, math.inf, n_init
+    while n != low:
+        if n not in known:
+            known[n] = fits(n)
+        if known[n]:
+            if n >= cap:
+                raise CapError(
+                    f"{no_surplus(n)}, and cap is {cap}; raise the cap, or check the threshold and "
+                    "whether the models were trained long enough."
+                )
+            low, n = n, int(min(2 * n, high, cap))
+        else:
+            high, n = n, (low + n) // 2
+    return n
+
+
+def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
+    """Binary search between ``low`` and ``high``: the largest n that fits, as bonheme2023 Algorithms 7 and 8.
+
+    ``high`` itself is never tried, so the answer is at most ``high`` − 1; that answer raises
+    :class:`CapError`, since a larger one was never looked for.
+
+    >>> tried = []
+    >>> bisect(lambda n: tried.append(n) or n <= 19)
+    19
+    >>> tried
+    [100, 50, 25, 13, 19, 22, 21, 20]
+    """
+    _check_range(low, high)
+    cap = high
+    while low < high:
+        n = (low + high) // 2
+        if fits(n):
+            low = n + 1
+        else:
+            high = n
+    if low == cap:
+        raise CapError(f"{no_surplus(cap - 1)}, the most that were looked for; raise the cap.")
+    return low - 1
+
+
+Measured = Callable[[int], tuple[bool, float]]
+"""Whether a model of so many latents fits, and its statistic."""
+
+
+def search_guided(
+    measured: Measured, predicted: Float[np.ndarray, " width"], threshold: float, cap: int = CAP
+) -> int:
+    """From a prediction of the statistic for every n, the largest n that fits, in few questions.
+
+    An answer moves the prediction to what was measured, and two that fit also stretch it to the slope between them;
+    the next question is where it then crosses the threshold, at most half as far again, or as many fewer as the
+    statistic is above the threshold, since a latent takes at most 1 along. Beyond the predicted widths each further
+    latent adds 1. Two questions when the prediction is right; if five have not sufficed, the rest is
+    bisected. A search that reaches its cap raises :class:`CapError`.
+
+    >>> def measured(n):  # fits up to 16
+    ...     tried.append(n)
+    ...     return n <= 16, n / 16
+    >>> tried = []
+    >>> search_guided(measured, np.arange(1, 33) / 11, 1.0), tried
+    (16, [11, 14, 16, 17])
+    """
+    _check_range(1, cap)
+    low, high, n = 0, cap + 1, _crossing(predicted, threshold)
+    fitting: list[tuple[float, float]] = []
+    for question in itertools.count(1):
+        n = min(max(n, low + 1), high - 1)
+        fits, value = measured(n)
+        low, high = (n, high) if fits else (low, n)
+        if low == cap:
+            raise CapError(f"{no_surplus(cap)}, and cap is {cap}; raise the cap.")
+        if high - low == 1:
+            break
+        expected = _at(predicted, n)
+        fitting += [(expected, value)] if fits else []
+        farthest = low + max(1, low // 2)
+        n = _crossing(predicted, expected + (threshold - value) / _slope(fitting))
+        # A latent that is left out takes its variance along, at most 1.
+        n = min(n, farthest) if fits else max(n, high - max(1, math.ceil(value - threshold)))
+        if question >= SETTINGS.max_guided:
+            n = (low + high) // 2 if high <= cap else farthest
+    return low
+
+
+def _slope(fitting: Sequence[tuple[float, float]]) -> float:
+    """What was measured between the last two that fit, for each unit of the prediction; 1 where that is not known."""
+    if len(fitting) < 2:
+        return 1.0
+    (expected, value), (next_expected, next_value) = fitting[-2:]
+    step = next_expected - expected
+    return float(np.clip((next_value - value) / step, SETTINGS.min_slope, 1)) if step > 0 else 1.0
+
+
+def _at(predicted: Float[np.ndarray, " width"], n: int) -> float:
+    """The prediction for n latents; each beyond the last adds 1."""
+    return float(predicted[min(n, len(predicted)) - 1]) + max(0, n - len(predicted))
+
+
+def _crossing(predicted: Float[np.ndarray, " width"], threshold: float) -> int:
+    """The last n before the prediction exceeds the threshold."""
+    n = first_stretch(predicted, threshold)
+    return n if n < len(predicted) else n + max(0, math.floor(threshold - predicted[-1]))
+
+
+def no_surplus(n: int) -> str:
+    """What is said of a model at the cap.
+
+    >>> no_surplus(1), no_surplus(8)
+    ('even 1 latent has no surplus', 'even 8 latents have no surplus')
+    """
+    return f"even {plural(n, 'latent')} {'has' if n == 1 else 'have'} no surplus"
+
+
+def check_threshold(threshold: object, *, positive: bool) -> None:
+    """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+        raise InputError("threshold", "be a finite number", got=f"{threshold!r}", remedy="1 is usual")
+    if positive and threshold <= 0:
+        raise InputError(
+            "threshold",
+            "be positive for Σ E[σ²], which no model brings to 0",
+            got=f"{threshold:g}",
+            remedy="1 is usual",
+        )
+
+
+def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[str]:
+    """Where the search's assumption, a statistic that rises with n and crosses the threshold once, is in doubt."""
+    notes = []
+    for seed in sorted({trial.seed for trial in trials}):
+        own = sorted((t for t in trials if t.seed == seed), key=lambda trial: trial.n_latents)
+        for before, after in pairwise(own):
+            if (
+                before.n_latents < after.n_latents
+                and before.decision == "too many"
+                and after.decision == "fits"
+            ):
+                notes.append(
+                    f"seed {seed}: {before.n_latents} latents are too many but {after.n_latents} fit: the statistic "
+                    "does not rise with n, and another start could end elsewhere. Train longer or use more seeds."
+                )
+            elif after.statistic < before.statistic - max(0.1, 0.1 * abs(before.statistic)):
+                notes.append(
+                    f"seed {seed}: the statistic falls from {before.statistic:.2f} at {before.n_latents} latents to "
+                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so the models may not be "
+                    "trained long enough."
+                )
+    if any(answer == 0 for answer in answers):
+        notes.append(
+            "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise, "
+            "or, where the likelihood is Gaussian, small in the units of its variance (standardise them)."
+        )
+    return notes
+
+
+def _check_range(low: int, high: int) -> None:
+    for name, value in (("n_init", low), ("cap", high)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(name, "be an integer from 1", got=f"{value!r}")
+    if low > high:
+        raise InputError("n_init", "be at most cap", got=f"{low} and {high}")

@@ -1,0 +1,59 @@
+"""The closed form of linear VAEs, as a check on trained models."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.linear_evidence import LinearEvidence, cross_validate, held_out_losses
+from polariscope.sizing.candidates import AbstractCandidates
+from polariscope.sizing.goal import Goal
+from polariscope.sizing.settings import SETTINGS
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """What linear models say of a table."""
+
+    evidence: LinearEvidence
+    losses: Float[np.ndarray, " model"]
+    """Of linear models with 0, 1, … latents, on the observations that trained models are validated with."""
+
+    def beats(self, loss: float | None) -> bool:
+        """Return whether the linear model with as many latents as generalise has a clearly lower held-out loss.
+
+        :param loss: held-out loss of a trained model, nats; None: not known.
+        """
+        if loss is None:
+            return False
+        own = float(self.losses[min(max(self.evidence.n_latents, 1), len(self.losses) - 1)])
+        return loss - own > max(
+            SETTINGS.min_gain_nats, SETTINGS.min_gain_share * (float(self.losses[0]) - own)
+        )
+
+
+def closed_form(candidates: AbstractCandidates, goal: Goal) -> ClosedForm | None:
+    """Return what linear models say of a table whose decoder variance is learned; None for other data.
+
+    :param candidates: whose observations are looked at.
+    :param goal: threshold.
+    """
+    parts = candidates.split_rows() if is_table(candidates, goal) else None
+    if parts is None:
+        return None
+    training, held_out = parts
+    if training.shape[1] > SETTINGS.max_features or len(training) < SETTINGS.min_samples or not len(held_out):
+        return None
+    evidence = cross_validate(candidates.observations(), float(goal.threshold), seed=candidates.seed)
+    return ClosedForm(evidence, held_out_losses(training, held_out))
+
+
+def is_table(candidates: AbstractCandidates, goal: Goal) -> bool:
+    """Return whether the observations are rows of a table, and the decoder's variance is learned from them.
+
+    :param candidates: whose models are trained.
+    :param goal: knows whether the observations are images.
+    """
+    return candidates.n_gamma_values is not None and not goal.images

@@ -1,0 +1,152 @@
+"""FONDUE for models of any library.
+
+The searches of bonheme2023 chapter 8 over any statistic and any trainer: a function ``encode_with(n_latents)`` that
+returns a :class:`~polariscope.analysis.representation.Representation`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from polariscope.analysis.representation import Representation
+from polariscope.core.errors import InputError, check_word
+from polariscope.sizing.bisection import CAP, bisect, check_threshold, grow_and_bisect, notes_on
+from polariscope.sizing.result import Size, median_answer
+from polariscope.sizing.statistics import resolve_statistic, sampled_trace, trace
+from polariscope.sizing.trial import Trial
+from polariscope.storage.documents import read_document, write_document
+
+Algorithm = Literal["grow", "binary"]
+
+
+def fondue(
+    encode_with: Callable[..., Representation],
+    statistic: str | Callable[[Representation], float] = "trace",
+    *,
+    threshold: float | int = 1.0,
+    n_init: int = 10,
+    algorithm: str = "grow",
+    cap: int = CAP,
+    seeds: int | Sequence[int] = (0,),
+    memo: str | Path | None = None,
+) -> Size:
+    """Size a model of any library: the largest n whose statistic is at most ``threshold``.
+
+    ``encode_with(n_latents)``, or ``encode_with(n_latents, seed)`` where it has a ``seed``, trains a model and
+    returns its representation. ``statistic`` is ``trace`` (Σ E[σ²]), ``sampled-trace``, ``dimension`` or a
+    function of a representation. ``algorithm`` doubles from ``n_init`` and bisects (``grow``), or searches
+    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which each measured value is cached, so an interrupted
+    search continues; it belongs to one ``encode_with`` and statistic.
+
+    Reference: bonheme2023 Algorithms 1–8 and Theorem 8.3.3.
+
+    >>> def encode_with(n):  # 3 active latents, the rest passive
+    ...     variance = np.where(np.arange(n) < 3, 0.01, 1.0) * np.ones((8, 1))
+    ...     return Representation(np.zeros((8, n)), variance, np.zeros((8, n)))
+    >>> fondue(encode_with).answer
+    '3 latents (3)'
+    """
+    name, measure = resolve_statistic(statistic)
+    check_threshold(threshold, positive=measure in (trace, sampled_trace))
+    check_word("algorithm", algorithm, get_args(Algorithm))
+    if isinstance(seeds, int) or not len(seeds):
+        raise InputError("seeds", "be one or more numbers", got=f"{seeds!r}", remedy="give (0, 1, 2), say")
+    takes_seed = "seed" in inspect.signature(encode_with).parameters
+    if len(seeds) > 1 and not takes_seed:
+        raise InputError(
+            "encode_with",
+            "take a seed when there are several",
+            got=f"{len(seeds)} seeds",
+            remedy="write encode_with(n_latents, seed)",
+        )
+    if memo is not None and name == "<lambda>":
+        raise InputError(
+            problem="memo keeps values by the statistic's name, and a lambda has none",
+            remedy="define it with def",
+        )
+    cache = Memo(memo, name)
+    trials: list[Trial] = []
+
+    def fits(n: int, seed: int) -> bool:
+        value = cache.get(n, seed)
+        if value is None:
+            representation = encode_with(n, seed=seed) if takes_seed else encode_with(n)
+            check_width(representation, n)
+            value = cache.put(n, seed, measure(representation))  # which refuses what is no finite number
+        passes = value <= threshold
+        trials.append(Trial(n, seed, value, "fits" if passes else "too many", steps=0))
+        return passes
+
+    answers = []
+    for seed in seeds:
+        if algorithm == "grow":
+            answers.append(grow_and_bisect(lambda n, seed=seed: fits(n, seed), n_init, cap))  # type: ignore[misc]
+        else:
+            answers.append(bisect(lambda n, seed=seed: fits(n, seed), 1, cap))  # type: ignore[misc]
+    return Size(
+        value=median_answer(answers),
+        interval=(min(answers), max(answers)),
+        method="fondue",
+        statistic=name,
+        threshold=threshold,
+        per_seed=tuple(answers),
+        trials=tuple(trials),
+        meaning_of_interval=seeds_in_words(len(answers)),
+        notes=tuple(notes_on(trials, answers)),
+    )
+
+
+def seeds_in_words(count: int) -> str:
+    """What an interval from so many seeds means."""
+    return "one seed: no interval over seeds" if count == 1 else f"lowest and highest of {count} seeds"
+
+
+class Memo:
+    """Measured values by number of latents and seed (or another number), on disk when a file is given."""
+
+    def __init__(self, file: str | Path | None, statistic: str) -> None:
+        self.file = None if file is None else Path(file)
+        self.values: dict[str, float] = {}
+        self.statistic = statistic
+        if self.file is not None and self.file.exists():
+            record = read_document(self.file, "memo").content
+            if record["statistic"] != statistic:
+                raise InputError(
+                    "memo",
+                    f"be a file of the statistic {statistic!r}",
+                    got=self.file,
+                    remedy="use another file",
+                )
+            self.values = dict(record["values"])
+
+    def get(self, n: int, seed: int) -> float | None:
+        return self.values.get(f"{n}/{seed}")
+
+    def put(self, n: int, seed: int, value: object) -> float:
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InputError(
+                "the statistic", "be finite", got=f"{value} for {n} latents", remedy="check encode_with"
+            )
+        self.values[f"{n}/{seed}"] = float(value)
+        if self.file is not None:
+            write_document(self.file, "memo", {"statistic": self.statistic, "values": self.values})
+        return float(value)
+
+
+def check_width(representation: object, n_latents: int) -> None:
+    """Refuse what a trainer returned for another number of latents."""
+    if not isinstance(representation, Representation):
+        raise InputError("encode_with", "return a Representation", got=type(representation).__name__)
+    if representation.n_latents != n_latents:
+        raise InputError(
+            f"encode_with({n_latents})",
+            f"return {n_latents} latents",
+            got=representation.n_latents,
+            remedy="build the model with the number it is given",
+        )

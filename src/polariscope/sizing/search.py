@@ -1,0 +1,299 @@
+"""A search: data, units, options, seeds and folder, checked once, behind every function that sizes.
+
+:func:`~polariscope.sizing.size.size`, :func:`~polariscope.sizing.compare.compare_sizes`,
+:func:`~polariscope.sizing.curve.size_curve` and ``size_table`` prepare a :class:`Search` and ask methods through it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from polariscope.core.errors import InputError
+from polariscope.core.progress import AnyProgress, Progress, reporting
+from polariscope.core.types import OptionValue
+from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.missing import Missing
+from polariscope.data.observations import Part, Subset
+from polariscope.data.types import DataLike
+from polariscope.models.protocol import DeviceLike
+from polariscope.sizing.beta import largest_beta
+from polariscope.sizing.bisection import check_threshold
+from polariscope.sizing.candidates import AbstractCandidates
+from polariscope.sizing.checks import (
+    BOUNDS,
+    check_recipe,
+    check_seeds,
+    check_units,
+    check_used,
+    check_varies,
+    make_goal,
+    own_options,
+    split_options,
+    supported_options,
+    trained_units,
+)
+from polariscope.sizing.goal import Goal, Target
+from polariscope.sizing.merge import merge, with_fit, with_noise
+from polariscope.sizing.methods import family
+from polariscope.sizing.progress import candidate_arguments
+from polariscope.sizing.result import TRACE, SeedResult, Size
+from polariscope.sizing.trained import TrainedCandidates
+from polariscope.storage.search import SearchFolder
+from polariscope.training.threads import check_threads
+from polariscope.training.train import choose_device
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked of a method, checked."""
+
+    method: str
+    goal: Goal
+    own: Mapping[str, object]
+    """The method's own options."""
+    recipe: Mapping[str, object]
+    """Of the models."""
+    chosen: tuple[str, ...]
+    """What nobody asked for by name, in words."""
+    target: Target = "latents"
+    n_latents: int | None = None
+    """Of the models, where β is what is sought."""
+
+
+def ask(
+    dataset: AbstractDataset,
+    method: str,
+    options: Mapping[str, object],
+    target: Target = "latents",
+    n_latents: int | None = None,
+) -> Question:
+    """Refuse what a method cannot be asked, before anything is trained.
+
+    :param dataset: in the units in which models are trained.
+    :param method: a name of ``polariscope.sizing``.
+    :param options: bounds of the search, options of the method, and the recipe of the models.
+    :param target: (default "latents") what is sought.
+    :param n_latents: (default None) number of latents, where β is sought.
+    """
+    bounds, own, recipe = split_options(method, options)
+    threshold = bounds.get("threshold", Goal.threshold)
+    check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
+    goal = make_goal(bounds, dataset, recipe)
+    check_used(method, target, {name: getattr(goal, name) for name in BOUNDS})
+    most = n_latents if target == "beta" else goal.cap
+    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
+        raise InputError(
+            "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
+        )
+    if goal.learning_rate is not None:
+        recipe["learning_rate"] = goal.learning_rate
+    return Question(method, goal, own, recipe, check_recipe(dataset, method, recipe, goal), target, n_latents)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """Seeds, folder, device and units of a search: arguments of every function that sizes."""
+
+    seed: int = 0
+    """Seed of the first models; the others have seed + 1, …"""
+    seeds: int = 1
+    """Number of seeds; the answer is their median, and the interval includes all of them."""
+    out: str | Path | None = None
+    """Folder for the models and the results; with it nothing is trained twice."""
+    device: DeviceLike = "auto"
+    """Device of the training, as in :func:`polariscope.train`."""
+    threads: int | None = None
+    """Threads of the training; None: chosen from the work per step and the number of cores."""
+    progress: bool | AnyProgress = False
+    """True for live lines, or a function called with (seed, n_latents, step, Σ E[σ²]), or with an event if it takes a
+    :class:`polariscope.core.progress.ProgressEvent`. If two models are trained in parallel, it is called from their
+    threads, one at a time."""
+    variants: Given = ()
+    """Variants of the data, as in :func:`polariscope.train`."""
+    standardise: bool = False
+    """Bring every feature of a table to mean 0 and standard deviation 1 first."""
+    scale: bool = False
+    """Bring every feature of a table to [0, 1] first."""
+    keep_units: bool = False
+    """Leave a table in the units it has, as in :func:`polariscope.train`."""
+    missing: Missing = "refuse"
+    """Policy for missing values of an array, as in :func:`polariscope.train`."""
+
+
+SETTINGS_OF_SEARCH = tuple(field.name for field in dataclasses.fields(SearchSettings))
+"""Names of the arguments of every search."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search, checked: nothing is trained yet."""
+
+    data: AbstractDataset
+    """The data in the units in which models are trained."""
+    options: Mapping[str, Any]
+    """Options of the goal, of the methods and of the models."""
+    methods: tuple[str, ...]
+    """Methods that are asked."""
+    settings: SearchSettings
+
+    @classmethod
+    def prepare(
+        cls,
+        data: DataLike,
+        methods: Sequence[str],
+        options: Mapping[str, OptionValue],
+        *,
+        trains: bool = False,
+    ) -> Search:
+        """Put data into the units of the models, and refuse what cannot be trained, before anything is.
+
+        :param data: a dataset, or an array of observations.
+        :param methods: methods that are asked.
+        :param options: fields of :class:`SearchSettings`, and options of the goal, of the methods and of the models.
+        :param trains: (default False) whether models are trained besides those of the methods.
+        """
+        named: dict[str, Any] = {name: options[name] for name in options if name in SETTINGS_OF_SEARCH}
+        settings = SearchSettings(**named)
+        check_seeds(settings.seeds)
+        units = {"standardise": settings.standardise, "scale": settings.scale}
+        shorthands(**units, keep_units=settings.keep_units)
+        dataset = apply_variants(data, settings.variants, **units, missing=settings.missing)
+        others = {name: value for name, value in options.items() if name not in SETTINGS_OF_SEARCH}
+        others |= {"keep_units": True} if settings.keep_units else {}
+        recipe = recipe_of(methods, others)
+        dataset = trained_units(dataset, recipe, keep_units=settings.keep_units)
+        check_varies(dataset)
+        if trains or any(family.traits(method)["trains"] for method in methods):
+            check_units(dataset, recipe)
+        choose_device(settings.device)
+        check_threads(settings.threads)
+        return cls(dataset, others, tuple(methods), settings)
+
+    @property
+    def seeds(self) -> range:
+        """The seeds, in order."""
+        return range(self.settings.seed, self.settings.seed + self.settings.seeds)
+
+    @property
+    def out(self) -> Path | None:
+        """Folder of the models and results; None: they are deleted afterwards."""
+        return None if self.settings.out is None else Path(self.settings.out)
+
+    def within(self, folder: str) -> Search:
+        """Return the same search in a folder inside its own.
+
+        :param folder: name of the folder.
+        """
+        out = None if self.out is None else self.out / folder
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, out=out))
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """Options of the models."""
+        return recipe_of(self.methods, self.options)
+
+    def question(
+        self, method: str, target: Target = "latents", n_latents: int | None = None, **bounds: OptionValue
+    ) -> Question:
+        """Return what one of several methods is asked: each gets the options that it uses.
+
+        :param method: one of the methods.
+        :param target: (default "latents") what is sought.
+        :param n_latents: (default None) number of latents, if β is sought.
+        :param bounds: options of the goal for this question.
+        """
+        options = supported_options(method, self.options, self.methods)
+        return ask(self.data, method, {**options, **bounds}, target, n_latents)
+
+    def candidates(
+        self,
+        folder: Path,
+        seed: int,
+        recipe: Mapping[str, Any],
+        progress: Progress | None = None,
+        *,
+        deadline: float | None = None,
+        part: Part = Subset.part,
+    ) -> AbstractCandidates:
+        """Return the models of one seed, which are trained when a method asks for them.
+
+        :param folder: folder of the models; each seed has a folder in it.
+        :param seed: the seed.
+        :param recipe: options of the models.
+        :param progress: (default None) called with an event of each model at every logging step.
+        :param deadline: (default None) time after which nothing is trained.
+        :param part: (default "all") part of the split whose observations are encoded.
+        """
+        return TrainedCandidates(
+            self.data,
+            SearchFolder(folder).seed(seed).path,
+            seed,
+            {**recipe, "device": self.settings.device, "threads": self.settings.threads},
+            progress,
+            deadline=deadline,
+            part=part,
+        )
+
+    def answer(self, question: Question, folder: Path, progress: Progress | None = None) -> Size:
+        """Return the answer of a method over all seeds; models that were trained before are used again.
+
+        :param question: what is asked.
+        :param folder: folder of the models.
+        :param progress: (default None) called with an event of each model at every logging step.
+        """
+        results: list[SeedResult] = []
+        spent, goal = 0, question.goal
+        end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
+        for seed in self.seeds:
+            deadline = None if end is None else _share(end, self.seeds.stop - seed)
+            candidates = self.candidates(folder, seed, question.recipe, progress, deadline=deadline)
+            if question.target == "beta":
+                assert question.n_latents is not None
+                result = largest_beta(candidates, goal, question.n_latents)
+            else:
+                result = family[question.method](candidates, goal, **question.own)
+            results.append(with_fit(with_noise(result, candidates), candidates, question.target))
+            spent += candidates.n_steps
+        return merge(results, question.method, question.target, goal, spent)
+
+    @contextmanager
+    def session(self) -> Iterator[tuple[Path, Progress | None]]:
+        """Give the folder of the models and the function that reports progress."""
+        with (
+            models_folder(self.out) as folder,
+            reporting(self.settings.progress, candidate_arguments) as progress,
+        ):
+            yield folder, progress
+
+
+def recipe_of(methods: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are neither the goal's nor a method's: those of the models.
+
+    :param methods: methods that are asked.
+    :param options: options of the goal, of the methods and of the models.
+    """
+    others = {*BOUNDS}.union(*map(own_options, methods))
+    return {name: value for name, value in options.items() if name not in others}
+
+
+def _share(end: float, n_seeds: int) -> float:
+    """When the first of so many seeds has had its part of the time that is left."""
+    now = time.monotonic()
+    return now + (end - now) / n_seeds
+
+
+@contextmanager
+def models_folder(out: str | Path | None) -> Iterator[Path]:
+    """The folder of the candidates; without ``out`` one that is deleted afterwards."""
+    if out is not None:
+        yield Path(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="polariscope-size-") as folder:
+        yield Path(folder)

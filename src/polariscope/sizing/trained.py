@@ -1,0 +1,456 @@
+"""Candidates trained by us, each a run on disk."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.noise import Noise
+from polariscope.analysis.regime.use import MAX_OBSERVATIONS
+from polariscope.analysis.representation import Representation
+from polariscope.analysis.verdict import Verdict
+from polariscope.core.errors import InputError
+from polariscope.core.progress import Progress
+from polariscope.core.seeds import generator
+from polariscope.core.text import plural
+from polariscope.core.types import OptionValue
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.observations import Part, Subset
+from polariscope.models.inference import batch_size, chunks, decode_codes
+from polariscope.models.model import Model
+from polariscope.runs.run import Run
+from polariscope.sizing.candidates import AbstractCandidates, Curves, Losses, OutOfTimeError
+from polariscope.sizing.own_trainer import Memo
+from polariscope.sizing.progress import candidate_event
+from polariscope.sizing.settings import SETTINGS
+from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
+from polariscope.training.loop import n_validated
+from polariscope.training.plan import RunPlan, plan
+from polariscope.training.planner import IMAGES
+from polariscope.training.threads import available_cores
+from polariscope.training.together import together
+from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train, work_of
+
+TRAIN = "train"
+"""Part of the time that a model took, as studies name it."""
+
+
+def max_latents(job: RunPlan) -> int | None:
+    """The most that make sense where the decoder's variance is one number that is learned; None: any number does.
+
+    :param job: how a model would be trained.
+    """
+    if not job.blueprint.likelihood.learns_one_variance:
+        return None
+    return max(1, min(_n_varying(job.data), len(job.data)) - 1)
+
+
+def _n_varying(data: AbstractDataset) -> int:
+    """How many features of a table are not the same in all rows; of images, all values."""
+    if len(data.shape) != 1:
+        return data.n_features
+    first = data.values(np.zeros(1, dtype=np.int64))
+    varies = np.zeros(data.n_features, dtype=bool)
+    for rows in chunks(len(data), batch_size(data.n_features)):
+        varies |= (data.values(np.arange(rows.start, rows.stop)) != first).any(axis=0)
+        if varies.all():
+            break
+    return int(varies.sum())
+
+
+class TrainedCandidates(AbstractCandidates):
+    """Models trained by :func:`polariscope.train` in ``folder``, which are used again."""
+
+    def __init__(
+        self,
+        data: AbstractDataset,
+        folder: Path,
+        seed: int,
+        recipe: Mapping[str, Any] = {},
+        progress: Progress | None = None,
+        deadline: float | None = None,
+        part: Part = Subset.part,
+    ) -> None:
+        self.data = data
+        self.part = part
+        """Of the split: whose observations are encoded."""
+        self.deadline = deadline
+        self._pace: float | None = None
+        self.folder = SeedFolder(folder)
+        self.seed = seed
+        self.progress = progress
+        self.recipe = {
+            "log_every": SETTINGS.log_every,
+            "probe_samples": SETTINGS.probe_samples,
+            **recipe,
+            "seed": seed,
+        }
+        self.device = self.recipe.pop("device", "auto")
+        self._asked_threads: int | None = self.recipe.pop("threads", None)
+        self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe}, self._is_recipe)
+        self._spent: dict[str, int] = {}
+        self._measured: set[tuple[str, str]] = set()
+        """Name of a model and of what was measured of it, for the time that took."""
+        self._models: dict[tuple[str, int], Model] = {}
+        self._changing = threading.Lock()
+        self._noise: dict[tuple[int, int, Any], Noise | None] = {}
+        self._changes: dict[tuple[int, int, Any], Mapping[str, Any]] = {}
+        """How the models were trained that were looked at, by latents, steps and β."""
+
+    def _is_recipe(self, stored: Mapping[str, Any]) -> bool:
+        """Whether a stored recipe makes the same models: the command line of 0.2.0 stored numbers as text."""
+        if stored.get("data") != self.data.fingerprint:
+            return False
+        try:
+            before = plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **stored["recipe"]})
+        except (InputError, KeyError):
+            return False
+        return before.describe("cpu")["hash"] == self._plan.describe("cpu")["hash"]
+
+    def _threads(self, name: str) -> int | None:
+        """For a model: as asked for; a new one by the rule; one that is continued as before."""
+        is_begun = bool(self.folder.model(name).checkpoints.steps)
+        return None if self._asked_threads is None and is_begun else self.threads
+
+    @functools.cached_property
+    def threads(self) -> int:
+        """With how many a new model is trained: as asked for, as models before it, or by its work and the cores."""
+        if self._asked_threads is not None:
+            return self._asked_threads
+        for begun in self.folder.models():
+            if begun.checkpoints.steps:
+                return int(begun.settings["environment"]["threads"])
+        return choose_threads(self._plan, build(self._plan, choose_device("cpu")))
+
+    @functools.cached_property
+    def _plan(self) -> RunPlan:
+        """How a model is trained, whatever its width and length."""
+        return plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **self.recipe})
+
+    @functools.cached_property
+    def benefits_from_parallel(self) -> bool:
+        if self._asked_threads is not None:  # no more cores than were asked for
+            return False
+        if choose_device(self.device).type != "cpu" or self.threads > 1 or available_cores() < 2:
+            return False
+        return work_of(self._plan, build(self._plan, choose_device("cpu"))) >= SETTINGS.min_work_for_pairs
+
+    @property
+    def steps_per_epoch(self) -> int:
+        job = plan(self.data, n_latents=1, pace=IMAGES, **{**self.recipe, "epochs": 1})
+        return job.settings.steps
+
+    @property
+    def n_gamma_values(self) -> int | None:
+        likelihood = self._plan.blueprint.likelihood
+        return self.data.n_features if likelihood.learns_one_variance else None
+
+    @property
+    def fixed_variance(self) -> float | None:
+        blueprint = self._plan.blueprint
+        return blueprint.likelihood.fixed_variance if blueprint.posterior.has_density else None
+
+    @property
+    def max_latents(self) -> int | None:
+        return max_latents(self._plan)
+
+    @property
+    def n_steps(self) -> int:
+        return sum(self._spent.values())
+
+    @property
+    def n_models(self) -> int:
+        return len(self._spent)
+
+    @property
+    def n_seconds(self) -> float | None:
+        # Work that was done before, by this search or another one in the same folder, counts as if it were done now.
+        total = 0.0
+        for name, steps in self._spent.items():
+            run = self.folder.model(name)
+            seconds, trained = run.seconds(), max(run.checkpoints.steps, default=0)
+            if TRAIN not in seconds or not trained:
+                return None
+            total += seconds[TRAIN] * steps / trained
+            total += sum(seconds.get(part, 0.0) for model, part in self._measured if model == name)
+        return total
+
+    @property
+    def can_prune(self) -> bool:
+        return self._plan.blueprint.posterior.is_diagonal
+
+    def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
+        changes = dict(changes)
+        if (wide := changes.pop("pruned_from", None)) is not None:
+            return f"{_beginning(*wide)}{self._name(n_latents, changes)}"
+        text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
+                       for key, value in sorted(changes.items()))  # fmt: skip
+        return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
+
+    def model(self, n_latents: int, steps: int, **changes: OptionValue) -> Model:
+        """The model after so many steps, trained from where it stands."""
+        name = self._name(n_latents, changes)
+        if (name, steps) not in self._models:
+            if (earlier := self._earlier(name, steps)) is not None:
+                self._spent[name] = max(steps, self._spent.get(name, 0))
+                return earlier
+            self._prune(n_latents, steps, changes)
+
+            def listen(step: int, line: dict[str, Any] | None) -> None:
+                if line is not None and self.progress is not None:
+                    with self._changing:
+                        self.progress(candidate_event(self.seed, n_latents, step, line["trace"]))
+
+            with self._timed(name, TRAIN):
+                made = train(
+                    self.data,
+                    n_latents=n_latents,
+                    out=self.folder.model(name).path,
+                    device=self.device,
+                    threads=self._threads(name),
+                    progress=listen,
+                    **self._options(steps, changes),
+                )
+            with self._changing:
+                self._models = {key: value for key, value in self._models.items() if key[0] != name}
+                self._models[name, steps] = made
+            self._spent[name] = max(steps, self._spent.get(name, 0))
+            self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
+        return self._models[name, steps]
+
+    def _earlier(self, name: str, steps: int) -> Model | None:
+        """A model that has more steps by now, as it was after so many, if that checkpoint is on disk."""
+        run = self.folder.model(name)
+        if steps >= max(run.checkpoints.steps, default=0) or steps not in run.checkpoints.steps:
+            return None
+        return Run(run.path).model(steps, str(choose_device(self.device)))
+
+    @contextmanager
+    def _timed(self, name: str, part: str) -> Iterator[None]:
+        """Add the time that something takes to the time of a model; nothing if no step was trained."""
+        run = self.folder.model(name)
+        before, begin = max(run.checkpoints.steps, default=0), time.monotonic()
+        try:
+            yield
+        finally:
+            if part != TRAIN or max(run.checkpoints.steps, default=0) > before:
+                seconds = run.seconds()
+                run.keep_seconds({**seconds, part: seconds.get(part, 0.0) + time.monotonic() - begin})
+
+    def _options(self, steps: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model is trained with: methods that name no learning rate are the published ones, with their own."""
+        own = {key: value for key, value in changes.items() if key != "pruned_from"}
+        return {"pace": IMAGES, **self.recipe, **own, "steps": steps}
+
+    def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
+        """Begin a model with the most informative latents of a wide one, as it was after so many steps.
+
+        Where the wide one has been trained further since, as it is now. Nothing happens where the model has begun
+        already, or begins afresh.
+        """
+        name = self._name(n_latents, changes)
+        if "pruned_from" not in changes or self.folder.model(name).checkpoints.steps:
+            return
+        alike = {key: value for key, value in changes.items() if key != "pruned_from"}
+        width, trained = changes["pruned_from"]
+        trained = self._at_hand(width, trained, alike)
+        variances = self.watch(width, trained, **alike).variances[-SETTINGS.n_averaged_looks :].mean(axis=0)
+        begin_narrow(
+            self.data,
+            self.folder.model(name).path,
+            self.model(width, trained, **alike),
+            sorted(np.argsort(variances)[:n_latents].tolist()),
+            n_latents=n_latents,
+            device=self.device,
+            threads=self._threads(name),
+            **self._options(steps, changes),
+        )
+
+    def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The log of a model up to a step; what it took for noise then is remembered."""
+        lines = [line for line in run.log() if line["step"] <= steps]
+        last = lines[-1] if lines else {}
+        key = (n_latents, steps, changes.get("beta"))
+        self._noise[key], self._changes[key] = Noise.of_run(run.settings, last), dict(changes)
+        return lines
+
+    def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
+        return self._noise.get((n_latents, steps, beta))
+
+    def verdict(self, n_latents: int, steps: int, beta: float | None = None) -> Verdict | None:
+        from polariscope.analysis.regime.diagnose import diagnose
+
+        if (changes := self._changes.get((n_latents, steps, beta))) is None:
+            return None
+        model = self.model(n_latents, self._at_hand(n_latents, steps, changes), **changes)
+        run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
+        subset = Subset(min(MAX_OBSERVATIONS, len(self.data)), self.seed, self.part)
+        representation = run.with_evidence(run.representation_of(model, subset), model, self.seed)
+        return diagnose(representation, seed=self.seed).verdict
+
+    def n_watched(self, n_latents: int, **changes: OptionValue) -> int:
+        return self._spent.get(self._name(n_latents, changes), 0)
+
+    def has_gone_beyond(self, n_latents: int, steps: int, **changes: OptionValue) -> bool:
+        """Whether a model has more steps than so many, and is no longer there as it was then.
+
+        :param n_latents: of the model.
+        :param steps: after which it is wanted.
+        :param changes: options that differ from the recipe.
+        """
+        steps_on_disk = self.folder.model(self._name(n_latents, changes)).checkpoints.steps
+        return max(steps_on_disk, default=0) > steps and steps not in steps_on_disk
+
+    def nearest_steps(self, n_latents: int, steps: int, **changes: OptionValue) -> int:
+        if self.folder.has_any(_beginning(n_latents, steps)):  # of this search, which is repeated or goes on
+            return steps
+        return self._at_hand(n_latents, steps, changes)
+
+    def _at_hand(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Steps with which a model is on disk, or will be: so many, or all it has where they are gone."""
+        if not self.has_gone_beyond(n_latents, steps, **changes):
+            return steps
+        return max(self.folder.model(self._name(n_latents, changes)).checkpoints.steps)
+
+    def watch(self, n_latents: int, steps: int, **changes: OptionValue) -> Curves:
+        name = self._name(n_latents, changes)
+        run = self.folder.model(name)
+        done = max(run.checkpoints.steps, default=0)
+        while done < steps:
+            done = self._go_on(n_latents, done, steps, changes)
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        lines = self._look(Run(run.path), n_latents, steps, changes)
+        has_gamma = all("gamma" in line for line in lines)
+        return Curves(
+            np.array([line["step"] for line in lines]),
+            np.array([line["variance"] for line in lines], dtype=float),
+            np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
+            tuple((line["step"], _total(line), line["loss"]) for line in lines if "validation" in line),
+            all(_is_elbo(line) for line in lines),
+        )
+
+    def watch_together(self, widths: Sequence[int], steps: int, **changes: OptionValue) -> None:
+        for n_latents in widths:  # all read the wide model, so one after the other
+            self._prune(n_latents, steps, changes)
+        if self._pace is not None:  # side by side each may take longer
+            self._pace *= len(widths)
+        together([functools.partial(self.watch, n_latents, steps, **changes) for n_latents in widths])
+
+    def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Train a model further, as far as the time allows; returns the step it has then."""
+        if self.deadline is None:
+            self.model(n_latents, steps, **changes)
+            return steps
+        begin = time.monotonic()
+        reach = SETTINGS.first_piece if self._pace is None else int((self.deadline - begin) / self._pace)
+        piece = min(
+            steps - done, reach // SETTINGS.log_every * SETTINGS.log_every - done % SETTINGS.log_every
+        )
+        if begin >= self.deadline or piece <= 0:
+            raise OutOfTimeError(
+                f"The time was over at {plural(n_latents, 'latent')} after {done:,} steps. Give it "
+                "more minutes for a surer answer."
+            )
+        self.model(n_latents, done + piece, **changes)
+        self._pace = (time.monotonic() - begin) / piece
+        return done + piece
+
+    def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
+        name = self._name(n_latents, {})
+        memo = Memo(self.folder.memo(key), key)
+        value = memo.get(n_latents, steps)
+        part = f"{key} at {steps}"
+        if value is None:
+            self.model(n_latents, steps)  # which has a time of its own
+            with self._timed(name, part):
+                value = memo.put(n_latents, steps, measure())
+        self._measured.add((name, part))
+        self._spent[name] = max(steps, self._spent.get(name, 0))
+        return value
+
+    def representation(self, n_latents: int, steps: int, **changes: OptionValue) -> Representation:
+        model = self.model(n_latents, steps, **changes)
+        run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
+        return run.representation_of(model, Subset(self._n_samples, self.seed, self.part))
+
+    def losses(self, n_latents: int, steps: int, **changes: OptionValue) -> Losses:
+        self.watch(n_latents, steps, **changes)
+        lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
+        line = next(line for line in lines if line["step"] == steps)
+        terms = line["validation"]
+        rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
+        return Losses(_total(line), float(terms["reconstruction"]), None if rate is None else float(rate))
+
+    def reconstructions(
+        self, n_latents: int, steps: int, **changes: OptionValue
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "sample feature"]]:
+        model = self.model(n_latents, steps, **changes)
+        representation = self.representation(n_latents, steps, **changes)
+        assert representation.indices is not None
+        inputs = self.data.values(representation.indices)
+        outputs = decode_codes(model, representation.sampled)
+        return _rows(inputs), _rows(outputs)
+
+    def observations(self) -> Float[np.ndarray, "sample feature"]:
+        chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
+        return _rows(self.data.values(chosen))
+
+    def split_rows(
+        self,
+    ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "other feature"]] | None:
+        split = self._plan.split
+        validation = split.validation[: n_validated(self._plan.settings)]
+        training = generator(self.seed, "observations").permutation(split.train)[: self._n_samples]
+        return _rows(self.data.values(training)), _rows(self.data.values(validation))
+
+    @property
+    def _n_samples(self) -> int:
+        return min(Subset.n_samples or len(self.data), len(self.data))
+
+
+def _beginning(n_latents: int, steps: int) -> str:
+    """How names of models begin that began with the latents of such a wide one."""
+    return f"from-{n_latents:03d}-after-{steps}-"
+
+
+def _total(line: Mapping[str, Any]) -> float:
+    """The loss on held-out observations in a line of the log: all terms with their weights."""
+    return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
+
+
+def _is_elbo(line: Mapping[str, Any]) -> bool:
+    """Return whether the loss of a line is reconstruction plus rate, each with weight 1."""
+    return bool(line["weights"] == {"reconstruction": 1.0, "rate": 1.0})
+
+
+def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
+    return array.reshape(len(array), -1).astype(np.float32, copy=False)
+
+
+def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
+    """Begin a new ``run`` with a model of the folder ``sizing`` that was trained as ``job`` says, if there is one.
+
+    It is copied; training then goes on from its last step, which is returned: 0 if there is none, or if something is in
+    ``run`` already.
+    """
+    if run.exists():
+        return 0
+    for seed in SearchFolder(sizing).seeds():
+        for candidate in seed.models():
+            try:
+                candidate.check(job.describe("cpu"))
+            except InputError:  # another model, or one that has more steps already
+                continue
+            if candidate.checkpoints.steps:
+                copy_run(candidate, run)
+                return max(candidate.checkpoints.steps)
+    return 0

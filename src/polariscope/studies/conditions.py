@@ -1,0 +1,109 @@
+"""Conditions on the rows of a table, ``mig>0.3``, and short names of data variants in them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polariscope.core.errors import InputError
+from polariscope.studies.analyses import Cell
+
+VARIANTS, ORIGINAL = "data.variants", "original"
+"""The setting that says how data were changed, and the name of data that were not."""
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A column compared with a value."""
+
+    column: str
+    operator: str
+    """One of = != < <= > >=."""
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Return the condition that a text states.
+
+        :param text: ``mig>0.3``, ``beta=4``, ``state!=failed``.
+
+        >>> Condition.parse("mig >= 0.3")
+        Condition(column='mig', operator='>=', value='0.3')
+        """
+        match = re.fullmatch(r"(.+?)\s*(<=|>=|!=|=|<|>)\s*(.*)", text)
+        if match is None:
+            raise InputError("a condition", "be COLUMN=VALUE, or with !=, <, <=, >, >=", got=f"{text!r}")
+        return cls(*match.groups())
+
+    def holds(self, cell: Cell, value: str) -> bool:
+        """Return whether a cell meets it; a missing cell meets none.
+
+        :param cell: of the column.
+        :param value: the value that is meant: that of the condition, or what its name stands for.
+        """
+        return _holds(self.column, cell, OPERATORS[self.operator], value)
+
+    def missing(self, is_missing: Any) -> Any:
+        """Return which cells meet it if data without variants are meant, whose cell is empty.
+
+        :param is_missing: which cells are empty.
+        """
+        return OPERATORS[self.operator](is_missing, True)
+
+
+def value_among(values: Sequence[object], setting: str, name: object) -> object:
+    """Return the value of a setting that is meant by a name; see :meth:`polariscope.studies.table.Table.value_named`.
+
+    :param values: those of the setting.
+    :param setting: one that varies.
+    :param name: what was asked for.
+    """
+    if setting != VARIANTS or any(is_same(value, name) for value in values):
+        return name
+    if name == ORIGINAL:
+        return next((value for value in values if value in (None, "none")), name)
+    pattern = rf"(.*\+)?{re.escape(str(name))}([-:+].*)?"
+    meant = [value for value in values if value is not None and re.fullmatch(pattern, str(value))]
+    if len(meant) > 1:
+        raise InputError(
+            problem=f"{name!r} stands for several values of {setting!r}: {', '.join(map(str, meant))}",
+            remedy="write the one that is meant in full",
+        )
+    return meant[0] if meant else name
+
+
+def is_same(cell: object, value: object) -> bool:
+    """Return whether a cell has a value, which can be typed as text.
+
+    :param cell: of a table.
+    :param value: what was asked for.
+    """
+    return cell == value or str(cell) == str(value)
+
+
+def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
+    """Whether a cell and a text compare, as numbers where both are; yes and no are also called true and false."""
+    if cell is None:
+        return False
+    if isinstance(cell, bool):
+        return compare(
+            "yes" if cell else "no", {"true": "yes", "false": "no"}.get(text.lower(), text.lower())
+        )
+    if isinstance(cell, int | float):
+        with contextlib.suppress(ValueError):
+            return compare(cell, float(text))
+        if compare not in (operator.eq, operator.ne):
+            raise InputError(f"what {name!r} is compared with", "be a number", got=f"{text!r}")
+    return compare(str(cell).lower(), text.lower())

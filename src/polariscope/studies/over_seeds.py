@@ -1,0 +1,110 @@
+"""Means of the columns of a table over seeds, with intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.core.seeds import generator
+from polariscope.numerics.intervals import Interval, bootstrap_interval_of_mean, t_interval
+from polariscope.studies.analyses import Columns
+from polariscope.studies.columns import bounds_of
+
+if TYPE_CHECKING:
+    from polariscope.studies.table import Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """One column over the seeds of one setting."""
+
+    settings: dict[str, object]
+    """What these runs have in common, of what varies."""
+    column: str
+    n: int
+    """Runs that have a finite value."""
+    mean: float
+    sd: float | None
+    """Standard deviation over seeds (n − 1); None for one."""
+    t: Interval | None
+    """95 % interval of the mean by Student's t, for values that are about normal; cut off at the column's bounds."""
+    bootstrap: Interval | None
+    """95 % interval of the mean by resampling the seeds."""
+    lowest: str
+    """Name of the run with the lowest value."""
+    median: str
+    """Of several, the run whose value has as many below as above, the lower one of two."""
+    highest: str
+
+
+def aggregate_columns(table: Table, columns: Sequence[str]) -> list[Aggregate]:
+    """Return columns over the seeds of each setting; see :meth:`polariscope.studies.table.Table.aggregate`.
+
+    :param table: its runs that are done.
+    :param columns: names.
+    """
+    aggregates = []
+    runs = table.frame["run"].astype("str").to_numpy()
+    for settings, rows in table.groups("seed"):
+        for name in columns:
+            values = table.numbers[name].to_numpy()[rows]
+            # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
+            order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
+            if len(order):
+                bounds = bounds_of(name, table.numbers.iloc[rows])
+                names = runs[rows][order].tolist()
+                aggregates.append(_aggregate(settings, name, values[order], names, bounds))
+    return aggregates
+
+
+def rows_of_aggregates(aggregates: Iterable[Aggregate]) -> list[Columns]:
+    """Return a row for each setting and column.
+
+    :param aggregates: of one table.
+    """
+    rows = []
+    for each in aggregates:
+        t, bootstrap = each.t or (None, None), each.bootstrap or (None, None)
+        rows.append(
+            {
+                **each.settings,
+                **{"column": each.column, "n": each.n, "mean": each.mean, "sd": each.sd},
+                **{"t.low": t[0], "t.high": t[1]},
+                **{"bootstrap.low": bootstrap[0], "bootstrap.high": bootstrap[1]},
+                **{"lowest": each.lowest, "median": each.median, "highest": each.highest},
+            }
+        )
+    return cast("list[Columns]", rows)
+
+
+def _aggregate(
+    settings: dict[str, object],
+    column: str,
+    values: Float[np.ndarray, " run"],
+    runs: list[str],
+    bounds: tuple[float, float],
+) -> Aggregate:
+    return Aggregate(
+        settings=settings,
+        column=column,
+        n=len(values),
+        mean=float(values.mean()),
+        sd=standard_deviation(values),
+        t=t_interval(values, bounds=bounds),
+        bootstrap=bootstrap_interval_of_mean(values, generator(0, "table", column)),
+        lowest=runs[0],
+        median=runs[(len(runs) - 1) // 2],
+        highest=runs[-1],
+    )
+
+
+def standard_deviation(values: Float[np.ndarray, " sample"]) -> float | None:
+    """Return the standard deviation (n − 1); None for one value.
+
+    :param values: at least one.
+    """
+    return float(values.std(ddof=1)) if len(values) > 1 else None

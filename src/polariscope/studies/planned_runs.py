@@ -1,0 +1,148 @@
+"""The runs of a study, checked: what each is trained with, what it is called, and in which folder it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from polariscope.core import files
+from polariscope.core.errors import InputError
+from polariscope.core.options import affecting
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.sources import parse_source
+from polariscope.storage.documents import weights_hash
+from polariscope.storage.folder import RunFolder
+from polariscope.studies.design import Point, StudyDesign, names_of, varying_axes
+from polariscope.training.plan import RunPlan, plan
+from polariscope.training.planner import IMAGES
+from polariscope.training.settings import TrainSettings
+
+SHORT = 16
+"""Digits of a hash in the name of a folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyRun:
+    """One run of a study."""
+
+    name: str
+    """Readable: what varies in the study, ``beta=4,seed=0``."""
+    hash: str
+    """Of what determines the weights."""
+    folder: Path
+    """Where it is trained, named by the hash."""
+    point: Point
+    steps: int
+    """Gradient steps."""
+    varies: Mapping[str, object]
+    """What varies in the study, with this run's values."""
+    group: str
+    """Equal for runs that differ in their seed only."""
+    chosen: tuple[str, ...] = ()
+    """Settings that the study does not name and that were chosen for it, in a few words each."""
+
+
+ONCE_WITHOUT = (
+    *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
+    *("checkpoint_every", "keep_checkpoints", "train_fraction"),
+)
+"""Settings of a run that a search for the number of latents has its own of."""
+
+
+def once_settings(point: Point) -> dict[str, object]:
+    """What is done once for each data and objective is done with these settings of its runs.
+
+    :param point: one of the runs.
+    """
+    return {name: value for name, value in point.settings.items() if name not in ONCE_WITHOUT}
+
+
+class Datasets:
+    """The datasets of a study, each opened once; only the last ``most`` stay open."""
+
+    def __init__(self, most: int = 2) -> None:
+        self.most = most
+        self._open: dict[str, AbstractDataset] = {}
+
+    def __getitem__(self, record: Mapping[str, object]) -> AbstractDataset:
+        key = files.digest(record)
+        if key not in self._open:
+            while len(self._open) >= self.most:
+                del self._open[next(iter(self._open))]
+            options = {name: value for name, value in record.items() if name != "name"}
+            self._open[key] = parse_source(str(record["name"]), options)
+        return self._open[key]
+
+
+def _check_device(device: str) -> None:
+    """Refuse what is no device anywhere; whether there is one is seen where the models are trained."""
+    import torch
+
+    try:
+        torch.device("cpu" if device == "auto" else device)
+    except RuntimeError:
+        raise InputError(
+            "device", "be auto, or a device of PyTorch as cpu, cuda or mps", got=f"{device!r}"
+        ) from None
+
+
+def _digest(job: RunPlan) -> str:
+    """Return the hash of what determines the weights of a run."""
+    return weights_hash(job.describe("cpu", {"threads": 1}), affecting(TrainSettings, "weights"))
+
+
+def _folder(study: StudyDesign, digest: str) -> Path:
+    return Path(str(study.runs)) / digest[:SHORT]
+
+
+def _plan(study: StudyDesign, data: AbstractDataset, point: Point) -> RunPlan:
+    """Return the plan of a run: the planner's, or that of version 0.2.0 if the run was begun by it.
+
+    Version 0.2.0 trained every run that named no rate, batch or length at the pace of images.
+    """
+    job = plan(data, **point.arguments)
+    if job.settings.pace == IMAGES or RunFolder(_folder(study, _digest(job))).is_begun:
+        return job
+    earlier = plan(data, pace=IMAGES, **point.arguments)
+    return earlier if RunFolder(_folder(study, _digest(earlier))).is_begun else job
+
+
+def plan_runs(study: StudyDesign) -> list[StudyRun]:
+    """Every run of a study, checked as :func:`polariscope.train` would check it.
+
+    :param study: the design.
+    """
+    _check_device(study.device)
+    points = study.points()
+    datasets, varying = Datasets(), varying_axes(points)
+    runs: dict[str, StudyRun] = {}
+    once: set[str] = set()
+    for name, point in zip(names_of(points), points, strict=True):
+        try:
+            job = _plan(study, datasets[point.data], point)
+            if (key := files.digest([point.data, once_settings(point)])) not in once:
+                once.add(key)
+                for analysis in study.analyses("once").values():
+                    analysis.check(datasets[point.data], once_settings(point))
+        except InputError as error:
+            raise InputError(problem=f"run {name}: {error}") from None
+        digest = _digest(job)
+        if digest in runs:
+            raise InputError(
+                problem=f"the runs {runs[digest].name} and {name} are the same",
+                remedy="take one of them out of the study",
+            )
+        varies = {key: point.axes.get(key) for key in varying}
+        rest = {key: value for key, value in point.axes.items() if key != "seed"}
+        runs[digest] = StudyRun(
+            name=name,
+            hash=digest,
+            folder=_folder(study, digest),
+            point=point,
+            steps=job.settings.steps,
+            varies=varies,
+            chosen=job.chosen,
+            group=files.digest(rest)[:SHORT],
+        )
+    return list(runs.values())

@@ -1,0 +1,75 @@
+"""Contract tests that other packages can run on their own members.
+
+A contract is a class of pytest tests that every member of a family passes. Name your members in a subclass, in a test
+file of your package::
+
+    from polariscope.testing import DatasetContract, MetricContract
+
+
+    class TestMetrics(MetricContract):
+        names = ["halves"]
+
+
+    class TestDatasets(DatasetContract):
+        names = ["moons"]
+
+The members are found through the entry points of your package (:mod:`polariscope.core.plugins`). This package needs
+pytest, which Polariscope does not install.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    if error.name != "pytest":
+        raise
+    raise ModuleNotFoundError(
+        "polariscope.testing needs pytest; run pip install pytest.", name="pytest"
+    ) from None
+
+if TYPE_CHECKING:
+    from polariscope.testing.contract import AbstractContract, each
+    from polariscope.testing.datasets import DatasetContract
+    from polariscope.testing.dimension import DimensionContract
+    from polariscope.testing.likelihoods import LikelihoodContract
+    from polariscope.testing.metrics import MetricContract
+    from polariscope.testing.nets import NetContract
+    from polariscope.testing.posteriors import PosteriorContract
+    from polariscope.testing.similarity import SimilarityContract
+
+_HOMES = {
+    "AbstractContract": "polariscope.testing.contract",
+    "each": "polariscope.testing.contract",
+    "DatasetContract": "polariscope.testing.datasets",
+    "DimensionContract": "polariscope.testing.dimension",
+    "LikelihoodContract": "polariscope.testing.likelihoods",
+    "NetContract": "polariscope.testing.nets",
+    "PosteriorContract": "polariscope.testing.posteriors",
+    "MetricContract": "polariscope.testing.metrics",
+    "SimilarityContract": "polariscope.testing.similarity",
+}
+
+__all__ = [
+    "AbstractContract",
+    "DatasetContract",
+    "DimensionContract",
+    "LikelihoodContract",
+    "MetricContract",
+    "NetContract",
+    "PosteriorContract",
+    "SimilarityContract",
+    "each",
+]
+
+# So that a failed assertion shows its values, as in test files; must come before the modules are imported.
+pytest.register_assert_rewrite(*sorted({*_HOMES.values(), "polariscope.testing.members"}))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'polariscope.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
