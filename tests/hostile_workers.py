@@ -22,7 +22,7 @@ from pathlib import Path
 # What a worker opens when it needs it is opened here, once for all of them.
 from polariscope.storage.lease import newest
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 
 
 def fork(ledger: Ledger) -> int:

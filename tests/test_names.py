@@ -36,6 +36,11 @@ OTHER_THINGS = {
     "cars": ("a folder of the original archive", "data/published/cars3d.py"),
     "grey": ("a layout of images", "estimators/units.py", "data/own/support/layout.py"),
     "linear": ("a path between two codes", "geometry/interpolation.py"),
+    "local": (
+        "a cluster of this machine, in the words of Ray and submitit",
+        *("cli/study.py", "studies/workers/slurm.py"),
+    ),
+    "slurm": ("a value of --slurm", "cli/study.py"),
     "size": ("a kind of artefact", "runs/listing.py", "storage/inspection.py"),
     "standardised": ("a variant of the metric", "analysis/metrics/beta_vae.py"),
 }

@@ -55,6 +55,7 @@ _FAMILIES = {
     "sizing": "polariscope.sizing.methods",
     "analyses": "polariscope.studies.analyses",
     "figures": "polariscope.studies.figures",
+    "workers": "polariscope.studies.workers",
 }
 
 __all__ = ["__version__", *_HOMES, *_FAMILIES]

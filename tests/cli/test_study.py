@@ -183,6 +183,8 @@ def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Pat
     ("words", "expected"),
     [
         ("mine.toml --ray", (None, "local")),
+        ("mine.toml --on ray", (None, "local")),
+        ("mine.toml --on ray --set ray.address=auto", (None, "auto")),
         ("--ray mine.toml --workers 3", (3, "local")),
         ("mine.toml --ray auto", (None, "auto")),
         ("--ray 10.0.0.1:6379 mine.toml", (None, "10.0.0.1:6379")),
@@ -214,7 +216,7 @@ def test_jobs_are_submitted_and_told(call, study: Path, monkeypatch: pytest.Monk
         "study run mine.toml --slurm --workers 2 --slurm-option partition=long --slurm-option requeue"
     )
     assert done.code == 0
-    assert "2 jobs: 4242, 4242. What they say is in" in done.out
+    assert "2 jobs: 4242, 4242. Scripts and logs are in" in done.out
     assert "polariscope study status mine.toml" in done.out
     script = (study.parent / "script.sh").read_text()
     assert "#SBATCH --partition=long\n" in script
@@ -228,7 +230,10 @@ def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
     option = call("study run mine.toml --slurm-option time=5")
     assert "--slurm-option was given without --slurm" in option.err
     wrong = call("study run mine.toml --slurm --slurm-option time=")
-    assert "--slurm-option must be NAME=VALUE, or NAME where there is no value, got 'time='" in wrong.err
+    assert "--slurm-option must be NAME=VALUE, or NAME if there is no value, got 'time='" in wrong.err
+    other = call("study run mine.toml --on ray --set slurm.wait=yes")
+    assert "--set slurm.… was given, but the workers are 'ray'; leave it out" in other.err
+    assert "no kind of workers named 'rya'" in call("study run mine.toml --on rya").err
     assert not (study.parent / "mine").exists()
 
 

@@ -15,7 +15,7 @@ from polariscope.pages.study import StudyRecord, study_page, write_study_page
 from polariscope.storage import report_file
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from tiny_studies import tiny
 
 

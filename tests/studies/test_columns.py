@@ -13,7 +13,7 @@ from polariscope.studies.analyses import family as analyses
 from polariscope.studies.columns import column_of, metric_columns, metric_of, need, need_metric, remedy_for
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table_rows import study_table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from study_tables import by_beta
 from tiny_studies import tiny
 

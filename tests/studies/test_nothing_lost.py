@@ -23,7 +23,7 @@ from polariscope.storage.lease import Lease, LostLeaseError
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.planned_runs import StudyRun
 from polariscope.studies.study import Study
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from tiny_studies import is_logging, snapshot, tiny, wait_for
 
 HOSTILE = Path(__file__).parents[1] / "hostile_workers.py"
@@ -132,7 +132,7 @@ def test_a_paused_process_loses_its_run_and_notices_before_its_next_write(
     ledger, lease = Ledger(study), 1.0
     ledger.prepare()
     finish(quiet)
-    code = "import sys; from polariscope.studies.workers.drain import main; sys.exit(main())"
+    code = "import sys; from polariscope.studies.worker import main; sys.exit(main())"
     process = forks.start(code, study.out, "--lease", str(lease))
     wait_for(lambda: is_logging(ledger.runs[0]))
     process.send_signal(signal.SIGSTOP)

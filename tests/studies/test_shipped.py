@@ -15,7 +15,7 @@ from polariscope.studies.shipped import shipped
 from polariscope.studies.study import Study
 from polariscope.studies.table import Table
 from polariscope.studies.table_rows import study_table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 
 Cells = dict[tuple[object, ...], float]
 

@@ -27,7 +27,7 @@ from polariscope.studies.columns import bounds_of
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
 from polariscope.studies.table_rows import runs_table, study_table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from study_tables import by_beta
 from tiny_studies import tiny
 

@@ -16,23 +16,8 @@ from polariscope.core.tables import TextTable
 if TYPE_CHECKING:
     from polariscope.core.catalogue import Catalogue
 
-FAMILIES = (
-    "objectives",
-    "priors",
-    "posteriors",
-    "likelihoods",
-    "nets",
-    "datasets",
-    "variants",
-    "metrics",
-    "similarity",
-    "dimension",
-    "sizing",
-    "analyses",
-    "figures",
-)
-
-
+FAMILIES = tuple(importlib.import_module("polariscope")._FAMILIES)
+"""Names of the families."""
 IN_PYTHON = {
     "variants": 'In Python: polariscope.load_dataset("sprites", variants=["colour", {"name": "subset", "n": 50_000}]), '
     "or polariscope.apply_variants(data, …). polariscope train, size and data take --variant subset:n=50000,seed=1.",
@@ -42,6 +27,8 @@ IN_PYTHON = {
     "options as --set cka-rbf.bandwidth=0.4.",
     "dimension": 'In Python: polariscope.dimension["mle"](x, k=20). polariscope size --method id --dimension mle takes '
     "options as --set mle.k=20.",
+    "workers": 'In Python: study.run(on="ray", address="auto"). polariscope study run takes --on ray and options as '
+    "--set ray.address=auto.",
 }
 """Families whose options are arguments of functions, not flags."""
 

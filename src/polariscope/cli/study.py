@@ -13,13 +13,14 @@ import typer
 from annotated_types import Ge
 
 from polariscope.cli.command import Flag, RecordCommand, command
+from polariscope.cli.flags import read_settings
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable
 from polariscope.core.text import duration, file_size, listed, plural
 
 if TYPE_CHECKING:
-    from polariscope.studies.ledger import Ledger, State
+    from polariscope.studies.ledger import Ledger
     from polariscope.studies.planned_runs import StudyRun
 
 File = Annotated[
@@ -132,14 +133,18 @@ def with_values(tokens: list[str]) -> list[str]:
 class RunOptions:
     """Options of ``polariscope study run``."""
 
-    workers: Annotated[int, Ge(1), Flag(default="1; with --ray the number of places")] | None = None
-    """Processes that train at the same time, or jobs."""
+    workers: Annotated[int, Ge(1), Flag(default="1; as many as a Ray cluster has room for")] | None = None
+    """Number of processes that train at the same time, or of jobs."""
+    on: Annotated[str, Flag("NAME")] = "local"
+    """Kind of workers; 'polariscope list workers' shows all of them and their options."""
+    settings: Annotated[tuple[str, ...], Flag("NAME.OPTION=VALUE", "--set", repeated=True)] = ()
+    """An option of the workers, such as ray.address=auto; can be repeated."""
     ray: Annotated[str, Flag("[ADDRESS]")] | None = None
-    """On a Ray cluster: auto, or HOST:PORT. Without an address one is started here and closed afterwards."""
+    """Short for '--on ray --set ray.address=ADDRESS'. Without an address, a cluster is started on this machine."""
     slurm: Annotated[str, Flag("[local]")] | None = None
-    """As jobs of SLURM, which are submitted; with 'local' as jobs of this machine."""
+    """Short for '--on slurm': submit SLURM jobs. With 'local', the jobs are processes of this machine."""
     slurm_option: Annotated[tuple[str, ...], Flag("NAME=VALUE", repeated=True)] = ()
-    """An option of sbatch, as partition=long or time=08:00:00; can be repeated."""
+    """An option of sbatch, such as partition=long or time=08:00:00; can be repeated."""
     wait: bool = False
     """With --slurm: wait until the jobs have ended."""
 
@@ -152,31 +157,21 @@ def run(file: File, options: RunOptions) -> None:
     same time. Runs that failed are not tried again; see 'polariscope study retry'.
     """
     from polariscope.cli.console import quoted, say, say_next
+    from polariscope.studies.workers import make_missing
 
-    sbatch = _slurm_options(options.slurm_option)
-    ray, slurm, workers = options.ray, options.slurm, options.workers
-    if ray is not None and slurm is not None:
-        raise InputError(
-            problem=(Argument("ray"), " and ", Argument("slurm"), " were both given"), remedy="choose one"
-        )
-    if slurm is None and (sbatch or options.wait):
-        extra = Argument("slurm_option" if sbatch else "wait")
-        raise InputError(
-            problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
-        )
+    on, settings = _workers(options)
     ledger = open_study(file)
-    if slurm is not None:
-        counts = _submit(ledger, file, 1 if workers is None else workers, slurm, sbatch, options.wait)
-        if counts is None:
-            return
-    elif ray is not None:
-        from polariscope.studies.workers.ray import run_on_ray
-
-        counts = run_on_ray(ledger, workers, ray, progress=True)
-    else:
-        from polariscope.studies.workers.local import run_locally
-
-        counts = run_locally(ledger, 1 if workers is None else workers, progress=True)
+    try:
+        outcome = make_missing(ledger, on, settings, options.workers, progress=True)
+    except InputError as error:
+        flags = {"sbatch": "slurm_option", "address": "ray"}
+        names = {option: Argument(flag) for option, flag in flags.items() if getattr(options, flag)}
+        raise error.renamed(names) from None
+    counts = outcome.counts
+    if (jobs := outcome.jobs) is not None:
+        say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. Scripts and logs are in {jobs.folder}")
+        say_next((f"polariscope study status {quoted(Path(file))}", "show the progress"))
+        return
     name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
@@ -194,32 +189,34 @@ def run(file: File, options: RunOptions) -> None:
     )
 
 
-def _submit(
-    ledger: Ledger, file: str, workers: int, cluster: str, options: dict[str, str | bool], wait: bool
-) -> dict[State, int] | None:
-    """Submit jobs and say which; the runs in each state in the end where that is waited for."""
-    from polariscope.cli.console import quoted, say, say_next
-    from polariscope.studies.workers.slurm import submit
+def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
+    """Return the kind of workers and its options; short flags stand for some of them."""
+    from polariscope.studies.workers import family
 
-    jobs = submit(ledger, workers, cluster, options)
-    say(f"{plural(len(jobs.ids), 'job')}: {', '.join(jobs.ids)}. What they say is in {jobs.folder}")
-    if wait:
-        return jobs.wait(progress=True)
-    say_next((f"polariscope study status {quoted(Path(file))}", "how far they are"))
-    return None
-
-
-def _slurm_options(tokens: Sequence[str]) -> dict[str, str | bool]:
-    """Options of sbatch from NAME=VALUE, and NAME for those without a value."""
-    options: dict[str, str | bool] = {}
-    for word in tokens:
-        name, sign, value = word.partition("=")
-        if not name or (sign and not value):
-            raise InputError(
-                "slurm_option", "be NAME=VALUE, or NAME where there is no value", got=f"{word!r}"
-            )
-        options[name] = value if sign else True
-    return options
+    if options.slurm is None and (options.slurm_option or options.wait):
+        extra = Argument("slurm_option" if options.slurm_option else "wait")
+        raise InputError(
+            problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
+        )
+    kinds = [name for name in ("ray", "slurm") if getattr(options, name) is not None]
+    kinds += [options.on] if options.on != RunOptions().on else []
+    if len(set(kinds)) > 1:
+        first, second = (
+            Argument(name) if getattr(options, name, None) else Argument("on") for name in kinds[:2]
+        )
+        raise InputError(problem=(first, " and ", second, " were both given"), remedy="choose one")
+    on = kinds[0] if kinds else options.on
+    settings = read_settings(family, options.settings)
+    if others := sorted(set(settings) - {on}):
+        raise InputError(
+            problem=f"--set {others[0]}.… was given, but the workers are {on!r}", remedy="leave it out"
+        )
+    short: dict[str, Any] = {}
+    if options.ray is not None:
+        short = {"address": options.ray}
+    elif options.slurm is not None:
+        short = {"cluster": options.slurm, "sbatch": options.slurm_option, "wait": options.wait}
+    return on, {**short, **settings.get(on, {})}
 
 
 @command()

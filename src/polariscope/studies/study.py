@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from polariscope.core.deprecation import warn_deprecated
 from polariscope.core.options import build
 from polariscope.core.types import OptionValue
 from polariscope.studies.design import Options, StudyDesign
@@ -31,28 +32,34 @@ class Study(StudyDesign):
         return plan_runs(self)
 
     def run(
-        self, workers: int | None = None, *, ray: str | None = None, progress: bool = False
+        self,
+        workers: int | None = None,
+        *,
+        on: str = "local",
+        ray: str | None = None,
+        progress: bool = False,
+        **options: OptionValue,
     ) -> dict[str, int]:
-        """Make what is missing; how many runs are waiting, running, done and failed in the end.
+        """Make the runs that are missing, and count the runs that are waiting, running, done and failed.
 
-        :param workers: (default 1; on a Ray cluster as many as it has places for) processes that train at the same
-            time.
-        :param ray: (default None: processes of this machine) the address of a Ray cluster: "local" for one on this
-            machine that is closed afterwards, "auto" for the one that this machine is part of, or HOST:PORT.
-        :param progress: (default False) show how far it is.
+        :param workers: (default: 1, or as many as a Ray cluster has room for) number of processes that train at the
+            same time, or of jobs.
+        :param on: (default "local") kind of workers, a member of ``polariscope.workers``: "local", "ray" or "slurm".
+        :param ray: deprecated; use ``on="ray", address=…``.
+        :param progress: (default False) show the progress of the study.
+        :param options: options of the workers, such as the address of a Ray cluster.
         """
+        from polariscope.studies.workers import make_missing
+
         if ray is not None:
-            from polariscope.studies.workers.ray import run_on_ray
-
-            return dict(run_on_ray(Ledger(self), workers, ray, progress=progress).items())
-        from polariscope.studies.workers.local import run_locally
-
-        return dict(run_locally(Ledger(self), 1 if workers is None else workers, progress=progress).items())
+            warn_deprecated("Study.run(ray=ADDRESS)", 'Study.run(on="ray", address=ADDRESS)', "0.3")
+            on, options = "ray", {**options, "address": ray}
+        return dict(make_missing(Ledger(self), on, options, workers, progress=progress).counts.items())
 
     def submit(self, workers: int = 1, *, cluster: str = "slurm", options: Options | None = None) -> Jobs:
-        """Submit jobs of SLURM that make what is missing; returns at once, with the jobs.
+        """Submit SLURM jobs that make the missing runs, and return the jobs at once.
 
-        :param workers: (default 1) number of jobs; each takes one run after the other.
+        :param workers: (default 1) number of jobs; each makes one run after the other.
         :param cluster: (default "slurm") or "local": processes of this machine that outlive this one.
         :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
         """

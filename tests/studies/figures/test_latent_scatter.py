@@ -13,7 +13,7 @@ from polariscope.studies.details import codes_table
 from polariscope.studies.figures.latent_scatter import LatentScatter
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from tiny_studies import tiny
 
 ROWS = tuple(

@@ -15,7 +15,7 @@ from polariscope.studies.details import layers_table
 from polariscope.studies.figures.layer_heat_map import LayerHeatMap
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from tiny_studies import tiny
 
 SCORES = {"cka": (0.9, 0.2), "procrustes": (0.5, 0.7)}

@@ -11,7 +11,7 @@ from polariscope.studies.details import log_table
 from polariscope.studies.figures.losses import LossesFigure
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from tiny_studies import tiny
 
 

@@ -19,8 +19,8 @@ import pytest
 import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger
+from polariscope.studies.worker import Worker
 from polariscope.studies.workers import ray as workers
-from polariscope.studies.workers.drain import Worker
 from polariscope.studies.workers.ray import _RayProcess, divide, run_on_ray
 from tiny_studies import snapshot, tiny
 
@@ -145,7 +145,7 @@ def test_a_worker_that_waits_for_a_place_is_taken_back_and_one_at_work_is_told_t
 def test_an_address_without_a_cluster_is_refused_at_once(tmp_path: Path) -> None:
     ledger = Ledger(tiny(tmp_path / "study"))
     for wrong in ("mine.toml", "ray://10.0.0.1:10001", "10.0.0.1:port", ":6379"):
-        with pytest.raises(InputError, match="ray must be local, auto or HOST:PORT, got"):
+        with pytest.raises(InputError, match="address must be local, auto or HOST:PORT, got"):
             run_on_ray(ledger, address=wrong)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # and does not listen

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.studies import worker as drain
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.study import Study
-from polariscope.studies.workers import drain
-from polariscope.studies.workers.drain import Worker
+from polariscope.studies.worker import Worker
 from polariscope.studies.workers.slurm import submit
 from tiny_studies import is_logging, owner_of, snapshot, tiny, wait_for
 

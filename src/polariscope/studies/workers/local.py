@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 
 from polariscope.storage.lease import SECONDS
 from polariscope.studies.ledger import Ledger, State
-from polariscope.studies.workers.crew import (
+from polariscope.studies.worker import Worker, stop_on_sigterm
+from polariscope.studies.workers import AbstractWorkers, Outcome, workers
+from polariscope.studies.workers.support.crew import (
     AbstractProcess,
     Crew,
     check_workers,
@@ -18,9 +21,17 @@ from polariscope.studies.workers.crew import (
     make_runs,
     worker_variables,
 )
-from polariscope.studies.workers.drain import Worker, stop_on_sigterm
-from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.workers.support.study_line import StudyLine
 from polariscope.training.train import choose_device
+
+
+@workers("local")
+@dataclasses.dataclass(frozen=True)
+class LocalWorkers(AbstractWorkers):
+    """Processes of this machine; one by default."""
+
+    def work(self, ledger: Ledger, workers: int | None = None, *, progress: bool = False) -> Outcome:
+        return Outcome(run_locally(ledger, 1 if workers is None else workers, progress=progress))
 
 
 def run_locally(

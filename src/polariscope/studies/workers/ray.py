@@ -8,6 +8,7 @@ a main thread that signals reach, and the actor is its remote control: ``poll`` 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import logging
 import os
@@ -23,7 +24,8 @@ from typing import Any
 from polariscope.core.errors import InputError, PolariscopeError, not_installed
 from polariscope.storage.lease import SECONDS
 from polariscope.studies.ledger import Ledger, State
-from polariscope.studies.workers.crew import (
+from polariscope.studies.workers import AbstractWorkers, Outcome, workers
+from polariscope.studies.workers.support.crew import (
     AbstractProcess,
     Crew,
     check_workers,
@@ -31,7 +33,7 @@ from polariscope.studies.workers.crew import (
     make_runs,
     worker_variables,
 )
-from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.workers.support.study_line import StudyLine
 
 HERE = "local"
 """The address of a cluster that is started on this machine and closed afterwards; Ray's own word."""
@@ -48,6 +50,19 @@ print(pathlib.Path(missing[0]).parent if missing else "")
 sys.exit(3 if missing else 0 if importlib.util.find_spec("polariscope") else 4)
 """
 """What a node runs before any work: does it see these files, and does its Python find the package?"""
+
+
+@workers("ray")
+@dataclasses.dataclass(frozen=True)
+class RayWorkers(AbstractWorkers):
+    """Processes on the nodes of a Ray cluster; by default as many as it has room for."""
+
+    address: str = HERE
+    """Address of the cluster: "local" starts one on this machine and closes it afterwards, "auto" is the cluster
+    of this machine; otherwise HOST:PORT."""
+
+    def work(self, ledger: Ledger, workers: int | None = None, *, progress: bool = False) -> Outcome:
+        return Outcome(run_on_ray(ledger, workers, self.address, progress=progress))
 
 
 def run_on_ray(
@@ -183,7 +198,7 @@ def _check_address(address: str) -> None:
         return
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or int(port) > 65535:
-        raise InputError("ray", f"be {HERE}, auto or HOST:PORT", got=f"{address!r}")
+        raise InputError("address", f"be {HERE}, auto or HOST:PORT", got=f"{address!r}")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
     except OSError as error:

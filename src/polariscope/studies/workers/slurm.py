@@ -13,15 +13,16 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from polariscope.core.errors import InputError, PolariscopeError, not_installed, unknown
 from polariscope.storage.lease import SECONDS
 from polariscope.studies.ledger import Ledger, State
-from polariscope.studies.workers.crew import check_workers, drain_command, worker_variables
-from polariscope.studies.workers.line import LOOK_EVERY, StudyLine
+from polariscope.studies.workers import AbstractJobs, AbstractWorkers, Outcome, workers
+from polariscope.studies.workers.support.crew import check_workers, drain_command, worker_variables
+from polariscope.studies.workers.support.study_line import LOOK_EVERY, StudyLine
 
 CLUSTERS = ("slurm", "local")
 """Where jobs run: SLURM, or processes of this machine that outlive the one that submits them."""
@@ -34,7 +35,7 @@ LONGEST = 60 * 24 * 365
 
 
 @dataclasses.dataclass(frozen=True)
-class Jobs:
+class Jobs(AbstractJobs):
     """Jobs that were submitted."""
 
     cluster: str
@@ -70,6 +71,41 @@ class Jobs:
         counts = self.ledger.counts()
         line.say(counts)
         return counts
+
+
+@workers("slurm")
+@dataclasses.dataclass(frozen=True)
+class SlurmWorkers(AbstractWorkers):
+    """Jobs that are submitted to SLURM; one by default."""
+
+    cluster: Literal["slurm", "local"] = "slurm"
+    """Cluster of the jobs; "local" starts them as processes of this machine, to try them out."""
+    sbatch: tuple[str, ...] = ()
+    """Options of sbatch: NAME=VALUE, or NAME if the option has no value."""
+    wait: bool = False
+    """If True, wait until the jobs have ended."""
+
+    def work(self, ledger: Ledger, workers: int | None = None, *, progress: bool = False) -> Outcome:
+        options = sbatch_options(self.sbatch)
+        jobs = submit(ledger, 1 if workers is None else workers, self.cluster, options)
+        return Outcome(jobs.wait(progress=progress)) if self.wait else Outcome(ledger.counts(), jobs)
+
+
+def sbatch_options(tokens: Sequence[str]) -> dict[str, str | bool]:
+    """Read options of sbatch from NAME=VALUE, and from NAME if the option has no value.
+
+    >>> sbatch_options(["partition=long", "requeue"])
+    {'partition': 'long', 'requeue': True}
+
+    :param tokens: the options.
+    """
+    options: dict[str, str | bool] = {}
+    for token in tokens:
+        name, sign, value = token.partition("=")
+        if not name or (sign and not value):
+            raise InputError("sbatch", "be NAME=VALUE, or NAME if there is no value", got=f"{token!r}")
+        options[name] = value if sign else True
+    return options
 
 
 def submit(

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger, State, saved_steps
-from polariscope.studies.workers.line import LOOK_EVERY, StudyLine
+from polariscope.studies.workers.support.study_line import LOOK_EVERY, StudyLine
 
 MAX_DEATHS = 3
 """Workers that may be killed one after the other without any step being saved in between."""
-MODULE = "polariscope.studies.workers.drain"
+MODULE = "polariscope.studies.worker"
 """What a worker runs."""
 
 

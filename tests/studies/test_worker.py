@@ -22,9 +22,9 @@ from polariscope.storage.folder import RunFolder
 from polariscope.studies.ledger import Ledger, is_trained
 from polariscope.studies.study import Study
 from polariscope.studies.table_rows import study_table
-from polariscope.studies.workers.drain import Worker
-from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.worker import Worker
 from polariscope.studies.workers.local import run_locally
+from polariscope.studies.workers.support.study_line import StudyLine
 from polariscope.training.train import train
 from tiny_studies import is_logging, snapshot, tiny
 

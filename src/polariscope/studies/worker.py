@@ -303,7 +303,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     :param arguments: (default: those of the process) FOLDER, then options.
     """
-    parser = argparse.ArgumentParser(prog="python -m polariscope.studies.workers.drain")
+    parser = argparse.ArgumentParser(prog="python -m polariscope.studies.worker")
     parser.add_argument("folder")
     parser.add_argument("--deadline", type=float, help="time at which it stops, in seconds since 1970")
     parser.add_argument("--seconds", type=float, help="or how long after its start")

@@ -9,8 +9,8 @@ import pytest
 
 from polariscope.core.errors import PolariscopeError
 from polariscope.studies.ledger import Ledger
-from polariscope.studies.workers.crew import MAX_DEATHS, AbstractProcess, Crew
-from polariscope.studies.workers.line import StudyLine
+from polariscope.studies.workers.support.crew import MAX_DEATHS, AbstractProcess, Crew
+from polariscope.studies.workers.support.study_line import StudyLine
 from tiny_studies import tiny
 
 

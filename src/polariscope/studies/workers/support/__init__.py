@@ -1,0 +1,1 @@
+"""Code shared by the workers of this machine, Ray and SLURM."""
