@@ -37,7 +37,7 @@ from polariscope.core.types import ArrayInput, OptionValue
 from polariscope.data.types import DataLike
 from polariscope.models.protocol import DeviceLike
 from polariscope.sizing.compare import SizeComparison
-from polariscope.sizing.curve import SizeCurve
+from polariscope.sizing.curve_result import SizeCurve
 from polariscope.sizing.result import Size
 from polariscope.studies.size_table import SizeTable
 '''

@@ -32,7 +32,8 @@ from polariscope.geometry.polar import polar_test
 from polariscope.geometry.traversals import Plane, traverse
 from polariscope.manipulation.result import open_manipulation
 from polariscope.runs.run import Run, open_run
-from polariscope.sizing.curve import SizeCurve, measure_point
+from polariscope.sizing.curve_point import measure_point
+from polariscope.sizing.curve_result import SizeCurve
 from polariscope.sizing.result import SeedResult, Size
 from polariscope.sizing.trial import Trial
 from sizing.linear_candidates import LinearCandidates
@@ -268,7 +269,7 @@ def result_classes() -> list[type]:
     ]
     modules += [
         importlib.import_module(f"polariscope.{name}")
-        for name in ("layers.comparison", "sizing.curve", "manipulation.result", "data.variance")
+        for name in ("layers.comparison", "sizing.curve_result", "manipulation.result", "data.variance")
     ]
     return [
         member

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from polariscope.core import archives
-from polariscope.core.archives import map_stored_array, open_archive, open_stream, read_arrays
+from polariscope.core.archives import open_archive, open_stream
+from polariscope.core.array_files import map_stored_array, read_arrays
 from polariscope.core.errors import InputError
 
 CONTENTS = {"a.txt": b"first", "folder/b.bin": bytes(range(256)) * 20, "empty": b""}

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from polariscope.pages.size_curve import curve_rows, draw_curve, write_curve_picture
-from polariscope.sizing.curve import CurvePoint, SizeCurve
+from polariscope.sizing.curve_result import CurvePoint, SizeCurve
 from polariscope.sizing.result import Size
 
 

@@ -18,7 +18,9 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import t_interval
 from polariscope.sizing.candidates import Losses
-from polariscope.sizing.curve import CurvePoint, SizeCurve, measure_point, read_curve
+from polariscope.sizing.curve import read_curve
+from polariscope.sizing.curve_point import measure_point
+from polariscope.sizing.curve_result import CurvePoint, SizeCurve
 from polariscope.sizing.result import Size
 from polariscope.storage.search import SearchFolder
 from sizing.linear_candidates import LinearCandidates

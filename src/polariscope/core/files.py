@@ -366,9 +366,9 @@ def read_arrays(path: Path, max_unpacked: float | None = None) -> dict[str, np.n
     :param path: the file.
     :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
     """
-    from polariscope.core import archives
+    from polariscope.core import array_files
 
-    return archives.read_arrays(path, max_unpacked)
+    return array_files.read_arrays(path, max_unpacked)
 
 
 def write_tensors(

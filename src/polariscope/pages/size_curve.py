@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from polariscope.sizing.curve import SizeCurve
+    from polariscope.sizing.curve_result import SizeCurve
     from polariscope.sizing.result import Size
 
 PANELS: dict[str, dict[str, str]] = {

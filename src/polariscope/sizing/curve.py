@@ -4,237 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from jaxtyping import Float
-
-from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES, moments, types_of
-from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import options_of, spelled_out
-from polariscope.core.records import AbstractRecord, AbstractStoredRecord, from_plain, to_plain
-from polariscope.core.tables import TextTable
-from polariscope.core.text import plural
+from polariscope.core.records import from_plain, to_plain
 from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import Part, Subset
 from polariscope.data.types import DataLike
-from polariscope.numerics.intervals import t_interval
-from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.checks import BOUNDS, check_bounds_used, check_models, make_goal, supported_options
 from polariscope.sizing.compare import needs_factors
+from polariscope.sizing.curve_point import measure_point
+from polariscope.sizing.curve_result import CurvePoint, SizeCurve
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import family
-from polariscope.sizing.methods.probe_elbow import probe_score
-from polariscope.sizing.result import TRACE, Size
+from polariscope.sizing.result import Size
 from polariscope.sizing.search import Question, Search, SearchSettings, ask
-from polariscope.sizing.statistics import trace
 from polariscope.sizing.trained import TrainedCandidates, max_latents
 from polariscope.storage.search import SearchFolder
 from polariscope.training.plan import FAMILIES, concept_of, plan
 from polariscope.training.planner import IMAGES, Planned
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
-K = 20
-"""Neighbours behind each intrinsic dimension, as published."""
 VARIATIONAL = "vae"
 """Objective of the models that are asked where those of the curves have no posterior variances; also their folder."""
 WIDTHS = Argument("n_latents")
 """The numbers of latents in messages."""
 LENGTH = ("steps", "epochs")
 """Options that say how long the models of the curves are trained."""
-DIGITS = {"probe": 3, "active": 1, "mixed": 1, "passive": 1}
-"""Digits after the point in a printed table, where they are not 2."""
-LABELS: dict[str, str] = {
-    "loss": "loss",
-    "reconstruction": "reconstruction",
-    "rate": "KL",
-    "probe": "probe",
-    "trace_mean": "Tr Var[μ]",
-    "trace_sampled": "Tr Var[z]",
-    "trace": TRACE,
-    "dimension_mean": "ID[μ]",
-    "dimension_sampled": "ID[z]",
-    **{str(kind): str(kind) for kind in TYPES},
-}
-"""What is measured of each model, in the order of tables, and how it is headed."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CurvePoint(AbstractRecord):
-    """One model of a curve: what it costs on held-out samples, and what its codes are like."""
-
-    n_latents: int
-    seed: int
-    steps: int
-    """Gradient steps it was trained for."""
-    loss: float
-    """What is minimised, nats per held-out sample."""
-    reconstruction: float
-    """Reconstruction loss, nats per held-out sample."""
-    rate: float | None
-    """KL, nats per held-out sample; None where the encoder is deterministic."""
-    probe: float | None
-    """Held-out accuracy (R² for continuous factors) of boosted trees on the mean representation, averaged over factors;
-    None where no factor is known."""
-    trace_mean: float
-    """Tr Var[μ], the variance of the mean representation."""
-    trace_sampled: float | None
-    """Tr Var[z], the variance of the sampled representation; None where nothing is sampled."""
-    trace: float | None
-    """Σ E[σ²], FONDUE's statistic: the expectation of the difference of the two above."""
-    dimension_mean: float | None
-    """Intrinsic dimension of the mean representation (maximum likelihood, k = 20); None where it cannot be told."""
-    dimension_sampled: float | None
-    """The same of the sampled representation."""
-    active: int | None
-    """Latents that are active; None, as the next two, where the encoder is deterministic."""
-    mixed: int | None
-    passive: int | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Band(AbstractRecord):
-    """One quantity over the seeds of one number of latents."""
-
-    quantity: str
-    n_latents: int
-    n: int
-    """Models that have a value."""
-    mean: float
-    sd: float | None
-    """Standard deviation over seeds (n − 1); None for one seed."""
-    low: float | None
-    """Lower end of the 95 % interval of the mean by Student's t; None for one seed."""
-    high: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
-    """Models of several widths and seeds, all trained for as long; and how many latents the methods advise."""
-
-    points: tuple[CurvePoint, ...]
-    """By number of latents, then seed."""
-    answers: tuple[Size, ...]
-    """Of the methods that were asked."""
-    objective: str
-    steps: int
-    """Gradient steps of each model."""
-    epochs: float
-    """The same in passes over the training data."""
-    n_samples: int
-    """Observations that were encoded of each model."""
-    part: Part = Subset.part
-    """Of the split: where these observations come from."""
-    notes: tuple[str, ...] = ()
-    """What is left out, and why."""
-
-    @property
-    def n_latents(self) -> tuple[int, ...]:
-        """The numbers of latents, ascending."""
-        return tuple(sorted({point.n_latents for point in self.points}))
-
-    @property
-    def n_seeds(self) -> int:
-        """How many seeds."""
-        return len({point.seed for point in self.points})
-
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """What was measured: names of fields of :class:`CurvePoint` that have a value in some model."""
-        return tuple(
-            name for name in LABELS if any(getattr(point, name) is not None for point in self.points)
-        )
-
-    def bands(self, quantity: str) -> list[Band]:
-        """Mean over seeds with its 95 % interval by Student's t, for each number of latents that has a value.
-
-        :param quantity: a name of :attr:`quantities`.
-        """
-        if quantity not in LABELS:
-            raise InputError("quantity", f"be one of {', '.join(LABELS)}", got=f"{quantity!r}")
-        bands = []
-        for n in self.n_latents:
-            all_values = [getattr(point, quantity) for point in self.points if point.n_latents == n]
-            values = np.array([value for value in all_values if value is not None], dtype=np.float64)
-            if not len(values):
-                continue
-            # A loss has no lowest value, and latents of one type are at most all of them.
-            least = -math.inf if quantity in ("loss", "reconstruction") else 0.0
-            bounds = (least, float(n) if quantity in TYPES else math.inf)
-            low, high = t_interval(values, bounds=bounds) or (None, None)
-            deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-            bands.append(Band(quantity, n, len(values), float(values.mean()), deviation, low, high))
-        return bands
-
-    def to_csv(self) -> str:
-        """What is drawn: a row for each quantity and number of latents, then one for each answer.
-
-        The row of an answer has its value as mean, and its interval.
-        """
-        columns = [field.name for field in dataclasses.fields(Band)]
-        rows = [dataclasses.asdict(band) for name in self.quantities for band in self.bands(name)]
-        for size in self.answers:
-            low, high = size.interval or (None, None)
-            rows.append({"quantity": f"answer of {size.method}", "n": len(size.per_seed), "mean": size.value})
-            rows[-1] |= {"low": low, "high": high}
-        return files.csv_text(columns, rows)
-
-    def models_csv(self) -> str:
-        """A row for each model; an empty cell is what has no meaning for it."""
-        columns = [field.name for field in dataclasses.fields(CurvePoint)]
-        return files.csv_text(columns, [dataclasses.asdict(point) for point in self.points])
-
-    @property
-    def headline(self) -> str:
-        """What was trained and how bands are made, in a sentence."""
-        seeds = plural(self.n_seeds, "seed")
-        band = "mean ± half of the 95 % interval by Student's t" if self.n_seeds > 1 else "no interval"
-        return (
-            f"Objective {self.objective}, {len(self.points)} models of {self.steps:,} gradient steps each "
-            f"({self.epochs:.3g} passes over the training data); {seeds}: {band}."
-        )
-
-    def table(self) -> list[tuple[str, ...]]:
-        """A heading, then a row for each number of latents: means with half the width of their intervals."""
-        bands = {
-            (band.quantity, band.n_latents): band for name in self.quantities for band in self.bands(name)
-        }
-        rows = [("latents", *(LABELS[name] for name in self.quantities))]
-        rows += [(str(n), *(_cell(bands.get((name, n))) for name in self.quantities)) for n in self.n_latents]
-        return rows
-
-    def __str__(self) -> str:
-        heading, *rows = self.table()
-        table = TextTable(*heading, rows=rows, numbers=heading)
-        answers = [f"{size.method}: {size.answer}." for size in self.answers]
-        return "\n".join([self.headline, "", str(table), "", *answers, *self.notes]).rstrip()
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a table with a row for each model, indexed by number of latents and seed."""
-        import pandas
-
-        rows = [dataclasses.asdict(point) for point in self.points]
-        return pandas.DataFrame(rows).set_index(["n_latents", "seed"])
-
-
-def _cell(band: Band | None) -> str:
-    if band is None:
-        return "–"
-    digits = DIGITS.get(band.quantity, 2)
-    if band.low is None:
-        return f"{band.mean:.{digits}f}"
-    return f"{band.mean:.{digits}f} ± {band.mean - band.low:.{digits}f}"
 
 
 @spelled_out(SearchSettings, Goal, open_ended=True)
@@ -460,66 +265,6 @@ def _cached_point(candidates: TrainedCandidates, n_latents: int, job: CurvePlan)
     point = measure_point(candidates, n_latents, job.steps, **changes)
     candidates.folder.keep_point(key, to_plain(point))
     return point
-
-
-def measure_point(
-    candidates: AbstractCandidates, n_latents: int, steps: int, **changes: OptionValue
-) -> CurvePoint:
-    """Train a model, if need be, and measure everything.
-
-    :param candidates: trains and encodes a model for any number of latents.
-    :param n_latents: of the model.
-    :param steps: how long it is trained.
-    :param changes: options that differ from the recipe.
-    """
-    losses = candidates.losses(n_latents, steps, **changes)
-    codes = candidates.representation(n_latents, steps, **changes)
-    has_density = losses.rate is not None
-    counts: dict[str, int | None] = dict.fromkeys(TYPES)
-    if has_density:
-        from polariscope.analysis.regime.posterior import relative_posterior
-
-        types = types_of(moments(relative_posterior(codes)), TypeRule.alpha).tolist()
-        counts = {kind: types.count(kind) for kind in TYPES}
-    return CurvePoint(
-        n_latents=n_latents,
-        seed=candidates.seed,
-        steps=steps,
-        loss=losses.total,
-        reconstruction=losses.reconstruction,
-        rate=losses.rate,
-        probe=_probe(codes, candidates.seed),
-        trace_mean=_total_variance(codes.mean),
-        trace_sampled=_total_variance(codes.sampled) if has_density else None,
-        trace=trace(codes) if has_density else None,
-        dimension_mean=_dimension(codes.mean, candidates.seed),
-        dimension_sampled=_dimension(codes.sampled, candidates.seed) if has_density else None,
-        active=counts["active"],
-        mixed=counts["mixed"],
-        passive=counts["passive"],
-    )
-
-
-def _total_variance(codes: Float[np.ndarray, "sample latent"]) -> float:
-    """Trace of the covariance (n − 1)."""
-    return float(codes.var(axis=0, dtype=np.float64, ddof=1).sum())
-
-
-def _dimension(codes: Float[np.ndarray, "sample latent"], seed: int) -> float | None:
-    """Intrinsic dimension as FONDUE_IDE takes it; None where it is refused: codes that hardly vary, or too few."""
-    from polariscope.analysis.dimension.mle import mle
-
-    try:
-        return mle(codes, k=K, n_bootstrap=20, seed=seed).value
-    except InputError:
-        return None
-
-
-def _probe(codes: Representation, seed: int) -> float | None:
-    """How well the factors can be predicted; None without factors that vary."""
-    if codes.factors is None or not any(len(np.unique(column)) > 1 for column in codes.factors.T):
-        return None
-    return probe_score(codes, seed)
 
 
 def _missing(points: Sequence[CurvePoint]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from numpy.typing import ArrayLike
 
-from polariscope.core import archives
+from polariscope.core import archives, array_files
 from polariscope.core.errors import InputError
 from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
@@ -83,7 +83,7 @@ class DSpritesDataset(AbstractPublishedGrid):
             )
 
     def _find_sizes(self, path: Path) -> Sequence[int]:
-        arrays = archives.read_arrays(path, self.max_unpacked, wanted=("latents_classes",))
+        arrays = array_files.read_arrays(path, self.max_unpacked, wanted=("latents_classes",))
         classes = arrays.get("latents_classes", np.zeros(0))
         if classes.ndim != 2 or classes.shape[1] != 6 or classes.dtype.kind not in "iu":
             raise InputError(
@@ -106,7 +106,7 @@ class DSpritesDataset(AbstractPublishedGrid):
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         with archive.open("imgs.npy") as stream:
-            archives.read_array_header(stream, path, "imgs")
+            array_files.read_array_header(stream, path, "imgs")
             for begin in range(0, len(array), _CHUNK):
                 count = min(_CHUNK, len(array) - begin)
                 pixels = np.frombuffer(stream.read(count * _SIDE**2), np.uint8).reshape(count, _SIDE, _SIDE)
@@ -128,10 +128,10 @@ class DSpritesDataset(AbstractPublishedGrid):
         return np.unpackbits(self._array[self.check_indices(indices)], axis=2)[:, np.newaxis]
 
 
-def _header(archive: archives.Archive) -> archives.ArrayHeader:
+def _header(archive: archives.Archive) -> array_files.ArrayHeader:
     """What the file says of its images, which must be what dSprites says."""
     with archive.open("imgs.npy") as stream:
-        header = archives.read_array_header(stream, archive.path, "imgs")
+        header = array_files.read_array_header(stream, archive.path, "imgs")
     if header.dtype != np.uint8 or header.shape[1:] != (_SIDE, _SIDE) or header.fortran_order:
         raise InputError(
             str(archive.path),

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 from numpy.typing import ArrayLike
 
-from polariscope.core import archives
+from polariscope.core import archives, array_files
 from polariscope.core.errors import InputError
 from polariscope.core.progress import Task
 from polariscope.core.text import file_size
@@ -92,7 +92,7 @@ class MPI3DDataset(AbstractPublishedGrid):
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         with archive.open("images.npy") as stream:
-            header = archives.read_array_header(stream, path, "images")
+            header = array_files.read_array_header(stream, path, "images")
         counts = {math.prod(sizes): sizes for sizes in self.grids}
         count = math.prod(header.shape[:-3])
         if (
@@ -114,13 +114,13 @@ class MPI3DDataset(AbstractPublishedGrid):
     @functools.cached_property
     def _mapped(self) -> UInt8[np.ndarray, "sample 64 64 3"] | None:
         """The images in the file itself, where it is not compressed."""
-        mapped = archives.map_stored_array(self._file, "images")
+        mapped = array_files.map_stored_array(self._file, "images")
         return None if mapped is None else mapped.reshape(-1, *_PIXELS)
 
     def _write(self, array: np.ndarray, progress: Task) -> None:
         archive = archives.open_archive(self._file, self.max_unpacked)
         with archive.open("images.npy") as stream:
-            archives.read_array_header(stream, self._file, "images")
+            array_files.read_array_header(stream, self._file, "images")
             for begin in range(0, len(array), _CHUNK):
                 count = min(_CHUNK, len(array) - begin)
                 pixels = np.frombuffer(stream.read(count * math.prod(_PIXELS)), np.uint8)
