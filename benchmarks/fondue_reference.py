@@ -30,7 +30,7 @@ import torch
 from panel import PANEL, add_options, asked_for
 
 from polariscope.sizing.bisection import CapError, search_guided
-from polariscope.sizing.statistics import trace
+from polariscope.sizing.surplus import trace
 from polariscope.sizing.trained import TrainedCandidates
 
 TABLE = Path(__file__).with_name("fondue_reference.csv")

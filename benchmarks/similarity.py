@@ -35,8 +35,8 @@ from rich.table import Table
 
 import polariscope as ps
 from polariscope.analysis.similarity import similarity
+from polariscope.layers.layer_sources import encode_layers
 from polariscope.layers.scratch import Scratch
-from polariscope.layers.sources import encode_layers
 from polariscope.runs.comparison_sources import find_sources
 from polariscope.training.plan import plan
 

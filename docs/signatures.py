@@ -34,7 +34,7 @@ from polariscope.analysis.dimension import Dimension
 from polariscope.analysis.metrics import Score
 from polariscope.core.registry import Family
 from polariscope.core.types import ArrayInput, OptionValue
-from polariscope.data.types import DataLike
+from polariscope.data.data_like import DataLike
 from polariscope.models.protocol import DeviceLike
 from polariscope.sizing.compare import SizeComparison
 from polariscope.sizing.curve_result import SizeCurve

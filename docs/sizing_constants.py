@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.sizing.settings import constants_table
+from polariscope.sizing.fondue_settings import constants_table
 
 TARGET = Path(__file__).with_name("sizing.md")
 BEGIN, END = (
-    "<!-- constants: written by `make docs` from `sizing/settings.py` -->",
+    "<!-- constants: written by `make docs` from `sizing/fondue_settings.py` -->",
     "<!-- end of constants -->",
 )
 

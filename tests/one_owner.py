@@ -13,12 +13,12 @@ import numpy as np
 
 import polariscope as ps
 from polariscope.analysis import score as scoring
-from polariscope.analysis.regime import types
+from polariscope.analysis.regime import latent_types
 from polariscope.cli import main
-from polariscope.manipulation.selection import choose_runs
+from polariscope.manipulation.run_selection import choose_runs
 from polariscope.pages.record import record_of_codes
 from polariscope.runs.run import Run
-from polariscope.sizing import curve
+from polariscope.sizing import curve_point
 from polariscope.training import monitor
 
 
@@ -28,9 +28,9 @@ class Recorder:
     def __init__(self) -> None:
         self.alphas: set[float] = set()
 
-    def __call__(self, moments: types.Moments, alpha: float) -> Any:
+    def __call__(self, moments: latent_types.Moments, alpha: float) -> Any:
         self.alphas.add(alpha)
-        return types.types_of(moments, alpha)
+        return latent_types.types_of(moments, alpha)
 
 
 def newest(run: Path, kind: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def entry_points(folder: Path, with_models: bool) -> dict[str, dict[str, Any]]:
     if with_models:
         found |= without_a_run(model, data, rep)
     recorder = Recorder()
-    with patch.object(curve, "types_of", recorder):
+    with patch.object(curve_point, "types_of", recorder):
         points = ps.size_curve(data, (2,), steps=400, methods=(), seeds=1)
     (alpha,) = recorder.alphas
     found["ps.size_curve"] = {"alpha": alpha, "n_samples": points.n_samples, "part": points.part}

@@ -22,12 +22,12 @@ OTHER_THINGS = {
     ),
     "conditional": (
         "a kind of prior, which several members have",
-        *("analysis/decomposition.py", "analysis/regime/notes.py", "analysis/regime/types.py"),
+        *("analysis/decomposition.py", "analysis/regime/notes.py", "analysis/regime/latent_types.py"),
     ),
     "diagonal": ("a form of covariance in the closed form of the linear VAE", "analysis/theory.py"),
     "full": (
         "a form of covariance, all of the latents, all of the samples",
-        *("analysis/theory.py", "analysis/regime/types.py", "pages/sections/scores.py"),
+        *("analysis/theory.py", "analysis/regime/latent_types.py", "pages/sections/scores.py"),
     ),
     "gaussian": (
         "the form of a prior, a variant of tc, and what the outputs of a decoder from elsewhere are",

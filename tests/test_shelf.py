@@ -227,8 +227,8 @@ def test_an_import_of_ones_own_support_is_allowed(tmp_path: Path, where: str, so
 # Both are a record whose __str__ calls its printing, which imports wordings from the record's file. They go when these
 # wordings (alphas, stability, about_passive_means; block_of, short, cell, sentence, thinned …) have their own file.
 CIRCLES = {
-    frozenset({"analysis.regime.printing", "analysis.regime.regime"}),
-    frozenset({"layers.comparison", "layers.figure", "layers.printing"}),
+    frozenset({"analysis.regime.regime_text", "analysis.regime.regime"}),
+    frozenset({"layers.comparison", "layers.figure", "layers.comparison_text"}),
 }
 
 

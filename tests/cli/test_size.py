@@ -16,12 +16,12 @@ from long_training import unchecked
 from polariscope.analysis.noise import Noise
 from polariscope.cli.size_progress import SizeProgress
 from polariscope.core.errors import PolariscopeError
-from polariscope.sizing.progress import candidate_event
 from polariscope.sizing.result import Size
+from polariscope.sizing.search_progress import candidate_event
 from polariscope.sizing.trial import Trial
 from polariscope.storage.documents import read_settings
 from polariscope.storage.folder import read_log
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.training.threads import using_threads
 
 CURVE = ((25, 8.0), (400, 0.9), (800, 1.4))

@@ -30,7 +30,7 @@ from polariscope.geometry.orthogonality import haar_distance
 from polariscope.geometry.pca import pca_alignment
 from polariscope.geometry.polar import polar_test
 from polariscope.geometry.traversals import Plane, traverse
-from polariscope.manipulation.result import open_manipulation
+from polariscope.manipulation.manipulation import open_manipulation
 from polariscope.runs.run import Run, open_run
 from polariscope.sizing.curve_point import measure_point
 from polariscope.sizing.curve_result import SizeCurve
@@ -269,7 +269,7 @@ def result_classes() -> list[type]:
     ]
     modules += [
         importlib.import_module(f"polariscope.{name}")
-        for name in ("layers.comparison", "sizing.curve_result", "manipulation.result", "data.variance")
+        for name in ("layers.comparison", "sizing.curve_result", "manipulation.manipulation", "data.variance")
     ]
     return [
         member

@@ -20,7 +20,7 @@ from polariscope.data.dataset import family as datasets
 from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.sources import load_dataset, load_recorded, parse_source
 from polariscope.data.variants import KINDS, OWN, AbstractVariant, ask_base, family
-from polariscope.data.variants.support.selection import AbstractSelection
+from polariscope.data.variants.support.subsets import AbstractSelection
 
 FACTORS = ("shape", "scale", "orientation", "x", "y")
 KIND_OF = {"grey": "images", "colours": "images", "rows": "rows"}

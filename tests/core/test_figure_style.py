@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from polariscope.analysis.regime.types import COLOURS
+from polariscope.analysis.regime.latent_types import COLOURS
 from polariscope.core.figure_style import MARKERS, PALETTE, PRINT
 
 # What dichromats see of linear RGB: Machado, Oliveira and Fernandes 2009, Table 1, severity 1.

@@ -11,7 +11,7 @@ from geometry.models import codes, curved_model, optimal_model
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.data.rendered.square_nonlinear import SquareNonlinearDataset
 from polariscope.geometry import jacobian
-from polariscope.geometry.decoder import decode
+from polariscope.geometry.decoder_function import decode
 from polariscope.geometry.jacobian import decoder_jacobian, decoder_metric
 from polariscope.geometry.orthogonality import decoder_orthogonality
 from polariscope.models.likelihoods.bernoulli import BernoulliLikelihood

@@ -12,10 +12,10 @@ import torch
 from geometry.models import codes, curved_model, optimal_model
 from oracles import symmetric_points
 from polariscope.core.errors import InputError
-from polariscope.geometry.decoder import decode
+from polariscope.geometry.decoder_function import decode
 from polariscope.geometry.eigenfaces import eigenfaces
 from polariscope.geometry.interpolation import codes_between, interpolate, interpolate_observations
-from polariscope.geometry.latents import range_of
+from polariscope.geometry.steps_of_latents import range_of
 from polariscope.geometry.traversals import traverse_code, traverse_observation, traverse_plane
 from polariscope.models.posteriors.deterministic import DeterministicPosterior
 from polariscope.runs.encode import encode

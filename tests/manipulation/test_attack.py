@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own.arrays import from_arrays
 from polariscope.manipulation.attack import AttackTask, Side, Sides, work_of_batch
-from polariscope.manipulation.settings import AttackSettings
+from polariscope.manipulation.manipulation_settings import AttackSettings
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets.linear import LinearNet

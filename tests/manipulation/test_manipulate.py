@@ -17,8 +17,8 @@ from polariscope.core import files
 from polariscope.core.errors import DivergedError, InputError
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.attack import AttackTask
-from polariscope.manipulation.result import Manipulation, open_manipulation
-from polariscope.manipulation.selection import choose_runs, scores_of
+from polariscope.manipulation.manipulation import Manipulation, open_manipulation
+from polariscope.manipulation.run_selection import choose_runs, scores_of
 from polariscope.runs.run import Run
 from polariscope.storage.documents import write_settings
 from polariscope.storage.folder import RunFolder
@@ -226,7 +226,9 @@ def test_runs_that_cannot_be_attacked_are_refused(runs: list[Path], tmp_path: Pa
 
 
 def test_runs_with_equal_scores_are_refused(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polariscope.manipulation.selection.scores_of", lambda runs, *_: [0.2] * len(runs))
+    monkeypatch.setattr(
+        "polariscope.manipulation.run_selection.scores_of", lambda runs, *_: [0.2] * len(runs)
+    )
     with pytest.raises(InputError, match="the runs do not differ in mig"):
         choose_runs([Run(run) for run in runs])
 

@@ -18,7 +18,7 @@ from polariscope.objectives import Batch, Step, Terms, total
 from polariscope.objectives import family as objectives
 from polariscope.objectives.dip_i import DipIObjective
 from polariscope.objectives.dip_ii import DipIIObjective
-from polariscope.objectives.support.moments import aggregate_covariance, covariance, identity_gap
+from polariscope.objectives.support.aggregate_moments import aggregate_covariance, covariance, identity_gap
 from polariscope.objectives.vae import VaeObjective
 from polariscope.training.plan import plan
 from polariscope.training.train import train

@@ -12,7 +12,7 @@ import pytest
 import polariscope as ps
 from manipulations import keep_untrained
 from polariscope.data.variance import VarianceShares
-from polariscope.manipulation.result import open_manipulation
+from polariscope.manipulation.manipulation import open_manipulation
 from polariscope.pages.manipulation import (
     ManipulationRecord,
     manipulation_page,

@@ -16,7 +16,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.sizing.bisection import CapError, bisect, grow_and_bisect, search_guided
 from polariscope.sizing.own_trainer import Memo, fondue
-from polariscope.sizing.statistics import dimension_gap, sampled_trace, trace
+from polariscope.sizing.surplus import dimension_gap, sampled_trace, trace
 
 
 def fitting_up_to(best: int) -> tuple[list[int], object]:

@@ -38,7 +38,7 @@ from polariscope.sizing.result import (
 from polariscope.sizing.size import dimension_of, read_size
 from polariscope.sizing.trained import TrainedCandidates
 from polariscope.sizing.trial import Trial
-from polariscope.storage.search import SearchFolder, SeedFolder
+from polariscope.storage.search_folder import SearchFolder, SeedFolder
 
 LINEAR: dict[str, Any] = {
     **{"net": "linear", "likelihood": "gaussian", "variance": 0.05, "keep_units": True},

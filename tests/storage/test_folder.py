@@ -18,7 +18,7 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.storage.documents import DamagedError, read_settings
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.storage.inspection import inspect_folder
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 
 SETTINGS = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
 TRAIN = """

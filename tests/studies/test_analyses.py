@@ -16,7 +16,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import build
 from polariscope.core.seeds import generator
 from polariscope.data.observations import Subset
-from polariscope.geometry.use import decoder_use
+from polariscope.geometry.decoder_use import decoder_use
 from polariscope.models.inference import draw_prior
 from polariscope.models.kernels import mmd
 from polariscope.runs.run import Run

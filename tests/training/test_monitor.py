@@ -11,7 +11,7 @@ import torch
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.analysis.regime.types import TYPES
+from polariscope.analysis.regime.latent_types import TYPES
 from polariscope.analysis.representation import Representation
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.priors.conditional import ConditionalNormal

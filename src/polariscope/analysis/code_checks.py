@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.regime.latent_types import TYPES, VariableType
 from polariscope.analysis.representation import FactorKind
 from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import Argument, Either, InputError, check_word

@@ -21,7 +21,7 @@ from polariscope.analysis.code_checks import (
     check_variance,
     is_integral,
 )
-from polariscope.analysis.regime.types import VariableType, classify
+from polariscope.analysis.regime.latent_types import VariableType, classify
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.core.types import ArrayInput, FactorsLike

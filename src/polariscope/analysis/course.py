@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.regime.latent_types import TYPES, VariableType
 from polariscope.analysis.regime.regime import (
     LARGE,
     Dependence,
@@ -16,7 +17,6 @@ from polariscope.analysis.regime.regime import (
     polarised_until_the_end,
 )
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import InputError
@@ -62,8 +62,8 @@ def snapshot(representation: Representation, step: int, alpha: float = TypeRule.
     """
     # Here, since a page that shows a course reads the record above and computes nothing.
     from polariscope.analysis.regime.criteria import polarisation
+    from polariscope.analysis.regime.latent_types import moments, types_of
     from polariscope.analysis.regime.posterior import relative_posterior
-    from polariscope.analysis.regime.types import moments, types_of
     from polariscope.numerics.dependence import correlation, covariance
     from polariscope.numerics.intervals import mean_with_interval
 

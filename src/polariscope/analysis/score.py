@@ -11,9 +11,9 @@ import numpy as np
 from polariscope.analysis.code_checks import check_factors, named
 from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Coverage, Score, Scores, family
+from polariscope.analysis.regime.latent_types import moments, types_of
 from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import moments, types_of
 from polariscope.analysis.regime.use import latents_in_use
 from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files

@@ -52,8 +52,8 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
             "list": "data.list_datasets",
             "info": "data.info",
             "preview": "data.preview",
-            "fetch": "cache.fetch",
-            "clean": "cache.clean",
+            "fetch": "data_files.fetch",
+            "clean": "data_files.clean",
         },
     ),
     "study": (

@@ -68,7 +68,7 @@ def compare(
     from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.cli.families import open_family
     from polariscope.layers.comparison import has_matching, thinned
-    from polariscope.layers.printing import matching_as_text
+    from polariscope.layers.comparison_text import matching_as_text
 
     out, measure = options.out, options.measure
     if out is not None:
@@ -133,7 +133,7 @@ def _compare_codes(
     :param progress: called with what is being done.
     :param options: options of the measure.
     """
-    from polariscope.analysis.codes import load_codes
+    from polariscope.analysis.code_files import load_codes
     from polariscope.runs.compare_models import compare as compare_models
 
     names = [file.stem for file in files]
@@ -147,7 +147,7 @@ def coloured(heat_map: HeatMap) -> Text:
     from rich.text import Text
 
     from polariscope.core.tables import GAP
-    from polariscope.layers.printing import table_of
+    from polariscope.layers.comparison_text import table_of
 
     table = table_of(heat_map)
     header, *lines = table.padded()

@@ -48,7 +48,7 @@ class DemoOptions:
 def demo(options: DemoOptions) -> None:
     """See it all in two minutes: how many latents do images need, which are in use, and a report."""
     from polariscope.cli.console import quoted, say, say_next
-    from polariscope.cli.latents import print_latents, print_notes
+    from polariscope.cli.diagnosis_output import print_latents, print_notes
     from polariscope.cli.report import tell_report
     from polariscope.cli.train import run_and_print
     from polariscope.data.sources import load_dataset

@@ -54,7 +54,7 @@ def diagnose(
     (sample, latent), and can hold sampled and factors. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
-    from polariscope.cli.latents import print_regime
+    from polariscope.cli.diagnosis_output import print_regime
     from polariscope.core import files
 
     if options.json is not None:
@@ -90,7 +90,7 @@ def measure(
         where = observations.options()
         parts = target.decomposition(**where) if decompose else None
         return target.regime(**rules, **where), parts
-    from polariscope.analysis.codes import load_codes
+    from polariscope.analysis.code_files import load_codes
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
 

@@ -41,7 +41,7 @@ def encode(
     Rows have the names of the observations and come in the order of the data with --samples none; otherwise they are
     a random choice of 10,000. Columns are called latent_3 after the number of the latent.
     """
-    from polariscope.analysis.codes import load_codes
+    from polariscope.analysis.code_files import load_codes
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.cli.console import say
     from polariscope.core import files

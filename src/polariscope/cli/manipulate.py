@@ -19,7 +19,7 @@ from polariscope.core.text import plural
 
 if TYPE_CHECKING:
     from polariscope.data.observations import Subset
-    from polariscope.manipulation.settings import AttackSettings
+    from polariscope.manipulation.manipulation_settings import AttackSettings
 
 
 @checked
@@ -43,7 +43,7 @@ class ManipulateOptions:
 
 @command(
     options=ManipulateOptions,
-    attack="polariscope.manipulation.settings.AttackSettings",
+    attack="polariscope.manipulation.manipulation_settings.AttackSettings",
     subset=FlagsOf("polariscope.data.observations.Subset", only=("n_samples",)),
     compute=Compute,
 )

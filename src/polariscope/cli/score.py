@@ -190,7 +190,7 @@ def say_use(measured: list[Scores], options: ScoreOptions) -> None:
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
     """The codes of a file with variances, or the array of one without."""
-    from polariscope.analysis.codes import codes_from_arrays
+    from polariscope.analysis.code_files import codes_from_arrays
     from polariscope.core import files
 
     arrays = files.read_arrays(target)

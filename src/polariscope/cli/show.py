@@ -44,7 +44,7 @@ def show(run: Folder) -> None:
 
 def _show_search(folder: Path) -> None:
     from polariscope.cli.console import printer, say
-    from polariscope.storage.search import SearchFolder
+    from polariscope.storage.search_folder import SearchFolder
 
     search = SearchFolder(folder)
     for path in search.methods or [folder]:
@@ -67,7 +67,7 @@ def _show_search(folder: Path) -> None:
 
 def _answer(search: object) -> str:
     from polariscope.sizing.result import Size
-    from polariscope.storage.search import SearchFolder
+    from polariscope.storage.search_folder import SearchFolder
 
     assert isinstance(search, SearchFolder)
     if not search.has_answer:

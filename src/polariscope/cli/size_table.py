@@ -79,7 +79,7 @@ def size_table(
             )
     typer.echo(table.to_markdown(), nl=False)
     if search.out is not None:
-        from polariscope.storage.search import SearchFolder
+        from polariscope.storage.search_folder import SearchFolder
 
         file = SearchFolder(search.out).table("md")
         say(

@@ -249,7 +249,7 @@ class _Searched:
 def latents_of(folder: Path) -> int:
     """The number of latents that was found in a folder of ``polariscope size``."""
     from polariscope.sizing.size import read_size
-    from polariscope.storage.search import SearchFolder
+    from polariscope.storage.search_folder import SearchFolder
 
     search = SearchFolder(folder)
     if search.methods and not search.has_answer:

@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import check_options, options_of, show
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.data.missing import Missing
 from polariscope.data.rescaling import AbstractRescaling, Rescaling
-from polariscope.data.statistics import merged
-from polariscope.data.types import DataLike
+from polariscope.data.streamed_statistics import merged
 from polariscope.data.variants import AbstractVariant, family
 
 Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Shaped
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.data.reading import rows_at_once
-from polariscope.data.statistics import merged
+from polariscope.data.streamed_statistics import merged
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

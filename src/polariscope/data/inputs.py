@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
-from polariscope.data.types import DataLike
 
 
 def as_dataset(data: DataLike, missing: Missing = "refuse") -> AbstractDataset:

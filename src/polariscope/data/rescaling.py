@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from polariscope.core.errors import InputError
 from polariscope.core.records import to_plain
-from polariscope.data.statistics import Statistics, statistics_of
+from polariscope.data.streamed_statistics import Statistics, statistics_of
 from polariscope.data.variants import AbstractVariant
 
 

@@ -13,7 +13,7 @@ from polariscope.data.chain import units_of_rows
 from polariscope.data.own import Layout
 from polariscope.data.own.arrays import ArraysDataset, from_arrays
 from polariscope.data.rescaling import Rescaling
-from polariscope.data.statistics import merged
+from polariscope.data.streamed_statistics import merged
 
 Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 

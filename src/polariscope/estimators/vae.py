@@ -29,11 +29,11 @@ from polariscope.core.seeds import derive
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import shorthands
 from polariscope.data.counts import ValueFacts, measure_rows, refuse_non_counts
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import check_missing, fill, find_gaps, medians_of
 from polariscope.data.own import Layout
 from polariscope.data.splits import Split
-from polariscope.data.types import DataLike
 from polariscope.data.variants.centred import in_words
 from polariscope.estimators.evidence import log_evidence
 from polariscope.estimators.units import Units

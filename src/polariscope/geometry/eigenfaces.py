@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.data.types import DataLike
-from polariscope.geometry.decoder import decode
+from polariscope.data.data_like import DataLike
+from polariscope.geometry.decoder_function import decode
 from polariscope.geometry.traversals import traverse_code
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 

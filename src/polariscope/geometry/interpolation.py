@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.data.types import DataLike
-from polariscope.geometry.decoder import check_codes, decode
+from polariscope.data.data_like import DataLike
+from polariscope.geometry.decoder_function import check_codes, decode
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import ModelLike
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import PolariscopeError
-from polariscope.geometry.decoder import Output, check_codes, decoder_function, place_codes
+from polariscope.geometry.decoder_function import Output, check_codes, decoder_function, place_codes
 from polariscope.models.inference import evaluating
 from polariscope.models.protocol import ModelLike
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.data.types import DataLike
-from polariscope.geometry.decoder import decoder_function
+from polariscope.data.data_like import DataLike
+from polariscope.geometry.decoder_function import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import AbstractModel

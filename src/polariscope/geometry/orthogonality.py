@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import VariableType
+from polariscope.analysis.regime.latent_types import VariableType
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
-from polariscope.geometry.decoder import Output, check_codes
+from polariscope.geometry.decoder_function import Output, check_codes
 from polariscope.geometry.jacobian import decoder_metric
-from polariscope.geometry.latents import kept_latents
+from polariscope.geometry.steps_of_latents import kept_latents
 from polariscope.models.protocol import ModelLike
 from polariscope.numerics.assignment import signed_permutation_distance
 from polariscope.numerics.intervals import interval_of_mean

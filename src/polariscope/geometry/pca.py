@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import VariableType
+from polariscope.analysis.regime.latent_types import VariableType
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.geometry.decoder import check_codes
+from polariscope.geometry.decoder_function import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
-from polariscope.geometry.latents import kept_latents
+from polariscope.geometry.steps_of_latents import kept_latents
 from polariscope.numerics.assignment import assign
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.geometry.decoder import check_codes, decode
-from polariscope.geometry.latents import Scale, kept_latents, prior_of, range_of
+from polariscope.geometry.decoder_function import check_codes, decode
+from polariscope.geometry.steps_of_latents import Scale, kept_latents, prior_of, range_of
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import AbstractModel, ModelLike
 
@@ -181,7 +181,7 @@ def traverse_plane(
 
     A pair that codes two factors in Cartesian coordinates changes one along rows and the other along columns; in
     polar ones, one changes around the middle and the other away from it. ``centre`` and ``deviation`` are the
-    prior's: :func:`polariscope.geometry.latents.range_of` gives them for a model; here those of N(0, I).
+    prior's: :func:`polariscope.geometry.steps_of_latents.range_of` gives them for a model; here those of N(0, I).
 
     Reference: zietlow2022 §4.3.6, Figs 4.10–4.11.
 

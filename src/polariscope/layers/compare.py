@@ -21,8 +21,8 @@ from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import LAYER_SAMPLES
 from polariscope.layers.comparison import Comparison
+from polariscope.layers.layer_sources import Layers, Source, encode_layers
 from polariscope.layers.scratch import Scratch, scratch
-from polariscope.layers.sources import Layers, Source, encode_layers
 
 PARTS = 5
 SMALLEST_PART = 20  # samples; below, spread over parts says nothing about the whole

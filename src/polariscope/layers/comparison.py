@@ -106,7 +106,7 @@ class HeatMap(AbstractRecord):
         return draw_heat_map(self)
 
     def __str__(self) -> str:
-        from polariscope.layers.printing import table_of
+        from polariscope.layers.comparison_text import table_of
 
         return str(table_of(self))
 
@@ -429,12 +429,12 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         return self.average()
 
     def __str__(self) -> str:
-        from polariscope.layers.printing import as_text
+        from polariscope.layers.comparison_text import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from polariscope.layers.printing import as_html
+        from polariscope.layers.comparison_text import as_html
 
         return as_html(self)
 

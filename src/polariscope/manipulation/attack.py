@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.bounds import moved
-from polariscope.manipulation.settings import AttackSettings
+from polariscope.manipulation.manipulation_settings import AttackSettings
 from polariscope.models.adam import FusedAdam
 from polariscope.models.inference import auxiliary_of, evaluating
 from polariscope.models.model import Model

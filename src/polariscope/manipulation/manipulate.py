@@ -18,10 +18,10 @@ from polariscope.core.records import to_plain
 from polariscope.core.types import OptionValue
 from polariscope.data.observations import Subset
 from polariscope.manipulation.attack import AttackTask, Side, Sides, in_words, work_of_batch
+from polariscope.manipulation.manipulation import Manipulation, open_manipulation, refuse_unresumable
+from polariscope.manipulation.manipulation_settings import AttackSettings
 from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
-from polariscope.manipulation.result import Manipulation, open_manipulation, refuse_unresumable
-from polariscope.manipulation.selection import Candidate, Choice, choose_runs
-from polariscope.manipulation.settings import AttackSettings
+from polariscope.manipulation.run_selection import Candidate, Choice, choose_runs
 from polariscope.models.model import Model
 from polariscope.models.nets import AbstractNet
 from polariscope.models.protocol import DeviceLike
@@ -87,7 +87,7 @@ def manipulate(
     :param progress: (default False) True for a live line, or a function called after every step.
     :param settings: ``epsilon``, ``steps``, ``batch_size``, ``decoder_batches``, ``draws``, ``learning_rate``,
         ``seed``, ``log_every`` and ``checkpoint_every``, as
-        :class:`~polariscope.manipulation.settings.AttackSettings` has them.
+        :class:`~polariscope.manipulation.manipulation_settings.AttackSettings` has them.
     """
     attack_settings = AttackSettings(**check_options("manipulate", AttackSettings, settings))
     if isinstance(ensemble, bool) or not isinstance(ensemble, int) or ensemble < 1:

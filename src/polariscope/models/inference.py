@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive, generator, normals
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.types import DataLike
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel, ModelLike
 

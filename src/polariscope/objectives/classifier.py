@@ -17,7 +17,7 @@ from polariscope.data.labels import discrete_factors
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
-from polariscope.objectives.support.pairs import refuse_conditional_prior
+from polariscope.objectives.support.paired_batches import refuse_conditional_prior
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

@@ -10,8 +10,8 @@ from annotated_types import Ge
 from polariscope.core.options import Advice
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Step, Terms, objective, run_forward
-from polariscope.objectives.support.moments import aggregate_covariance, identity_gap
-from polariscope.objectives.support.options import refuse_single_samples
+from polariscope.objectives.support.aggregate_moments import aggregate_covariance, identity_gap
+from polariscope.objectives.support.refusals import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

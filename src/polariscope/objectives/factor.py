@@ -15,7 +15,7 @@ from polariscope.core.options import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.adversary import Discriminator
-from polariscope.objectives.support.options import refuse_single_samples
+from polariscope.objectives.support.refusals import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

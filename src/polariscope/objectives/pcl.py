@@ -16,8 +16,8 @@ from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
-from polariscope.objectives.support.options import refuse_single_samples
-from polariscope.objectives.support.pairs import check_pairs, pair_of
+from polariscope.objectives.support.paired_batches import check_pairs, pair_of
+from polariscope.objectives.support.refusals import refuse_single_samples
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

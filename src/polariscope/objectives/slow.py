@@ -16,7 +16,7 @@ from polariscope.core.options import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Batch, Step, Term, Terms, objective, run_forward
-from polariscope.objectives.support.pairs import check_pairs, pair_of
+from polariscope.objectives.support.paired_batches import check_pairs, pair_of
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

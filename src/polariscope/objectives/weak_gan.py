@@ -21,7 +21,7 @@ from polariscope.models.nets import initialise
 from polariscope.models.normalisation import add_spectral_norm
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective
 from polariscope.objectives.support.adversary import Discriminator
-from polariscope.objectives.support.pairs import check_pairs, pair_of
+from polariscope.objectives.support.paired_batches import check_pairs, pair_of
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset

@@ -18,7 +18,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.chain import apply_variants
 from polariscope.data.sources import load_recorded
 from polariscope.data.variance import VarianceShares, variance_shares
-from polariscope.manipulation.result import Manipulation, open_manipulation
+from polariscope.manipulation.manipulation import Manipulation, open_manipulation
 from polariscope.pages.formatting import value_of
 from polariscope.pages.page import Page, Section
 from polariscope.storage import report_file

@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from polariscope import __version__
-from polariscope.analysis.regime.types import COLOURS
+from polariscope.analysis.regime.latent_types import COLOURS
 from polariscope.core import files
 from polariscope.core.text import percent, plural, readable
 from polariscope.pages.formatting import value_of

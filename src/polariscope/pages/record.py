@@ -18,10 +18,10 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.core.text import plural
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.data.observations import Subset
-from polariscope.data.types import DataLike
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages.formatting import concept
 from polariscope.pages.sections import Subject, measure_all

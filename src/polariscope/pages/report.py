@@ -13,7 +13,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.text import percent, readable
-from polariscope.data.types import DataLike
+from polariscope.data.data_like import DataLike
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import sections
 from polariscope.pages.calls import commands, repeat_call
@@ -208,7 +208,7 @@ def _of_something_else(
             remedy=("leave ", Argument("data"), " and ", Argument("n_samples"), " out"),
         )
     if isinstance(subject, (str, Path)):
-        from polariscope.analysis.codes import load_codes
+        from polariscope.analysis.code_files import load_codes
 
         file = Path(subject)
         codes = load_codes(file, options.get("seed", 0))

@@ -14,7 +14,7 @@ from polariscope.pages.page import Page, Section
 from polariscope.pages.sections.size import draw_comparison, save_figure, size_view, summary_of
 from polariscope.pages.settings_groups import data_in_words
 from polariscope.sizing.result import Size
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 
 TEMPLATE = "sizing.html.j2"
 

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from polariscope.analysis.regime.types import COLOURS, TYPES
+from polariscope.analysis.regime.latent_types import COLOURS, TYPES
 from polariscope.core.figure_style import INK, PALETTE, PRINT
 from polariscope.core.figures import (
     COLUMN,
@@ -18,7 +18,7 @@ from polariscope.core.figures import (
     number_in,
     point_cells,
 )
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.studies.figures import Drawing, Row
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from polariscope.analysis.representation import check_same_samples
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.progress import AnyProgress, listener
 from polariscope.core.types import OptionValue
+from polariscope.data.data_like import DataLike
 from polariscope.data.observations import LAYER_SAMPLES
-from polariscope.data.types import DataLike
 from polariscope.layers.compare import compare_layers
 from polariscope.layers.comparison import Comparison
 from polariscope.runs.comparison_sources import find_data, find_sources

@@ -13,10 +13,10 @@ import numpy as np
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.chain import changes_of_units, in_units, in_words, variants_of
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
-from polariscope.data.types import DataLike
-from polariscope.layers.sources import Source
+from polariscope.layers.layer_sources import Source
 from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.trained_run import TrainedRun

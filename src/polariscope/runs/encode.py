@@ -7,12 +7,12 @@ from pathlib import Path
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.data_like import DataLike
 from polariscope.data.inputs import as_dataset
 from polariscope.data.observations import Observations, Part, Subset
-from polariscope.data.types import DataLike
 from polariscope.models.effect import decoder_effect
 from polariscope.models.inference import represent
-from polariscope.models.likelihood_fit import likelihood_fit
+from polariscope.models.likelihood_residuals import likelihood_fit
 from polariscope.models.protocol import AbstractModel, ModelLike
 from polariscope.runs.run import Run
 from polariscope.training.likelihood import natural_likelihood

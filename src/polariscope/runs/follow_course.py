@@ -22,8 +22,8 @@ from polariscope.core.progress import Progress, Task
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
+from polariscope.layers.layer_sources import Source
 from polariscope.layers.scratch import Scratch, scratch
-from polariscope.layers.sources import Source
 from polariscope.layers.tap import LayerTap
 from polariscope.models.inference import check_shape, encode_batches, inference_mode, represent
 from polariscope.models.model import Model

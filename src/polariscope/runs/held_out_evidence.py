@@ -63,7 +63,7 @@ def _likelihood_fit(
     key = Key("likelihood-fit", model.digest, run.fingerprint, "held-out", model.step, settings)
 
     def compute() -> LikelihoodFit:
-        from polariscope.models.likelihood_fit import likelihood_fit
+        from polariscope.models.likelihood_residuals import likelihood_fit
         from polariscope.training.likelihood import natural_likelihood
 
         source: Source = "held-out" if is_held_out else "training"

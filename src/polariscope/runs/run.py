@@ -17,6 +17,7 @@ from polariscope.core import files
 from polariscope.core.errors import Call, InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.types import OptionValue
+from polariscope.data.data_like import DataLike
 from polariscope.data.observations import (
     LAYER_SAMPLES,
     ObservationOptions,
@@ -25,7 +26,6 @@ from polariscope.data.observations import (
     Subset,
     SubsetOptions,
 )
-from polariscope.data.types import DataLike
 from polariscope.runs.results import CachedResults
 from polariscope.runs.trained_run import TrainedRun
 from polariscope.storage import is_run, model_file

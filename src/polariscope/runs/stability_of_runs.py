@@ -9,16 +9,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from polariscope.analysis.codes import load_codes
+from polariscope.analysis.code_files import load_codes
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.stability import RETURNS, Relation, Stability
 from polariscope.analysis.stability import stability as stability_of_codes
 from polariscope.core.errors import Either, InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.types import ArrayInput
+from polariscope.data.data_like import DataLike
 from polariscope.data.observations import ObservationOptions, Observations
-from polariscope.data.types import DataLike
-from polariscope.layers.sources import Source
+from polariscope.layers.layer_sources import Source
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.comparison_sources import find_data
 from polariscope.runs.encode import encode

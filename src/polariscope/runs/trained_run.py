@@ -11,13 +11,13 @@ from jaxtyping import Int
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import from_record
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.data.missing import Missing
 from polariscope.data.observations import Part, Subset
 from polariscope.data.sources import load_recorded
 from polariscope.data.splits import Split
-from polariscope.data.types import DataLike
 from polariscope.storage import MANIPULATION, readable_name
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from polariscope.analysis.theory import first_stretch
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.text import plural
-from polariscope.sizing.settings import SETTINGS
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.trial import Trial
 
 CAP = 1024

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.options import spelled_out
 from polariscope.core.types import OptionValue
+from polariscope.data.data_like import DataLike
 from polariscope.data.inputs import as_dataset
-from polariscope.data.types import DataLike
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import family
 from polariscope.sizing.result import Size
 from polariscope.sizing.search import Search, SearchSettings
 from polariscope.sizing.size import size_by
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 
 if TYPE_CHECKING:
     import pandas

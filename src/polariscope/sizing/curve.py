@@ -15,9 +15,9 @@ from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import options_of, spelled_out
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.types import OptionValue
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.observations import Part, Subset
-from polariscope.data.types import DataLike
 from polariscope.sizing.checks import BOUNDS, check_bounds_used, check_models, make_goal, supported_options
 from polariscope.sizing.compare import needs_factors
 from polariscope.sizing.curve_point import measure_point
@@ -27,7 +27,7 @@ from polariscope.sizing.methods import family
 from polariscope.sizing.result import Size
 from polariscope.sizing.search import Question, Search, SearchSettings, ask
 from polariscope.sizing.trained import TrainedCandidates, max_latents
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.training.plan import FAMILIES, concept_of, plan
 from polariscope.training.planner import IMAGES, Planned
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.regime.latent_types import TYPES, moments, types_of
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES, moments, types_of
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.types import OptionValue
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.curve_result import CurvePoint
 from polariscope.sizing.methods.probe_elbow import probe_score
-from polariscope.sizing.statistics import trace
+from polariscope.sizing.surplus import trace
 
 K = 20
 """Neighbours behind each intrinsic dimension, as published."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polariscope.analysis.regime.types import TYPES
+from polariscope.analysis.regime.latent_types import TYPES
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord

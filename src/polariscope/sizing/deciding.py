@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from polariscope.core.types import OptionValue
 from polariscope.sizing.candidates import AbstractCandidates, Curves
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.judge import Verdict, judge
-from polariscope.sizing.settings import SETTINGS
 from polariscope.sizing.trial import Cause, Trial
 
 

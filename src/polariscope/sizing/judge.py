@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.sizing.settings import SETTINGS
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.trial import Decision
 
 

@@ -18,7 +18,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, check_word
 from polariscope.sizing.bisection import CAP, bisect, check_threshold, grow_and_bisect, notes_on
 from polariscope.sizing.result import Size, median_answer
-from polariscope.sizing.statistics import resolve_statistic, sampled_trace, trace
+from polariscope.sizing.surplus import resolve_statistic, sampled_trace, trace
 from polariscope.sizing.trial import Trial
 from polariscope.storage.documents import read_document, write_document
 

@@ -118,7 +118,7 @@ def first_guess(candidates: AbstractCandidates, goal: Goal) -> tuple[int, tuple[
 
 def trace_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
     """Σ E[σ²] of 10,000 samples."""
-    from polariscope.sizing.statistics import trace
+    from polariscope.sizing.surplus import trace
 
     return trace(candidates.representation(n_latents, steps))
 

@@ -18,12 +18,11 @@ from polariscope.core.errors import InputError
 from polariscope.core.progress import AnyProgress, Progress, reporting
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
 from polariscope.data.observations import Part, Subset
-from polariscope.data.types import DataLike
 from polariscope.models.protocol import DeviceLike
-from polariscope.sizing.beta import largest_beta
 from polariscope.sizing.bisection import check_threshold
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.checks import (
@@ -42,10 +41,11 @@ from polariscope.sizing.checks import (
 from polariscope.sizing.goal import Goal, Target
 from polariscope.sizing.merge import merge, with_fit, with_noise
 from polariscope.sizing.methods import family
-from polariscope.sizing.progress import candidate_arguments
 from polariscope.sizing.result import TRACE, SeedResult, Size
+from polariscope.sizing.search_progress import candidate_arguments
+from polariscope.sizing.size_beta import largest_beta
 from polariscope.sizing.trained import TrainedCandidates
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.training.threads import check_threads
 from polariscope.training.train import choose_device
 

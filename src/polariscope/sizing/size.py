@@ -13,7 +13,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.seeds import generator
 from polariscope.core.types import OptionValue
-from polariscope.data.types import DataLike
+from polariscope.data.data_like import DataLike
 from polariscope.sizing.checks import BOUNDS, check_call
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import family
@@ -21,7 +21,7 @@ from polariscope.sizing.result import DIMENSION, DataDimension, Size
 from polariscope.sizing.search import Question, Search, SearchSettings, ask
 from polariscope.storage.artefacts import Key
 from polariscope.storage.folder import RunFolder
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 
 N_FOR_DIMENSION = 2000
 """Observations from which the intrinsic dimension is estimated beside an answer: its time grows with their square."""

@@ -29,10 +29,10 @@ from polariscope.models.inference import batch_size, chunks, decode_codes
 from polariscope.models.model import Model
 from polariscope.runs.run import Run
 from polariscope.sizing.candidates import AbstractCandidates, Curves, Losses, OutOfTimeError
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.own_trainer import Memo
-from polariscope.sizing.progress import candidate_event
-from polariscope.sizing.settings import SETTINGS
-from polariscope.storage.search import SearchFolder, SeedFolder, copy_run
+from polariscope.sizing.search_progress import candidate_event
+from polariscope.storage.search_folder import SearchFolder, SeedFolder, copy_run
 from polariscope.training.loop import n_validated
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.planner import IMAGES

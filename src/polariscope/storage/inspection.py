@@ -20,7 +20,7 @@ from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.journal import FILE_NAME as JOURNAL_NAME
 from polariscope.storage.journal import verify_journal
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 
 State = Literal["whole", "damaged", "set aside", "leftover", "unknown"]
 REPEAT = "cannot be recomputed: repeat the run in another folder"

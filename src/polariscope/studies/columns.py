@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from polariscope.analysis.metrics import family as metrics
-from polariscope.analysis.regime.types import TYPES
+from polariscope.analysis.regime.latent_types import TYPES
 from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Column
 from polariscope.studies.analyses import family as analyses

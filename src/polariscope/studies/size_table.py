@@ -21,17 +21,17 @@ from polariscope.core.progress import Progress
 from polariscope.core.records import AbstractRecord
 from polariscope.core.text import numbered, plural, span
 from polariscope.core.types import OptionValue
-from polariscope.data.types import DataLike
+from polariscope.data.data_like import DataLike
 from polariscope.sizing.bisection import CapError
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.checks import check_bounds_used, used_by
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import family
 from polariscope.sizing.published import MAX_EPOCHS, first_guess, has_settled
 from polariscope.sizing.result import SeedResult
 from polariscope.sizing.search import Question, Search, SearchSettings
-from polariscope.sizing.settings import SETTINGS
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.studies.analyses import Cell, Columns
 from polariscope.studies.paper_table import SummaryTable, summary_table
 from polariscope.studies.table import Table

@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from polariscope.analysis.regime.criteria import polarisation
+from polariscope.analysis.regime.latent_types import TYPES, types_of
+from polariscope.analysis.regime.latent_types import moments as moments_of
 from polariscope.analysis.regime.posterior import in_units_of_prior
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES, types_of
-from polariscope.analysis.regime.types import moments as moments_of
 from polariscope.core.seeds import derive
 from polariscope.models.inference import batch_size, chunks, evaluating
 from polariscope.models.model import Model

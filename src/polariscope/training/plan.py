@@ -22,12 +22,12 @@ from polariscope.core.records import to_plain
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
 from polariscope.data.counts import check_counts
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
 from polariscope.data.pairs import Transition
 from polariscope.data.splits import Split
-from polariscope.data.statistics import mean_variance
-from polariscope.data.types import DataLike
+from polariscope.data.streamed_statistics import mean_variance
 from polariscope.models.likelihoods import AbstractLikelihood
 from polariscope.models.likelihoods import family as likelihoods
 from polariscope.models.model import Blueprint

@@ -13,9 +13,9 @@ from jaxtyping import Int
 from polariscope.core.errors import Argument, InputError, not_installed
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
-from polariscope.data.types import DataLike
 from polariscope.data.variants import AbstractVariant
 from polariscope.models.model import Model, read_model
 from polariscope.models.narrowing import take_latents

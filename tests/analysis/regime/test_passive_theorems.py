@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oracles import linear_model, linear_posterior, optimal_decoder, random_rotation, set_linear
-from polariscope.analysis.regime.types import classify
+from polariscope.analysis.regime.latent_types import classify
 from polariscope.numerics.dependence import noise_free_covariance, total_correlation, total_correlation_of
 from polariscope.numerics.information import (
     averaged_mutual_information,

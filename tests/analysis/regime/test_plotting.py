@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from polariscope.analysis.regime.diagnose import diagnose
-from polariscope.analysis.regime.types import COLOURS
+from polariscope.analysis.regime.latent_types import COLOURS
 
 
 def test_bars_are_the_variances_by_kl_in_the_colour_of_the_type() -> None:

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
+from polariscope.analysis.regime.latent_types import SELECTIONS, select
 from polariscope.analysis.regime.structure import DependenceTables, truncation
-from polariscope.analysis.regime.types import SELECTIONS, select
 from polariscope.core.errors import InputError
 from polariscope.numerics.dependence import (
     covariance,

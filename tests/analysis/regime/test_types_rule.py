@@ -3,8 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from polariscope.analysis.regime.posterior import relative_posterior
-from polariscope.analysis.regime.types import (
+from polariscope.analysis.regime.latent_types import (
     ALPHAS,
     Moments,
     alpha_ranges,
@@ -14,6 +13,7 @@ from polariscope.analysis.regime.types import (
     thresholds,
     types_of,
 )
+from polariscope.analysis.regime.posterior import relative_posterior
 from polariscope.analysis.representation import Representation
 
 

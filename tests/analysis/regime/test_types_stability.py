@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from polariscope.analysis.regime import types as stability
+from polariscope.analysis.regime import latent_types as stability
+from polariscope.analysis.regime.latent_types import type_shares
 from polariscope.analysis.regime.posterior import relative_posterior
-from polariscope.analysis.regime.types import type_shares
 from polariscope.analysis.representation import Representation
 
 

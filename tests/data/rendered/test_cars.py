@@ -16,7 +16,7 @@ from polariscope.data import cache
 from polariscope.data.dataset import family
 from polariscope.data.rendered import cars
 from polariscope.data.rendered.cars import CarsDataset
-from polariscope.rendering.cars import BODIES, car, design
+from polariscope.rendering.car_meshes import BODIES, car, design
 from polariscope.rendering.mesh import Mesh
 
 SIZES = np.array([4, 24, 183])

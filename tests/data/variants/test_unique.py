@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.data import statistics
+from polariscope.data import streamed_statistics
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.variants.subset import SubsetVariant
@@ -10,7 +10,7 @@ from polariscope.data.variants.unique import UniqueVariant
 
 
 def test_the_first_of_equal_rows_is_kept(monkeypatch):
-    monkeypatch.setattr(statistics, "VALUES", 6)  # duplicates in other batches are found too
+    monkeypatch.setattr(streamed_statistics, "VALUES", 6)  # duplicates in other batches are found too
     rows = np.array([[1.0, 2], [0, 0], [1, 2], [3, 4], [-0.0, 0], [3, 5]])
     data = UniqueVariant(from_arrays(rows, np.arange(6)))
     assert data.factors(np.arange(len(data)))[:, 0].tolist() == [0, 1, 3, 5]

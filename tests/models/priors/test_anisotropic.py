@@ -19,7 +19,7 @@ from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.priors.anisotropic import AnisotropicPrior
 from polariscope.models.priors.anisotropic_learned import AnisotropicLearnedPrior
 from polariscope.models.priors.isotropic import IsotropicPrior
-from polariscope.models.priors.support.anisotropic import (
+from polariscope.models.priors.support.diagonal_normal import (
     MAX_SAMPLES,
     SMALLEST_SHARE,
     AbstractAnisotropicPrior,

@@ -10,7 +10,7 @@ import torch
 
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.sources import load_dataset, load_recorded
-from polariscope.geometry.latents import prior_moments
+from polariscope.geometry.steps_of_latents import prior_moments
 from polariscope.models.inference import auxiliary_values
 from polariscope.models.model import Model
 from polariscope.pages.record import ReportRecord, make_record

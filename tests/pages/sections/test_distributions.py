@@ -6,7 +6,7 @@ import numpy as np
 
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.representation import Representation
-from polariscope.geometry.latents import prior_moments
+from polariscope.geometry.steps_of_latents import prior_moments
 from polariscope.pages.sections.distributions import histograms, representatives
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polariscope.core import pictures as grids
-from polariscope.geometry.decoder import decode
+from polariscope.geometry.decoder_function import decode
 from polariscope.geometry.orthogonality import N_POINTS, decoder_orthogonality
 from polariscope.geometry.summary import N_OBSERVATIONS
 from polariscope.geometry.traversals import central_sample

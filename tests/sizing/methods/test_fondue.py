@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope.analysis.theory import LinearSolution, linear_vae
-from polariscope.sizing.beta import PRECISION, largest_beta
 from polariscope.sizing.bisection import CapError
 from polariscope.sizing.candidates import Curves, OutOfTimeError
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods.fondue import fondue, notes_of
 from polariscope.sizing.result import TRACE, Basis, Size
-from polariscope.sizing.settings import SETTINGS
+from polariscope.sizing.size_beta import PRECISION, largest_beta
 from polariscope.sizing.trial import Cause, Trial
 from sizing.linear_candidates import LinearCandidates, exact_answer
 
@@ -259,7 +259,7 @@ def test_an_open_interval_of_beta_is_said_to_be_open(monkeypatch: pytest.MonkeyP
         return Trial(n, 0, 0.8 * beta, "undecided", most, beta=beta)
 
     assert not largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6).notes
-    monkeypatch.setattr(importlib.import_module("polariscope.sizing.beta"), "decide", undecided)
+    monkeypatch.setattr(importlib.import_module("polariscope.sizing.size_beta"), "decide", undecided)
     found = largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6)
     assert found.interval == (2.0**-12, 2.0**12)
     assert found.notes[-1].startswith(

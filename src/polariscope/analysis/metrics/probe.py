@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.probing import AbstractTarget, make_target
-from polariscope.analysis.regime.types import SELECTIONS, select
+from polariscope.analysis.regime.latent_types import SELECTIONS, select
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.classifiers import quiet_logistic

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.regime.latent_types import VariableType
 from polariscope.analysis.regime.posterior import RelativePosterior
 from polariscope.analysis.regime.regime import CriteriaTable, Mixedness, MixtureLabel, Polarisation
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import VariableType
 from polariscope.numerics.intervals import mean_with_interval
 
 

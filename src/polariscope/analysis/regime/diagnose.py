@@ -17,13 +17,7 @@ from polariscope.analysis.regime.criteria import (
     order_by_variance,
     polarisation,
 )
-from polariscope.analysis.regime.note import Note
-from polariscope.analysis.regime.notes import notes, varying_factors
-from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
-from polariscope.analysis.regime.regime import IN_USE, Latent, Regime, Structure
-from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.structure import DependenceTables, partners, redundancy, truncation
-from polariscope.analysis.regime.types import (
+from polariscope.analysis.regime.latent_types import (
     TYPES,
     alpha_ranges,
     moments,
@@ -31,6 +25,12 @@ from polariscope.analysis.regime.types import (
     type_shares,
     types_of,
 )
+from polariscope.analysis.regime.note import Note
+from polariscope.analysis.regime.notes import notes, varying_factors
+from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
+from polariscope.analysis.regime.regime import IN_USE, Latent, Regime, Structure
+from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.regime.structure import DependenceTables, partners, redundancy, truncation
 from polariscope.analysis.regime.use import uses
 from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.errors import Argument, InputError
@@ -73,7 +73,7 @@ def diagnose(
     N(mean, variance) is made with ``seed``. ``prior_mean`` and ``prior_variance``, when the prior is not
     N(0, 1), have the shape (latent,), or (sample, latent) for a conditional prior.
 
-    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.types`), between 0 and 0.5;
+    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.latent_types`), between 0 and 0.5;
     ``n_bootstrap`` the number of resamples behind each confidence. The same arguments give the same result.
 
     Stated values: a constant latent adds 0 to the total correlation and has correlation 0 with others;

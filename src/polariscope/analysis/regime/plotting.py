@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from polariscope.analysis.regime.types import COLOURS, TYPES
+from polariscope.analysis.regime.latent_types import COLOURS, TYPES
 from polariscope.core.figure_style import INK
 
 if TYPE_CHECKING:

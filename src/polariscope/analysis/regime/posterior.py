@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import PriorKind
+from polariscope.analysis.regime.latent_types import PriorKind
 from polariscope.analysis.representation import Representation
 
 

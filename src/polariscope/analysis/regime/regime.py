@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
-from polariscope.analysis.regime.note import Note, factors_named, name_latents
-from polariscope.analysis.regime.types import (
+from polariscope.analysis.regime.latent_types import (
     CONFIDENT,
     NEARBY,
     TYPES,
@@ -19,6 +18,7 @@ from polariscope.analysis.regime.types import (
     is_fragile,
     select,
 )
+from polariscope.analysis.regime.note import Note, factors_named, name_latents
 from polariscope.analysis.regime.use import INFORMATION, Use, count_limits, use_of_moments
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
@@ -438,14 +438,14 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
         return ("nearly-deterministic",) if is_point and is_wide else ()
 
     def __str__(self) -> str:
-        from polariscope.analysis.regime import printing
+        from polariscope.analysis.regime import regime_text
 
-        return printing.as_text(self)
+        return regime_text.as_text(self)
 
     def _repr_html_(self) -> str:
-        from polariscope.analysis.regime import printing
+        from polariscope.analysis.regime import regime_text
 
-        return printing.as_html(self)
+        return regime_text.as_html(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw mean posterior variance and KL of every latent, by KL, in the colour of its type.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
+from polariscope.analysis.regime.latent_types import SELECTIONS, VariableType, select
 from polariscope.analysis.regime.regime import LARGE, Dependence, Partner, Truncation
-from polariscope.analysis.regime.types import SELECTIONS, VariableType, select
 from polariscope.numerics.dependence import total_correlation_of
 from polariscope.numerics.information import averaged_mutual_information
 

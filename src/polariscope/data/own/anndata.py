@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.core.options import option
 from polariscope.data.dataset import dataset
 from polariscope.data.missing import Missing
-from polariscope.data.own.support.columns import Troubles
+from polariscope.data.own.support.column_kinds import Troubles
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.observed import AbstractRowsDataset
 from polariscope.data.own.support.rows import IndexedRows, SparseRows, in_memory

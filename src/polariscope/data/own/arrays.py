@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import option
 from polariscope.core.types import FactorsLike
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import dataset
 from polariscope.data.missing import Missing, check_missing
 from polariscope.data.own import Layout
@@ -19,7 +20,6 @@ from polariscope.data.own.support.archive import read_archive
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.objects import read_object, tensors_of
 from polariscope.data.own.support.observed import AbstractRowsDataset
-from polariscope.data.types import DataLike
 
 
 @dataset("arrays", endings=(".npz", ".npy"))

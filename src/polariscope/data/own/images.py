@@ -21,7 +21,7 @@ from polariscope.core.text import listed, plural
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import Factors, known_factors
-from polariscope.data.own.support.pictures import (
+from polariscope.data.own.support.picture_bytes import (
     FORMATS,
     Channels,
     Facts,

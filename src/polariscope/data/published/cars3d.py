@@ -19,7 +19,7 @@ from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
 from polariscope.data.originals import AbstractPublishedGrid, Gigabytes, OriginalFile
-from polariscope.data.published.support.pixels import resized
+from polariscope.data.published.support.decoding import resized
 
 
 @dataset("cars3d")

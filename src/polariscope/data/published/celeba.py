@@ -16,7 +16,7 @@ from polariscope.core.errors import InputError
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
 from polariscope.data.originals import Gigabytes, OriginalFile
-from polariscope.data.published.support.pictures import AbstractPicturesDataset
+from polariscope.data.published.support.picture_archives import AbstractPicturesDataset
 
 _PICTURES = "img_align_celeba"
 _ATTRIBUTES = "list_attr_celeba.txt"

@@ -20,7 +20,7 @@ from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
 from polariscope.data.originals import AbstractPublishedDataset, Gigabytes, OriginalFile
-from polariscope.data.published.support.pixels import resized
+from polariscope.data.published.support.decoding import resized
 
 Kind = Literal["dat", "cat", "info"]
 _HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"

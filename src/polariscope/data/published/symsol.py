@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import dataset
 from polariscope.data.originals import Gigabytes, OriginalFile
-from polariscope.data.published.support.pictures import AbstractPicturesDataset
-from polariscope.data.published.support.pixels import resized
+from polariscope.data.published.support.decoding import resized
+from polariscope.data.published.support.picture_archives import AbstractPicturesDataset
 
 SHAPES = ("tet", "cube", "icosa", "cone", "cyl")
 """What the names of the files hold, one in each."""

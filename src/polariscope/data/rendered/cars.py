@@ -13,7 +13,7 @@ from jaxtyping import Int, UInt8
 
 from polariscope.data.dataset import dataset
 from polariscope.data.rendered.support.scenes import AbstractScenes
-from polariscope.rendering.cars import car, design
+from polariscope.rendering.car_meshes import car, design
 from polariscope.rendering.mesh import Mesh
 from polariscope.rendering.raster import Camera, look
 from polariscope.rendering.shading import SAMPLES, Light, Lighting, free_samples, pixels

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, UInt8
 from polariscope.data.dataset import dataset
 from polariscope.data.rendered.support.scenes import AbstractScenes
 from polariscope.rendering.animals import ANIMALS, animal
-from polariscope.rendering.cars import BODIES, Car, car
+from polariscope.rendering.car_meshes import BODIES, Car, car
 from polariscope.rendering.humans import HUMANS, human
 from polariscope.rendering.mesh import Colour, Mesh
 from polariscope.rendering.planes import PLANES, plane

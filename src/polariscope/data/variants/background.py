@@ -15,7 +15,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import random_bytes, uniforms
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import COLOURS, AbstractColouring
+from polariscope.data.variants.support.pixel_changes import COLOURS, AbstractColouring
 from polariscope.data.variants.support.texture import EDITION, texture
 
 HEIGHT, WIDTH = 274, 350

@@ -11,7 +11,7 @@ from annotated_types import Gt
 from jaxtyping import Float
 
 from polariscope.data.rescaling import AbstractRescaling
-from polariscope.data.statistics import Statistics
+from polariscope.data.streamed_statistics import Statistics
 from polariscope.data.variants import variant
 
 UNEQUAL = 100.0

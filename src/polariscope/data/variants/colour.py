@@ -9,7 +9,7 @@ from jaxtyping import Int, UInt8
 
 from polariscope.core.seeds import uniforms
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import COLOURS, AbstractColouring
+from polariscope.data.variants.support.pixel_changes import COLOURS, AbstractColouring
 
 
 @variant("colour", of="images")

@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import Advice
 from polariscope.core.seeds import uniforms
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.selection import AbstractSelection, column_of, factors_of
+from polariscope.data.variants.support.subsets import AbstractSelection, column_of, factors_of
 
 
 @variant("correlated", of="anything", example="correlated:first=scale,second=x")

@@ -11,7 +11,7 @@ from jaxtyping import Int, UInt8
 
 from polariscope.core.errors import InputError
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractPixels
+from polariscope.data.variants.support.pixel_changes import AbstractPixels
 
 
 @variant("cropped", of="images", example="cropped:image_size=12")

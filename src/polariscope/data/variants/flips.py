@@ -12,7 +12,7 @@ from jaxtyping import Int, UInt8
 from polariscope.core.options import Advice
 from polariscope.core.seeds import random_integers
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractPixels
+from polariscope.data.variants.support.pixel_changes import AbstractPixels
 
 
 @variant("flips", of="images")

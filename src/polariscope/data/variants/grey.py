@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import COLOURS, AbstractPixels
+from polariscope.data.variants.support.pixel_changes import COLOURS, AbstractPixels
 
 WEIGHTS = np.array([19595, 38470, 7471], dtype=np.uint32)
 """0.299, 0.587 and 0.114 in parts of 2¹⁶, which they add up to."""

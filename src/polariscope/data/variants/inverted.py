@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractPixels
+from polariscope.data.variants.support.pixel_changes import AbstractPixels
 
 
 @variant("inverted", of="images")

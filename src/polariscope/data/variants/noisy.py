@@ -10,7 +10,7 @@ from jaxtyping import Int, UInt8
 
 from polariscope.core.seeds import random_bytes
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractColouring
+from polariscope.data.variants.support.pixel_changes import AbstractColouring
 
 
 @variant("noisy", of="images")

@@ -14,7 +14,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.options import Advice
 from polariscope.core.seeds import random_integers
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractPixels
+from polariscope.data.variants.support.pixel_changes import AbstractPixels
 
 
 @variant("pixel-noise", of="images")

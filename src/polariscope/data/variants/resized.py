@@ -10,7 +10,7 @@ from annotated_types import Ge
 from jaxtyping import Int, UInt8
 
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.pixels import AbstractPixels
+from polariscope.data.variants.support.pixel_changes import AbstractPixels
 
 
 @variant("resized", of="images")

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.data.rescaling import AbstractRescaling
-from polariscope.data.statistics import Statistics
+from polariscope.data.streamed_statistics import Statistics
 from polariscope.data.variants import variant
 
 

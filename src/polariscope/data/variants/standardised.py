@@ -10,7 +10,7 @@ from annotated_types import Ge
 from jaxtyping import Float
 
 from polariscope.data.rescaling import AbstractRescaling
-from polariscope.data.statistics import Statistics
+from polariscope.data.streamed_statistics import Statistics
 from polariscope.data.variants import variant
 
 

@@ -17,7 +17,7 @@ from polariscope.core.options import options_of
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.selection import AbstractSelection, column_of, factors_of
+from polariscope.data.variants.support.subsets import AbstractSelection, column_of, factors_of
 
 NUMBER = r"-?\d+(?:\.\d*)?(?:[eE]-?\d+)?"
 INTERVAL = re.compile(rf"\s*({NUMBER})\s*(?:-\s*({NUMBER}))?\s*")

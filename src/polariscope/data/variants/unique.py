@@ -8,9 +8,9 @@ import hashlib
 import numpy as np
 from jaxtyping import Int
 
-from polariscope.data.statistics import batches
+from polariscope.data.streamed_statistics import batches
 from polariscope.data.variants import variant
-from polariscope.data.variants.support.selection import AbstractSelection
+from polariscope.data.variants.support.subsets import AbstractSelection
 
 
 @variant("unique", of="anything")

@@ -13,10 +13,15 @@ from jaxtyping import Float, Int
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
+from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.types import DataLike
-from polariscope.geometry.robustness.codes import ObservedCodes, encode_values, spread_ratio, square_error
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
+from polariscope.geometry.robustness.reconstructions import (
+    ObservedCodes,
+    encode_values,
+    spread_ratio,
+    square_error,
+)
 from polariscope.models.inference import choose_observations
 from polariscope.models.protocol import AbstractModel
 from polariscope.numerics.distances import squared_distances

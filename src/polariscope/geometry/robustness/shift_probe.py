@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.data.types import DataLike
-from polariscope.geometry.robustness.codes import encode_values, spread_ratio, square_error
+from polariscope.data.data_like import DataLike
+from polariscope.geometry.robustness.reconstructions import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
 from polariscope.models.protocol import AbstractModel
 

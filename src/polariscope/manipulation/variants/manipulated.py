@@ -77,7 +77,7 @@ class ManipulatedVariant(AbstractVariant):
     @functools.cached_property
     def manipulation(self) -> Tabulated:
         """What the folder holds, checked; one that is not finished is refused."""
-        from polariscope.manipulation.result import read_manipulation
+        from polariscope.manipulation.manipulation import read_manipulation
 
         return read_manipulation(self.folder)[1]
 

@@ -196,7 +196,7 @@ class GaussianLikelihood(AbstractLikelihood):
         :param given: the options that were given, checked.
         """
         from polariscope.analysis.theory import FLOOR
-        from polariscope.data.statistics import mean_variance
+        from polariscope.data.streamed_statistics import mean_variance
         from polariscope.numerics.rounding import significant
 
         learned = given.get("learned", "no" if "variance" in given else "shared")

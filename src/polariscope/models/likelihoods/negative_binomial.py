@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from polariscope.models.likelihoods import Fitted, Residuals, likelihood
-from polariscope.models.likelihoods.support.counts import (
+from polariscope.models.likelihoods.support.count_parameters import (
     AbstractCountDistribution,
     AbstractCountLikelihood,
     CountHead,

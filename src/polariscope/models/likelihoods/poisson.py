@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.models.likelihoods import Fitted, Residuals, likelihood
-from polariscope.models.likelihoods.support.counts import (
+from polariscope.models.likelihoods.support.count_parameters import (
     AbstractCountDistribution,
     AbstractCountLikelihood,
     CountHead,

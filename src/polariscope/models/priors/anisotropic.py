@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from polariscope.models.priors import prior
-from polariscope.models.priors.support.anisotropic import AbstractAnisotropicPrior
+from polariscope.models.priors.support.diagonal_normal import AbstractAnisotropicPrior
 
 
 @prior("anisotropic")

@@ -16,7 +16,7 @@ from polariscope.models.kernels import SCALES, Estimator, Kernel, Width, mmd
 from polariscope.models.model import Blueprint
 from polariscope.models.priors import AbstractPriorDistribution
 from polariscope.objectives import AbstractObjective, Step
-from polariscope.objectives.support.options import refuse_single_samples
+from polariscope.objectives.support.refusals import refuse_single_samples
 
 
 def prior_width(prior: AbstractPriorDistribution) -> Width:

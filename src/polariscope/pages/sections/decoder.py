@@ -22,7 +22,7 @@ from polariscope.core.pictures import data_uri, difference_strip, diverging, str
 from polariscope.core.seeds import derive, generator
 from polariscope.core.text import readable
 from polariscope.data.dataset import AbstractDataset
-from polariscope.geometry.latents import Scale, range_of
+from polariscope.geometry.steps_of_latents import Scale, range_of
 from polariscope.geometry.traversals import (
     MOST_VALUES,
     Plane,

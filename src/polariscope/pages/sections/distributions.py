@@ -10,12 +10,12 @@ from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib import rc_context
 
+from polariscope.analysis.regime.latent_types import COLOURS, TYPES, VariableType
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import COLOURS, TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core.figure_style import INK, STYLE
 from polariscope.core.figures import DASHES, SMALL, single_axes, to_svg
-from polariscope.geometry.latents import prior_moments
+from polariscope.geometry.steps_of_latents import prior_moments
 from polariscope.pages.sections import AbstractSection, Subject, section
 
 if TYPE_CHECKING:

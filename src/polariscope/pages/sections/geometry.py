@@ -41,7 +41,7 @@ class GeometrySection(AbstractSection):
 
 def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
     """What the template shows of the geometry."""
-    from polariscope.geometry.figures import draw_orthogonality
+    from polariscope.geometry.geometry_figures import draw_orthogonality
 
     orthogonality, plane, split = geometry.orthogonality, views.plane, geometry.split
     both = split.deterministic + split.stochastic

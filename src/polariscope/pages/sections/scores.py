@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
+from polariscope.analysis.regime.latent_types import COLOURS
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import COLOURS
 from polariscope.core.figure_style import INK, LINE, QUIET, STYLE, TRAIN
 from polariscope.core.figures import DASHES, add_colour_bar, hide_frame, new_figure, single_axes, to_svg
 from polariscope.core.text import readable

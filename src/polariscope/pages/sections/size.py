@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from polariscope.analysis.regime.types import COLOURS
+from polariscope.analysis.regime.latent_types import COLOURS
 from polariscope.core import figures
 from polariscope.core.figure_style import INK, QUIET, STYLE, TRAIN, VALIDATION
 from polariscope.core.figures import DASHES, axes_grid, plain_log_ticks, single_axes, to_svg

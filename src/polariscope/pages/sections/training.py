@@ -13,8 +13,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from polariscope.analysis.regime.latent_types import COLOURS, TYPES, VariableType
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.regime.types import COLOURS, TYPES, VariableType
 from polariscope.core.errors import InputError
 from polariscope.core.figure_style import QUIET, STYLE, TRAIN, VALIDATION
 from polariscope.core.figures import DASHES, PANEL, plain_log_ticks, single_axes, to_svg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polariscope.analysis.regime.types import classify
+from polariscope.analysis.regime.latent_types import classify
 from polariscope.analysis.representation import Representation
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.goal import Goal

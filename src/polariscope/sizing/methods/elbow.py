@@ -5,7 +5,7 @@ from __future__ import annotations
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import method
-from polariscope.sizing.methods.support.elbow import elbow_of
+from polariscope.sizing.methods.support.knee import elbow_of
 from polariscope.sizing.result import SeedResult
 
 

@@ -13,6 +13,7 @@ from polariscope.sizing.deciding import (
     max_steps,
     passes,
 )
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import method
 from polariscope.sizing.methods.support.bound import bound, upper_end
@@ -21,7 +22,6 @@ from polariscope.sizing.methods.support.forecast import Forecast
 from polariscope.sizing.methods.support.predict import wide_forecasts
 from polariscope.sizing.methods.support.verify import count_faint, training_of, verify
 from polariscope.sizing.result import TRACE, Basis, BasisCode, SeedResult
-from polariscope.sizing.settings import SETTINGS
 from polariscope.sizing.trial import Trial
 
 ALL_FIT = (

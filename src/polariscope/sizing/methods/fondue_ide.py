@@ -7,7 +7,7 @@ from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import method
 from polariscope.sizing.published import search
 from polariscope.sizing.result import SeedResult
-from polariscope.sizing.statistics import dimension_gap
+from polariscope.sizing.surplus import dimension_gap
 
 
 @method(

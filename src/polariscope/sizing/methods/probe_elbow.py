@@ -10,7 +10,7 @@ from polariscope.core.seeds import generator
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import method
-from polariscope.sizing.methods.support.elbow import elbow_of
+from polariscope.sizing.methods.support.knee import elbow_of
 from polariscope.sizing.result import SeedResult
 
 MOST_SAMPLES = 4000

@@ -58,7 +58,7 @@ class DecoderUseAnalysis(AbstractAnalysis[DecoderUse]):
 
     def measure(self, run: Run, step: int | None = None) -> DecoderUse:
         def compute() -> DecoderUse:
-            from polariscope.geometry.use import decoder_use
+            from polariscope.geometry.decoder_use import decoder_use
 
             codes = run.representation(**self.where, step=step)
             assert codes.indices is not None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polariscope.analysis.regime.latent_types import TYPES
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES
 from polariscope.numerics.dependence import effective_rank
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 

@@ -14,7 +14,7 @@ from polariscope.sizing.checks import check_recipe, make_goal, split_options
 from polariscope.sizing.methods import family
 from polariscope.sizing.result import Size
 from polariscope.sizing.size import size
-from polariscope.storage.search import SearchFolder
+from polariscope.storage.search_folder import SearchFolder
 from polariscope.studies.analyses import AbstractOnce, Column, Columns, analysis
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
-from polariscope.analysis.regime.types import SELECTIONS
+from polariscope.analysis.regime.latent_types import SELECTIONS
 from polariscope.core.errors import unknown
 from polariscope.studies.columns import column_of, need
 from polariscope.studies.figures import AbstractByStrength, Rows, figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from polariscope.analysis.regime.types import COLOURS, TYPES
+from polariscope.analysis.regime.latent_types import COLOURS, TYPES
 from polariscope.studies.columns import need
 from polariscope.studies.figures import AbstractByStrength, Rows, figure
 from polariscope.studies.figures.support.drawing import draw_by_strength, names_in

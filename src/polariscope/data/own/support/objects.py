@@ -10,11 +10,11 @@ from jaxtyping import Int, Shaped
 
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.text import listed
+from polariscope.data.data_like import DataLike
 from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.frames import frame_columns, is_frame
+from polariscope.data.own.support.foreign_frames import frame_columns, is_frame
 from polariscope.data.own.support.rows import AbstractRows, DenseRows, IndexedRows, chunk_length, in_memory
-from polariscope.data.types import DataLike
 
 OBSERVATIONS = (
     *("X", "x", "image", "images", "img", "pixel_values", "pixels"),
@@ -275,7 +275,7 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
 def _array(value: Any, index: int) -> np.ndarray:
     """An observation as an array: of a tensor, a picture, or numbers."""
     if hasattr(value, "convert") and hasattr(value, "mode"):
-        from polariscope.data.own.support.pictures import pixels
+        from polariscope.data.own.support.picture_bytes import pixels
 
         return pixels(value)
     if hasattr(value, "detach"):

@@ -18,7 +18,7 @@ from polariscope.data.missing import Missing
 from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.factors import known_factors
-from polariscope.data.own.support.frames import check_rows_match, is_frame, read_frame
+from polariscope.data.own.support.foreign_frames import check_rows_match, is_frame, read_frame
 from polariscope.data.own.support.gaps import without_gaps
 from polariscope.data.own.support.layout import (
     Axes,

@@ -10,10 +10,10 @@ import numpy as np
 
 from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed
-from polariscope.data.own.support.columns import Troubles, check_names
+from polariscope.data.own.support.column_kinds import Troubles, check_names
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.frames import check_feature, frame_columns, stacked
-from polariscope.data.own.support.tables import REMEDY, VALUE_BYTES, contents_of, select
+from polariscope.data.own.support.foreign_frames import check_feature, frame_columns, stacked
+from polariscope.data.own.support.table_files import REMEDY, VALUE_BYTES, contents_of, select
 
 INDEX = "__index_level_0__"
 """The column in which pandas keeps an index without a name."""

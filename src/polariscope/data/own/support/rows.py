@@ -17,7 +17,7 @@ from jaxtyping import Int, Shaped
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.files import digest, digest_array
-from polariscope.data.own.support.columns import LARGEST_WHOLE
+from polariscope.data.own.support.column_kinds import LARGEST_WHOLE
 
 CHUNK_BYTES = 2**24
 """Held at once while the whole data are looked through."""

@@ -21,7 +21,7 @@ from jaxtyping import Num, Shaped, UInt8
 
 from polariscope.core.archives import is_gzip, open_stream, too_large, unpacked_limit
 from polariscope.core.errors import Argument, Either, InputError
-from polariscope.data.own.support.columns import (
+from polariscope.data.own.support.column_kinds import (
     LARGEST_WHOLE,
     Troubles,
     as_features,
@@ -31,7 +31,7 @@ from polariscope.data.own.support.columns import (
     is_number,
 )
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.tables import REMEDY, VALUE_BYTES, Selection, contents_of, select
+from polariscope.data.own.support.table_files import REMEDY, VALUE_BYTES, Selection, contents_of, select
 
 if TYPE_CHECKING:
     import pandas

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polariscope.sizing.deciding import may_still_cross_threshold
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods.support.forecast import Forecast
 from polariscope.sizing.result import Basis
-from polariscope.sizing.settings import SETTINGS
 from polariscope.sizing.trial import Trial
 
 

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from polariscope.analysis.linear_evidence import LinearEvidence, cross_validate, held_out_losses
 from polariscope.sizing.candidates import AbstractCandidates
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
-from polariscope.sizing.settings import SETTINGS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

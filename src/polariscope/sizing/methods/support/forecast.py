@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from polariscope.analysis.theory import first_stretch
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.judge import bounds, last_part, lines
-from polariscope.sizing.settings import SETTINGS
 
 
 @dataclasses.dataclass(frozen=True)

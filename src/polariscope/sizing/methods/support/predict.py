@@ -9,10 +9,10 @@ from polariscope.analysis.convergence import best_step
 from polariscope.sizing.bisection import CapError, no_surplus
 from polariscope.sizing.candidates import AbstractCandidates, Curves
 from polariscope.sizing.deciding import schedule
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods.support.closed_form import is_table
 from polariscope.sizing.methods.support.forecast import Forecast, forecast
-from polariscope.sizing.settings import SETTINGS
 from polariscope.sizing.trial import Decision, Trial
 
 

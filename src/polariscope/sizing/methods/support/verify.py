@@ -9,9 +9,9 @@ from typing import Any
 from polariscope.sizing.bisection import search_guided
 from polariscope.sizing.candidates import AbstractCandidates
 from polariscope.sizing.deciding import decide, passes
+from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods.support.forecast import Forecast
-from polariscope.sizing.settings import SETTINGS
 from polariscope.sizing.trial import Trial
 
 

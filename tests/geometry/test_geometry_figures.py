@@ -11,7 +11,7 @@ from PIL import Image, ImageSequence
 from geometry.models import codes, curved_model, optimal_model
 from polariscope.core.errors import InputError
 from polariscope.core.pictures import to_pictures
-from polariscope.geometry import figures
+from polariscope.geometry import geometry_figures as figures
 from polariscope.geometry.animation import write_gif
 from polariscope.geometry.eigenfaces import eigenfaces
 from polariscope.geometry.interpolation import interpolate

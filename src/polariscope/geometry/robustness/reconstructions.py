@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractDataset
-from polariscope.geometry.decoder import decoder_function
+from polariscope.geometry.decoder_function import decoder_function
 from polariscope.models.inference import encode_batches, inference_mode
 from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel

@@ -6,8 +6,8 @@ import math
 
 from rich.text import Text
 
-from polariscope.analysis.regime.printing import details as all_details
 from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.regime_text import details as all_details
 from polariscope.cli.console import printer, say
 from polariscope.core.tables import TextTable
 from polariscope.core.text import number

@@ -4,7 +4,7 @@ import numpy as np
 
 from polariscope.data import reading
 from polariscope.data.own.arrays import from_arrays
-from polariscope.data.statistics import statistics_of
+from polariscope.data.streamed_statistics import statistics_of
 
 
 def test_batches_of_any_size_give_the_statistics_of_the_whole(monkeypatch):

@@ -124,7 +124,7 @@ def moments_of_resamples(
 def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch latent"]:
     r"""Type of each latent.
 
-    A fixed prior: :func:`polariscope.analysis.regime.types.classify` on r = σ²/Σ†, which is the published rule
+    A fixed prior: :func:`polariscope.analysis.regime.latent_types.classify` on r = σ²/Σ†, which is the published rule
     when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
 
     * passive needs mean (μ − μ†)²/Σ† < α: the posterior is where the prior is;

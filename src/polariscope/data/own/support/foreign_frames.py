@@ -9,7 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Num, Shaped
 
 from polariscope.core.errors import InputError
-from polariscope.data.own.support.columns import LARGEST_WHOLE, TOO_LARGE, Troubles, check_names, is_absent
+from polariscope.data.own.support.column_kinds import (
+    LARGEST_WHOLE,
+    TOO_LARGE,
+    Troubles,
+    check_names,
+    is_absent,
+)
 from polariscope.data.own.support.contents import Contents
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
-from polariscope.geometry.decoder import check_codes, decode
+from polariscope.geometry.decoder_function import check_codes, decode
 from polariscope.models.protocol import ModelLike
 
 

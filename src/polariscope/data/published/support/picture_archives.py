@@ -17,7 +17,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.originals import AbstractPublishedDataset
-from polariscope.data.published.support.pixels import Mode, decode
+from polariscope.data.published.support.decoding import Mode, decode
 
 LARGEST_PICTURE = 50 * 2**20
 """Bytes that one picture file may have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polariscope.analysis.codes import load_codes
+from polariscope.analysis.code_files import load_codes
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.core.errors import InputError
 

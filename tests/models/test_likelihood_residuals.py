@@ -14,7 +14,7 @@ from scipy import stats
 import polariscope as ps
 from polariscope.analysis.likelihood_fit import LikelihoodFit, distance_from_uniform
 from polariscope.cli import main
-from polariscope.models.likelihood_fit import likelihood_fit
+from polariscope.models.likelihood_residuals import likelihood_fit
 from polariscope.models.likelihoods import Residuals
 from polariscope.models.likelihoods.bernoulli import BernoulliDistribution, BernoulliLikelihood
 from polariscope.models.likelihoods.gaussian import GaussianDistribution, GaussianLikelihood
@@ -203,7 +203,7 @@ def test_models_without_a_decoder_and_few_observations_are_not_checked():
 def test_of_wide_observations_some_columns_are_looked_at(monkeypatch: pytest.MonkeyPatch):
     data = ps.from_arrays(table("gaussian"))
     model = ps.train(data, n_latents=2, steps=5)
-    from polariscope.models import likelihood_fit as module
+    from polariscope.models import likelihood_residuals as module
 
     monkeypatch.setattr(module, "MAX_VALUES", 600)
     some = ps.encode(model, data).fit

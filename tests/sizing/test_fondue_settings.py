@@ -8,7 +8,7 @@ import runpy
 from pathlib import Path
 
 from polariscope.core.options import options_of
-from polariscope.sizing.settings import FondueSettings, constants_table
+from polariscope.sizing.fondue_settings import FondueSettings, constants_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZING = ROOT / "src/polariscope/sizing"

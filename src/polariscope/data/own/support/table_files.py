@@ -11,9 +11,9 @@ from jaxtyping import Num, Shaped
 
 from polariscope.core.errors import Argument, InputError, Text
 from polariscope.core.text import listed
-from polariscope.data.own.support.columns import choose_columns
+from polariscope.data.own.support.column_kinds import choose_columns
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.frames import as_ids
+from polariscope.data.own.support.foreign_frames import as_ids
 
 VALUE_BYTES = 8
 """Memory of one number of a table."""

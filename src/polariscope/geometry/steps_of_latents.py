@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from polariscope.analysis.regime.types import TYPES, VariableType
+from polariscope.analysis.regime.latent_types import TYPES, VariableType
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.seeds import derive

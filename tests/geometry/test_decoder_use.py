@@ -8,7 +8,7 @@ import torch
 
 import polariscope as ps
 from polariscope.core.errors import InputError
-from polariscope.geometry.use import decoder_use
+from polariscope.geometry.decoder_use import decoder_use
 from polariscope.training.plan import plan
 
 

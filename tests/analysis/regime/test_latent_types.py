@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polariscope.analysis.regime.latent_types import TYPES, Moments, classify, is_fragile, types_of
 from polariscope.analysis.regime.rule import TypeRule
-from polariscope.analysis.regime.types import TYPES, Moments, classify, is_fragile, types_of
 from polariscope.core.errors import InputError
 
 
