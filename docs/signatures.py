@@ -20,7 +20,8 @@ from polariscope.core import files
 from polariscope.core.registry import Family
 
 TARGET = Path(ps.__file__).with_name("_signatures.pyi")
-FAMILIES = ("metrics", "similarity", "dimension")
+INTERNAL = "sizing"
+"""Family whose members users call through functions, so their signatures are not part of the face."""
 FUNCTIONS = ("size", "compare_sizes", "size_curve", "size_table")
 NAMED_UNIONS = ("DataLike", "OptionValue", "FactorsLike", "ArrayInput", "Mapping")
 """Named unions, which are plain objects at run time, so their names are taken from the source."""
@@ -99,15 +100,19 @@ def stub() -> str:
     lines = [HEAD]
     for name in FUNCTIONS:
         lines += [signature_of(name, getattr(ps, name))]
-    for name in FAMILIES:
+    imports = []
+    for name in sorted(set(ps._FAMILIES) - {INTERNAL}):
         family: Family = getattr(ps, name)
         lines += ["", f"class _{name.capitalize()}(Family):"]
         for member in sorted(family.working()):
-            lines += [
-                "    @staticmethod",
-                f"    {signature_of(member.replace('-', '_'), family[member])}",
-            ]
+            concept, attribute = family[member], member.replace("-", "_")
+            if inspect.isclass(concept):
+                imports.append(f"from {concept.__module__} import {concept.__name__}")
+                lines.append(f"    {attribute}: type[{concept.__name__}]")
+            else:
+                lines += ["    @staticmethod", f"    {signature_of(attribute, concept)}"]
         lines += ["", f"{name}: _{name.capitalize()}"]
+    lines.insert(1, "\n".join(imports) + "\n")
     # Named unions of record fields are plain objects by the time that signatures show them.
     return "\n".join([*lines, ""]).replace("device: object", "device: DeviceLike")
 

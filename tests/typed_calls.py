@@ -21,6 +21,13 @@ if TYPE_CHECKING:  # nothing of this is run
     model = ps.train(codes, objective="beta", beta=4.0, n_latents=3, device="cpu")
     representation = ps.encode(model, codes, n_samples=50)
 
+    objective = ps.objectives.beta(beta=4.0)
+    comparison = ps.compare(["runs/a", model], codes, checkpoints=[100, 200])
+    ps.report(model, codes, out="page.html")
+
+    ps.objectives.beta(beta="four")  # error
+    ps.compare(["runs/a"], checkpoints="all")  # error
+    ps.report(5)  # error
     ps.metrics.mig(codes, factors, n_bins="ten")  # error
     ps.metrics.mig(codes, factors, variant="chenn")  # error
     ps.metrics.mig(codes)  # error

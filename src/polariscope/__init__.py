@@ -89,30 +89,33 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from polariscope._signatures import (
+        analyses,
         compare_sizes,
+        datasets,
         dimension,
+        figures,
+        likelihoods,
         metrics,
+        nets,
+        objectives,
+        posteriors,
+        priors,
         similarity,
         size,
         size_curve,
         size_table,
+        variants,
+        workers,
     )
     from polariscope.analysis.representation import Representation
     from polariscope.core.errors import InputError, PolariscopeError
     from polariscope.data.chain import apply_variants
-    from polariscope.data.dataset import family as datasets
     from polariscope.data.own.arrays import from_arrays, from_dataset
     from polariscope.data.own.images import from_folder
     from polariscope.data.sources import load_dataset
-    from polariscope.data.variants import family as variants
     from polariscope.estimators import VAE
     from polariscope.manipulation.manipulate import manipulate
     from polariscope.models.adapters.wrapped import wrap
-    from polariscope.models.likelihoods import family as likelihoods
-    from polariscope.models.nets import family as nets
-    from polariscope.models.posteriors import family as posteriors
-    from polariscope.models.priors import family as priors
-    from polariscope.objectives import family as objectives
     from polariscope.pages.report import report
     from polariscope.runs.compare_models import compare
     from polariscope.runs.encode import encode
@@ -120,7 +123,5 @@ if TYPE_CHECKING:
     from polariscope.runs.run import load_model, open_run
     from polariscope.runs.stability_of_runs import stability
     from polariscope.sizing.methods import family as sizing
-    from polariscope.studies.analyses import family as analyses
-    from polariscope.studies.figures import family as figures
     from polariscope.studies.study import Study
     from polariscope.training.train import train

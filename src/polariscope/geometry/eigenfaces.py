@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from polariscope.data.data_like import DataLike
 from polariscope.geometry.decoder_function import decode
 from polariscope.geometry.traversals import traverse_code
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
+from polariscope.models.protocol import WholeModel
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +48,7 @@ class Eigenfaces(AbstractRecord):
 
 
 def eigenfaces(
-    model: Any,
+    model: WholeModel,
     data: DataLike,
     *,
     n_faces: int = 5,

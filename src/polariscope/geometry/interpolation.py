@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +13,7 @@ from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
 from polariscope.geometry.decoder_function import check_codes, decode
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
-from polariscope.models.protocol import ModelLike
+from polariscope.models.protocol import ModelLike, WholeModel
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +60,13 @@ def interpolate(
 
 
 def interpolate_observations(
-    model: Any, data: DataLike, first: int, second: int, *, n_steps: int = 10, path: Course = "linear"
+    model: WholeModel,
+    data: DataLike,
+    first: int,
+    second: int,
+    *,
+    n_steps: int = 10,
+    path: Course = "linear",
 ) -> Interpolation:
     """:func:`interpolate` between the posterior means of two observations of ``data``, by index."""
     dataset, _ = choose_observations(model, data, None, 0)

@@ -17,7 +17,7 @@ from polariscope.data.data_like import DataLike
 from polariscope.geometry.decoder_function import decoder_function
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.protocol import WholeModel
 from polariscope.numerics.intervals import interval_of_mean
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LossSplit(AbstractRecord):
 
 
 def split_reconstruction(
-    model: Any,
+    model: WholeModel,
     data: DataLike,
     *,
     n_samples: int | None = 1000,
@@ -131,7 +131,7 @@ def split_reconstruction(
 
 
 def decoded(
-    model: AbstractModel, z: Float[Tensor, "sample latent"], x: Float[Tensor, "sample *shape"]
+    model: WholeModel, z: Float[Tensor, "sample latent"], x: Float[Tensor, "sample *shape"]
 ) -> Float[Tensor, "sample *shape"]:
     """The decoder's mean for observations that have these latents; counts in the observations' sizes.
 

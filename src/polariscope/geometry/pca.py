@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder_function import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
 from polariscope.geometry.steps_of_latents import kept_latents
+from polariscope.models.protocol import WholeModel
 from polariscope.numerics.assignment import assign
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def pca_alignment(
 
 
 def align_with_pca(
-    model: Any,
+    model: WholeModel,
     observations: Float[np.ndarray, "sample feature"],
     *,
     codes: Float[np.ndarray, "sample latent"] | None = None,

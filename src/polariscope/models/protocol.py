@@ -115,8 +115,10 @@ class AbstractModel(nn.Module, abc.ABC):
 if TYPE_CHECKING:
     ModelLike: TypeAlias = AbstractModel | nn.Module | Callable[..., object]
     """A model of ours, a wrapped one, a module of PyTorch, or a function that encodes."""
+    WholeModel: TypeAlias = AbstractModel
+    """A model with an encoder and a decoder."""
     DeviceLike: TypeAlias = str | torch.device
     """A device by name ("auto", "cpu", "cuda", "mps") or as PyTorch has it."""
 else:
     # Other objects are refused with a message that names the remedy, so they must reach the function.
-    ModelLike = DeviceLike = object
+    ModelLike = WholeModel = DeviceLike = object

@@ -24,6 +24,7 @@ from polariscope.pages.record import Newest, ReportRecord, make_record, record_o
 from polariscope.pages.sections.training import History
 from polariscope.pages.settings_groups import settings_groups
 from polariscope.runs.run import Run
+from polariscope.runs.run_like import RunLike
 from polariscope.storage import report_file
 
 TEMPLATE = "report.html.j2"
@@ -132,7 +133,7 @@ def _losses(history: History) -> list[dict[str, str]]:
 
 
 def report(
-    run: Any,
+    run: RunLike,
     data: DataLike | None = None,
     *,
     out: str | Path | None = None,
@@ -168,7 +169,8 @@ def report(
     if out is not None:
         files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
-        run, step = run.folder, step or run.step
+        step = step or run.step
+        run = run.folder
     if isinstance(run, Run) or (isinstance(run, (str, Path)) and not Path(run).is_file()):
         record = make_record(run, data, step=step, show=show, **options)
         folder = run.path if isinstance(run, Run) else run

@@ -16,17 +16,18 @@ from polariscope.layers.compare import compare_layers
 from polariscope.layers.comparison import Comparison
 from polariscope.runs.comparison_sources import find_data, find_sources
 from polariscope.runs.results import CachedResults
+from polariscope.runs.run_like import CheckpointsLike, RunsLike
 from polariscope.runs.trained_run import TrainedRun
 
 
 def compare(
-    models: object,
+    models: RunsLike,
     data: DataLike | None = None,
     measure: str = "cka",
     n_samples: int | None = LAYER_SAMPLES,
     seed: int = 0,
     *,
-    checkpoints: object = False,
+    checkpoints: CheckpointsLike = False,
     step: int | None = None,
     folder: str | Path | None = None,
     memory: float | int = 4.0,
@@ -90,7 +91,7 @@ def comparison_of(
     seed: int,
     *,
     part: str,
-    checkpoints: Any,
+    checkpoints: CheckpointsLike,
     step: int | None,
     progress: AnyProgress | None,
     options: dict[str, Any],

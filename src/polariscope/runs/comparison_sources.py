@@ -19,6 +19,7 @@ from polariscope.data.inputs import as_dataset
 from polariscope.layers.layer_sources import Source
 from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
+from polariscope.runs.run_like import CheckpointsLike, RunsLike
 from polariscope.runs.trained_run import TrainedRun
 from polariscope.storage import readable_name
 
@@ -26,7 +27,7 @@ KEEP_ALL = Argument("keep_checkpoints", "all")
 GIVE_DATA = Either(("say on which to compare them with ", Argument("data")), "compare runs of the same data")
 
 
-def find_sources(models: Any, checkpoints: object, step: int | None = None) -> list[Source]:
+def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | None = None) -> list[Source]:
     """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
     wanted = _wanted(checkpoints)
     if wanted is not False and step is not None:
@@ -41,12 +42,13 @@ def find_sources(models: Any, checkpoints: object, step: int | None = None) -> l
         )
     if isinstance(models, (str, Path, TrainedRun, Model, Representation, np.ndarray)):
         models = [models]
-    groups = dict(models) if isinstance(models, Mapping) else None
+    items: Any = models
+    groups = dict(items) if isinstance(items, Mapping) else None
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
         raise InputError(
             "models", "be several", remedy="put the layers of one model in a list: [{'layer': array}]"
         )
-    members = [(None, item) for item in models] if groups is None else _flatten(groups)
+    members = [(None, item) for item in items] if groups is None else _flatten(groups)
     if not members:
         raise InputError("models", "hold at least one model, run folder or mapping of layers", got="none")
     sources: list[Source] = []

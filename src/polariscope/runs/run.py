@@ -27,6 +27,7 @@ from polariscope.data.observations import (
     SubsetOptions,
 )
 from polariscope.runs.results import CachedResults
+from polariscope.runs.run_like import CheckpointsLike
 from polariscope.runs.trained_run import TrainedRun
 from polariscope.storage import is_run, model_file
 from polariscope.storage.artefacts import Artefact, Key
@@ -277,7 +278,7 @@ class Run(TrainedRun):
         n_samples: int | None = LAYER_SAMPLES,
         seed: int = Observations.seed,
         *,
-        checkpoints: object = False,
+        checkpoints: CheckpointsLike = False,
         step: int | None = None,
         progress: AnyProgress | None = None,
         **options: Any,

@@ -23,11 +23,12 @@ from polariscope.models.protocol import AbstractModel
 from polariscope.runs.comparison_sources import find_data
 from polariscope.runs.encode import encode
 from polariscope.runs.run import Run
+from polariscope.runs.run_like import RunsLike
 
 
 @spelled_out(Observations)
 def stability(
-    models: object,
+    models: RunsLike,
     data: DataLike | None = None,
     *,
     variance: Sequence[ArrayInput] | None = None,

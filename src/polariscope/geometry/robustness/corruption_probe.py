@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from polariscope.geometry.robustness.reconstructions import (
     square_error,
 )
 from polariscope.models.inference import choose_observations
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.protocol import WholeModel
 from polariscope.numerics.distances import squared_distances
 
 
@@ -53,7 +52,7 @@ class Corrupted(AbstractRecord):
 
 
 def corruption_probe(
-    model: Any,
+    model: WholeModel,
     data: DataLike,
     corruptions: Mapping[str, Corruption] | None = None,
     *,
@@ -96,7 +95,7 @@ def corruption_probe(
 
 
 def _compare(
-    model: AbstractModel,
+    model: WholeModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
     x: np.ndarray,

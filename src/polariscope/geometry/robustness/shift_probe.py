@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +12,7 @@ from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
 from polariscope.geometry.robustness.reconstructions import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
-from polariscope.models.protocol import AbstractModel
+from polariscope.models.protocol import AbstractModel, WholeModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Shifted(AbstractRecord):
 
 
 def shift_probe(
-    model: Any, data: DataLike, others: DataLike, *, n_samples: int | None = 500, seed: int = 0
+    model: WholeModel, data: DataLike, others: DataLike, *, n_samples: int | None = 500, seed: int = 0
 ) -> Shifted:
     """Encode observations from another domain, and compare with those the model knows.
 
