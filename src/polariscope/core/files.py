@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.types import Recordable
 
 try:
     import fcntl
@@ -321,7 +322,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     return text.getvalue()
 
 
-def write_json(path: Path, value: object, guard: Guard | None = None) -> None:
+def write_json(path: Path, value: Recordable, guard: Guard | None = None) -> None:
     """Write readable JSON atomically; NaN and infinity are refused, since they are not JSON."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", guard)
 
@@ -334,7 +335,7 @@ def read_json(path: Path) -> Any:
         raise PolariscopeError(f"{path} is damaged: it is not JSON ({error}).") from None
 
 
-def digest(value: object) -> str:
+def digest(value: Recordable) -> str:
     """SHA-256 of a JSON value, whatever the order of its keys.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
         Scalar | PathLike[str] | Sequence[object] | Mapping[str, object] | Concept | Callable[..., object]
     )
     """Value of an option of a function or of a study file."""
+    Recordable: TypeAlias = Scalar | PathLike[str] | Sequence[object] | Mapping[str, object] | Concept
+    """Value that can be written as JSON: numbers, texts, lists and mappings of them, and dataclasses."""
     ArrayInput: TypeAlias = ArrayLike | Items
     """Arrays of NumPy, tensors, frames of pandas, and nested lists of numbers."""
     FactorsLike: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
     """Factors as columns of an array, or by name."""
 else:
     # Values of another kind are refused with a message that names the argument, so they must reach the function.
-    Scalar = OptionValue = ArrayInput = FactorsLike = object
+    Scalar = OptionValue = Recordable = ArrayInput = FactorsLike = object

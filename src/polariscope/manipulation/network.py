@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.options import describe_concept, rebuild
 from polariscope.core.seeds import derive
+from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.nets import AbstractNet, initialise, net
 from polariscope.models.nets.mlp import dense_layers
@@ -181,7 +182,7 @@ class ManipulationNet(nn.Module):
         return files.digest([self.architecture.describe(), files.digest_tensors(self.state_dict())])
 
     def save(
-        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
         """Write a safetensors file.
 
@@ -199,7 +200,7 @@ def write(
     tensors: dict[str, Tensor],
     step: int | None,
     guard: files.Guard | None,
-    about: dict[str, object],
+    about: Mapping[str, Recordable],
 ) -> None:
     """Write a manipulation's file.
 
@@ -306,7 +307,7 @@ class Tabulated:
         return files.digest([self.architecture.describe(), files.digest_tensors(self.tensors)])
 
     def save(
-        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
         """Write a safetensors file.
 

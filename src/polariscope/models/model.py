@@ -16,6 +16,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import describe_concept, rebuild
 from polariscope.core.seeds import derive
+from polariscope.core.types import Recordable
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
 from polariscope.models.nets import AbstractNet, Initialisation, Trunk, initialise, net
 from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDistribution, posterior
@@ -247,7 +248,7 @@ class Model(AbstractModel):
         return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
 
     def save(
-        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
         """Write a safetensors file that :func:`read_model` reads; ``step`` is how long it was trained.
 

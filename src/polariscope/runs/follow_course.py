@@ -21,6 +21,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.progress import Progress, Task
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
+from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.layer_sources import Source
 from polariscope.layers.scratch import Scratch, scratch
@@ -272,7 +273,7 @@ class _Follower:
             for name, array in layers.items()
         }
 
-    def _keep(self, part: str, digest: str, content: object) -> None:
+    def _keep(self, part: str, digest: str, content: Recordable) -> None:
         if not self.can_keep:
             return
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from polariscope.core.errors import PolariscopeError
+from polariscope.core.types import OptionValue
 from polariscope.data.observations import Observations
 from polariscope.runs.trained_run import TrainedRun
 from polariscope.storage.artefacts import Artefact, Key
@@ -107,7 +108,7 @@ class CachedResults:
             logger.warning("the %s could not be kept beside the run: %s", kind, error)
 
     def newest(
-        self, kind: str, step: int | None, part: str | None, settings: Mapping[str, object]
+        self, kind: str, step: int | None, part: str | None, settings: Mapping[str, OptionValue]
     ) -> Artefact | None:
         """Return the artefact of a kind that was asked for last; None without one.
 

@@ -24,6 +24,7 @@ from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import AbstractStoredRecord, to_plain
+from polariscope.core.types import OptionValue, Recordable
 from polariscope.storage import documents
 from polariscope.storage.documents import DamagedError, FormatError
 
@@ -78,7 +79,7 @@ class Artefact:
     def n_bytes(self) -> int:
         return self.path.stat().st_size
 
-    def matches(self, **settings: object) -> bool:
+    def matches(self, **settings: OptionValue) -> bool:
         """Whether it was made with these settings, whatever the others; None: without this one."""
         return all(self.key.settings.get(name) == to_plain(value) for name, value in settings.items())
 
@@ -140,7 +141,9 @@ class Artefacts:
             return None
         return document.content
 
-    def keep(self, key: Key, content: object, join: Callable[[object, object], object] | None = None) -> Any:
+    def keep(
+        self, key: Key, content: Recordable, join: Callable[[object, object], object] | None = None
+    ) -> Any:
         """Keep a content under its key, and return what is kept there.
 
         If there is one already it stays; ``join(earlier, content)`` makes one of both where it grows.
@@ -172,7 +175,7 @@ class Artefacts:
             return None
         return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
 
-    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: object) -> None:
+    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: Recordable) -> None:
         """Keep arrays and a JSON value under a key, unless they are there."""
         import torch
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from polariscope.core import files
+from polariscope.core.types import Recordable
 from polariscope.storage import MODEL, STATE
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.log import Mark
@@ -26,7 +27,7 @@ class Trained(Protocol):
         """Hash of the architecture, which the header of its file has as ``blueprint``, and of the weights."""
 
     def save(
-        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: object
+        self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
         """Write a safetensors file.
 

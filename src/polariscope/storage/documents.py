@@ -11,6 +11,7 @@ from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.errors import Call, InputError, PolariscopeError
 from polariscope.core.records import to_plain
+from polariscope.core.types import Recordable
 from polariscope.storage import FORMAT, SETTINGS
 
 HASH = "sha256"
@@ -37,7 +38,7 @@ class Document:
 
 
 def write_document(
-    path: Path, kind: str, content: object, about: object = None, guard: files.Guard | None = None
+    path: Path, kind: str, content: Recordable, about: Recordable = None, guard: files.Guard | None = None
 ) -> None:
     """Write a JSON value atomically, with its kind, what it is about and a hash of everything."""
     record = {

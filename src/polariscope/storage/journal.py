@@ -15,6 +15,7 @@ from typing import Any
 from polariscope import storage as layout
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.records import to_plain
+from polariscope.core.types import Recordable
 from polariscope.storage.artefacts import Artefacts, Key
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.log import Log
@@ -50,7 +51,7 @@ class Journal:
         self._names, self._seen = set(contents), self._log.end.n_bytes
         return contents
 
-    def keep(self, name: str, content: object) -> None:
+    def keep(self, name: str, content: Recordable) -> None:
         """Append a content; a name that is there already keeps what it has.
 
         :param name: what it is of: the digest of a model.

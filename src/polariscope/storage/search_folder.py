@@ -11,6 +11,7 @@ from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import Call, InputError
 from polariscope.core.records import to_plain
+from polariscope.core.types import Recordable
 from polariscope.storage import documents
 from polariscope.storage.folder import RunFolder
 
@@ -43,7 +44,7 @@ class SearchFolder:
             return []
         return [file.parent for file in sorted(self.path.glob(f"*/{layout.SIZE}"))]
 
-    def write_answer(self, size: object, settings: object) -> None:
+    def write_answer(self, size: Recordable, settings: Recordable) -> None:
         """Keep an answer beside its settings."""
         documents.write_document(self.path / layout.SIZE, "size", size, {"settings": to_plain(settings)})
 
@@ -65,7 +66,7 @@ class SearchFolder:
         """The answers of several methods, checked."""
         return documents.read_document(self.path / layout.SIZES, "sizes").content
 
-    def write_curve(self, curve: object, settings: object) -> None:
+    def write_curve(self, curve: Recordable, settings: Recordable) -> None:
         """Keep curves over the number of latents beside their settings."""
         documents.write_document(self.path / layout.CURVE, "curve", curve, {"settings": to_plain(settings)})
 
@@ -141,7 +142,7 @@ class SeedFolder:
         file = self.path / layout.POINTS
         return documents.read_document(file, "points").content if file.exists() else {}
 
-    def keep_point(self, key: str, point: object) -> None:
+    def keep_point(self, key: str, point: Recordable) -> None:
         """Keep what was measured of a model.
 
         :param key: what it was measured of.

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.records import to_plain
+from polariscope.core.types import Recordable
 from polariscope.runs.results import NotKeptError
 from polariscope.runs.run import Run
 from polariscope.storage import LINKS, documents
@@ -256,7 +257,7 @@ class Ledger:
                 return document.content
         return None
 
-    def keep_over_result(self, task: OverTask, content: object, guard: files.Guard | None = None) -> None:
+    def keep_over_result(self, task: OverTask, content: Recordable, guard: files.Guard | None = None) -> None:
         """Keep what was measured over some runs.
 
         :param task: what was asked for.
