@@ -14,7 +14,8 @@ from pathlib import Path
 
 import polariscope as ps
 from polariscope.core import files
-from polariscope.core.options import describe, options_of
+from polariscope.core.option_values import describe
+from polariscope.core.options import options_of
 from polariscope.core.references import KEY
 
 REFERENCES = Path(__file__).with_name("references.md")

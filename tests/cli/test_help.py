@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "pydantic", "jaxtyping"}
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "PIL", "jaxtyping"}
 
 
 def modules_after(*words: str) -> tuple[set[str], str]:

@@ -232,7 +232,7 @@ def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
     wrong = call("study run mine.toml --slurm --slurm-option time=")
     assert "--slurm-option must be NAME=VALUE, or NAME if there is no value, got 'time='" in wrong.err
     other = call("study run mine.toml --on ray --set slurm.wait=yes")
-    assert "--set slurm.… was given, but the workers are 'ray'; leave it out" in other.err
+    assert "--set slurm.wait was given, but the workers are 'ray'; leave it out" in other.err
     assert "no kind of workers named 'rya'" in call("study run mine.toml --on rya").err
     assert not (study.parent / "mine").exists()
 

@@ -12,7 +12,8 @@ import pytest
 import polariscope
 from polariscope.core.catalogue import read_catalogue
 from polariscope.core.errors import InputError
-from polariscope.core.options import describe, is_switch, options_of
+from polariscope.core.option_values import describe, is_switch
+from polariscope.core.options import options_of
 
 
 def without_parameters(doc: str) -> str:

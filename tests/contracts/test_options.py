@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import polariscope as ps
-from polariscope.core.options import check_options, describe, options_of
+from polariscope.core.option_values import describe
+from polariscope.core.options import check_options, options_of
 
 OPTIONS = [
     (family, name, option)

@@ -15,16 +15,8 @@ from annotated_types import Predicate
 
 import polariscope as ps
 from polariscope.core.errors import InputError
-from polariscope.core.options import (
-    Advice,
-    build,
-    check_options,
-    describe,
-    describe_concept,
-    is_switch,
-    options_of,
-    route,
-)
+from polariscope.core.option_values import Advice, describe, is_switch
+from polariscope.core.options import build, check_options, describe_concept, options_of, route
 from polariscope.core.registry import Family
 from polariscope.models.likelihoods import likelihood
 from polariscope.models.nets import net

@@ -11,7 +11,8 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice, check_values, checked, violation
+from polariscope.core.option_values import Advice, violation
+from polariscope.core.options import check_values, checked
 
 
 @checked

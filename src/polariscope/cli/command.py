@@ -25,7 +25,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_or
 import typer
 from typer.core import TyperCommand
 
-from polariscope.core.options import Option, check_options, is_switch, kinds_of, options_of, show
+from polariscope.core.option_values import is_switch, kinds_of, show
+from polariscope.core.options import Option, check_options, options_of
 
 GIVEN = "polariscope.given"
 """Key of the context under which the names of the fields are that were given on the line."""

@@ -93,7 +93,7 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
     from polariscope.cli.command import show_default
     from polariscope.cli.console import printer, say
     from polariscope.cli.flags import show_flag
-    from polariscope.core.options import describe
+    from polariscope.core.option_values import describe
     from polariscope.core.references import keys_in, references
 
     text = members[name].doc

@@ -17,7 +17,8 @@ import typer
 
 from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_default, spelling
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
-from polariscope.core.options import Option, check_options, is_switch, options_of, route, show
+from polariscope.core.option_values import is_switch, show
+from polariscope.core.options import Option, check_options, options_of, route
 from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"

@@ -207,10 +207,9 @@ def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
         raise InputError(problem=(first, " and ", second, " were both given"), remedy="choose one")
     on = kinds[0] if kinds else options.on
     settings = read_settings(family, options.settings)
-    if others := sorted(set(settings) - {on}):
-        raise InputError(
-            problem=f"--set {others[0]}.… was given, but the workers are {on!r}", remedy="leave it out"
-        )
+    for other in sorted(set(settings) - {on}):
+        option = Argument("set", f"{other}.{min(settings[other])}")
+        raise InputError(problem=(option, f" was given, but the workers are {on!r}"), remedy="leave it out")
     short: dict[str, Any] = {}
     if options.ray is not None:
         short = {"address": options.ray}

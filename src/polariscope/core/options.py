@@ -11,31 +11,22 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import functools
 import inspect
-import math
 import re
 import textwrap
-import types
 from collections.abc import Callable, Collection, Iterable, Mapping
-from numbers import Integral, Real
-from pathlib import Path
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Literal,
     TypeAlias,
-    TypeGuard,
     TypeVar,
-    Union,
-    get_args,
-    get_origin,
     get_type_hints,
 )
 
-from polariscope.core.errors import Argument, InputError, Text, unknown
+from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.option_values import check_value, convert, describe, is_default, remedy_for
 from polariscope.core.records import to_plain
 
 if TYPE_CHECKING:
@@ -154,8 +145,6 @@ def check_options(
     may hold a predicate (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is
     the message. With ``partial``, required options can be missing: others are added later.
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
-
     options = options_of(concept)
     for name in values:
         if name not in options:
@@ -167,17 +156,15 @@ def check_options(
         raise InputError(problem=f"{owner} needs {', '.join(missing)}", remedy="give a value for each")
     checked = {}
     concept = getattr(concept, "own_options", concept)
-    kinds = get_type_hints(concept)  # without limits, which are checked below
     for name, value in values.items():
         if isinstance(value, bool):  # which would be taken for 0 or 1
             check_value(name, value, options[name].annotation, owner)
-        adapter = TypeAdapter(kinds.get(name, Any), config=ConfigDict(arbitrary_types_allowed=True))
         try:
-            checked[name] = adapter.validate_python(_split(value, options[name].annotation))
-        except ValidationError:
+            checked[name] = convert(value, options[name].annotation)
+        except ValueError:
             wanted = describe(options[name].annotation)
             subject = ("option ", Argument(name), f" of {owner}") if owner else Argument(name)
-            remedy = _remedy(options[name].annotation, value)
+            remedy = remedy_for(options[name].annotation, value)
             raise InputError(subject, f"be {wanted}", got=f"{value!r}", remedy=remedy) from None
     check_values(concept, checked, owner)
     return checked
@@ -190,78 +177,6 @@ def non_default(concept: Callable[..., object], options: Mapping[str, object]) -
         for name, option in options_of(concept).items()
         if name in options and options[name] != option.default
     }
-
-
-def show(value: object) -> str:
-    """The value of an option as it would be typed.
-
-    >>> show(True), show((1, 0.5)), show(None), show(1e-3)
-    ('on', '1,0.5', 'none', '0.001')
-    """
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, tuple | list):
-        return ",".join(map(show, value))
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def kinds_of(annotation: Any) -> tuple[Any, ...]:
-    """Return the types that an annotation allows, without limits and advice: the members of its union.
-
-    :param annotation: the annotation of an option.
-
-    >>> from annotated_types import Ge
-    >>> kinds_of(Annotated[int, Ge(1)] | None), kinds_of(tuple[int, ...]), kinds_of(Literal["bool"])
-    ((<class 'int'>, <class 'NoneType'>), (tuple[int, ...],), (typing.Literal['bool'],))
-    """
-    if get_origin(annotation) is Annotated:
-        return kinds_of(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType):
-        return tuple(kind for member in get_args(annotation) for kind in kinds_of(member))
-    return (annotation,)
-
-
-def is_switch(annotation: Any) -> bool:
-    """Return whether an option is on or off, so its flag needs no value.
-
-    :param annotation: the annotation of an option.
-
-    >>> is_switch(bool | None), is_switch(Literal["bool"]), is_switch(int)
-    (True, False, False)
-    """
-    return bool in kinds_of(annotation)
-
-
-def _split(value: Any, annotation: Any) -> Any:
-    """Text from a command line: ``"60,40,20"`` for a tuple, ``"0,1;1,0"`` for a tuple of tuples, ``"none"`` for
-    None, ``"4"`` for the choice 4.
-    """
-    if not isinstance(value, str):
-        return value
-    kinds = kinds_of(annotation)
-    choices = {
-        str(choice): choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)
-    }
-    if value in choices:
-        return choices[value]
-    if value.lower() == "none" and type(None) in kinds and Path not in kinds:  # a file can be called none
-        return None
-    for kind in kinds:
-        if get_origin(kind) is tuple:
-            return _rows(value) if _has_tuples(kind) else _items(value)
-    return value
-
-
-def _has_tuples(kind: Any) -> bool:
-    return any(get_origin(item) is tuple for item in kinds_of(get_args(kind)[0]))
-
-
-def _items(text: str) -> list[str]:
-    return [item for item in text.split(",") if item]
-
-
-def _rows(text: str) -> list[list[str]]:
-    return [_items(row) for row in text.split(";") if row]
 
 
 Refuse: TypeAlias = Callable[[str], Exception]
@@ -461,18 +376,7 @@ def describe_concept(family: Family, concept: object) -> dict[str, Any]:
     return {"name": family.name_of(concept), **to_record(concept)}
 
 
-LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-"""Limits of numbers, as :mod:`annotated_types` names them: ``Annotated[int, Ge(2)]``."""
-FINITE, ALL_FINITE = "be finite", "hold finite numbers"
 Kind = TypeVar("Kind", bound=type)
-
-
-@dataclasses.dataclass(frozen=True)
-class Advice:
-    """What to say to who gave a value that an option does not take; stands in its annotation."""
-
-    text: Text
-    """The remedy of the error."""
 
 
 def checked(kind: Kind) -> Kind:
@@ -509,126 +413,8 @@ def check_values(concept: Callable[..., object], values: Mapping[str, object], o
     """
     hints, defaults = _hints(concept), _defaults(concept)
     for name, value in values.items():
-        if name in hints and not (name in defaults and _same(value, defaults[name])):
+        if name in hints and not (name in defaults and is_default(value, defaults[name])):
             check_value(name, value, hints[name], owner)
-
-
-def check_value(name: str, value: object, annotation: object, owner: str = "") -> None:
-    """Refuse one value outside of what its annotation allows.
-
-    :param name: The argument's name.
-    :param value: What was given for it.
-    :param annotation: What it may be.
-    :param owner: (default none) whose option it is, as messages say it.
-    """
-    must = violation(annotation, value)
-    if must is None:
-        return
-    remedy = _remedy(annotation, value)
-    shown = f"{value!r}" if isinstance(value, str) else f"{value}"
-    raise InputError(name, must, got=f"{shown} ({owner})" if owner else shown, remedy=remedy)
-
-
-def _remedy(annotation: object, value: object) -> Text | None:
-    """The nearest word that an option can be, or what its annotation advises."""
-    nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
-    return f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
-
-
-def violation(annotation: object, value: object) -> str | None:
-    """What must hold of a value and does not; None where all does, and for types that are not known here.
-
-    >>> from annotated_types import Ge, Gt, Lt
-    >>> violation(Annotated[float, Gt(0)], 0.0), violation(Annotated[float, Gt(0)], 1)
-    ('be positive', None)
-    >>> violation(Annotated[float, Gt(0), Lt(1)], 2), violation(int, 2.5), violation(float, math.nan)
-    ('lie between 0 and 1', 'be an integer', 'be finite')
-    >>> violation(tuple[Annotated[int, Ge(1)], ...], (3, 0)), violation(Literal["pad", "crop"], "crp")
-    ('be a list of integers, each at least 1', "be 'pad' or 'crop'")
-    >>> violation(Annotated[float, Gt(0)] | None, None), violation(Annotated[float, Gt(0)] | None, -1)
-    (None, 'be positive')
-    """
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        kind, *limits = arguments
-        wrong = violation(kind, value) or (_outside(limits, value) if _is_number(value) else None)
-        tests = [limit.func for limit in limits if hasattr(limit, "func")]  # predicates
-        return wrong or (None if all(test(value) for test in tests) else f"be {describe(kind)}")
-    if origin is Literal:
-        choices = " or ".join(repr(choice) for choice in arguments)
-        return None if value in arguments else f"be {choices}"
-    if origin in (Union, types.UnionType):
-        violations = [violation(argument, value) for argument in arguments if argument is not type(None)]
-        if None in violations or (value is None and type(None) in arguments):
-            return None
-        return violations[0] if len(violations) == 1 else f"be {describe(annotation)}"
-    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        if not isinstance(value, tuple | list):
-            return f"be {describe(annotation)}"
-        broken = {must for part in value if (must := violation(arguments[0], part)) is not None}
-        if not broken:
-            return None
-        return ALL_FINITE if broken <= {FINITE, ALL_FINITE} else f"be {describe(annotation)}"
-    if annotation is bool:
-        return None if type(value).__name__ in ("bool", "bool_") else "be True or False"
-    if annotation is int:
-        return None if isinstance(value, Integral) and not isinstance(value, bool) else "be an integer"
-    if annotation is float:
-        if not _is_number(value):
-            return "be a number"
-        return None if math.isfinite(value) else FINITE
-    if annotation is str:
-        return None if isinstance(value, str) else "be a word"
-    return None
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _outside(limits: list[Any], value: Any) -> str | None:
-    """What a number must be that is not within its limits."""
-    bounds = {name: getattr(limit, name) for limit in limits for name in LIMITS if hasattr(limit, name)}
-    holds = {
-        "ge": lambda bound: value >= bound,
-        "gt": lambda bound: value > bound,
-        "le": lambda bound: value <= bound,
-        "lt": lambda bound: value < bound,
-    }
-    if all(holds[name](bound) for name, bound in bounds.items()):
-        return None
-    if bounds == {"gt": 0}:
-        return "be positive"
-    if bounds == {"ge": 0}:
-        return "not be negative"
-    if list(bounds) in (["gt", "lt"], ["ge", "le"]):
-        low, high = bounds.values()
-        return f"lie between {low:g} and {high:g}"
-    return f"be {_bounds(bounds)}"
-
-
-def _bounds(bounds: Mapping[str, int | float]) -> str:
-    return " and ".join(f"{LIMITS[name]} {bound:g}" for name, bound in bounds.items())
-
-
-def _choices(annotation: Any) -> list[str]:
-    """The words an option may be."""
-    if get_origin(annotation) is Literal:
-        return [str(choice) for choice in get_args(annotation)]
-    return [word for argument in get_args(annotation) for word in _choices(argument)]
-
-
-def _advice(annotation: Any) -> Text | None:
-    """What an annotation advises, wherever in it that stands."""
-    if isinstance(annotation, Advice):
-        return annotation.text
-    parts = get_args(annotation) if get_origin(annotation) is not Literal else ()
-    return next((text for part in parts if (text := _advice(part)) is not None), None)
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Whether a value is the default, which is always allowed: ∞ may be one."""
-    return value is default or (_is_number(value) and _is_number(default) and bool(value == default))
 
 
 @functools.cache
@@ -643,51 +429,3 @@ def _defaults(concept: Callable[..., Any]) -> dict[str, Any]:
         for parameter in inspect.signature(concept).parameters.values()
         if parameter.default is not inspect.Parameter.empty
     }
-
-
-WORDS: Mapping[object, str] = {
-    float: "a number",
-    int: "an integer",
-    str: "a word",
-    bool: "true or false",
-    Path: "a path",
-    type(None): "none",
-}
-"""Types in words."""
-
-
-def describe(annotation: object) -> str:
-    """A type in words.
-
-    >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
-    ('a number', 'a list of integers', 'true or false or none')
-    >>> from annotated_types import Ge, Gt, Le
-    >>> describe(Annotated[int, Ge(2)]), describe(Annotated[float, Gt(0), Le(1)])
-    ('an integer, at least 2', 'a number, above 0 and at most 1')
-    >>> describe(Annotated[int, Ge(2)] | None)
-    'an integer, at least 2, or none'
-
-    :param annotation: The type, as an option is annotated with it.
-    """
-    if get_origin(annotation) is Annotated:
-        kind, *limits = get_args(annotation)
-        bounds = _bounds(
-            {name: getattr(limit, name) for limit in limits for name in LIMITS if hasattr(limit, name)}
-        )
-        return ", ".join([describe(kind), *([bounds] if bounds else [])])
-    origin = get_origin(annotation)
-    if origin is None and annotation in WORDS:
-        return WORDS[annotation]
-    arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
-    if origin is tuple:
-        item, comma, within = describe(arguments[0]).partition(", ")
-        noun, of, rest = item.split(" ", 1)[-1].partition(" of ")
-        return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"
-    if origin is Literal:
-        return "one of " + ", ".join(str(argument) for argument in arguments)
-    if origin is Mapping:
-        return "a table of options"
-    if arguments:
-        parts = list(dict.fromkeys(describe(argument) for argument in arguments))
-        return (", or " if any("," in part for part in parts) else " or ").join(parts)
-    return getattr(annotation, "__name__", str(annotation))

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import check_options, options_of, show
+from polariscope.core.option_values import show
+from polariscope.core.options import check_options, options_of
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset

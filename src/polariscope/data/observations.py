@@ -11,7 +11,8 @@ from annotated_types import Ge
 from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice, checked
+from polariscope.core.option_values import Advice
+from polariscope.core.options import checked
 from polariscope.core.seeds import generator
 from polariscope.data.splits import Split
 

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int
 
 from polariscope.core import seeds
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice, checked
+from polariscope.core.option_values import Advice
+from polariscope.core.options import checked
 from polariscope.data.dataset import AbstractDataset, AbstractGridDataset, FactorKind
 from polariscope.data.grid import TRIES, FactorGrid
 

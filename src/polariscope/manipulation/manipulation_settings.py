@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Advice, checked
+from polariscope.core.option_values import Advice
+from polariscope.core.options import checked
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.bounds import LEVELS
 

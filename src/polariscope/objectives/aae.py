@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Blueprint, Model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Step, Terms, elbo_terms, objective
 

@@ -9,7 +9,7 @@ import torch
 from annotated_types import Ge
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate import Estimator, aggregate_log_density

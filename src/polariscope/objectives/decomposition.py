@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Blueprint
 from polariscope.models.posteriors import AbstractPosteriorDistribution

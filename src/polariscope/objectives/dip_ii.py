@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Step, Terms, objective, run_forward
 from polariscope.objectives.support.aggregate_moments import aggregate_covariance, identity_gap

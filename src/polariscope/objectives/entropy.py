@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.model import Blueprint, Model
 from polariscope.objectives import AbstractObjective, Step, Term, Terms, objective, run_forward
 from polariscope.objectives.support.adversary import Discriminator

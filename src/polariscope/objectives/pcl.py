@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint, Model
 from polariscope.models.nets import initialise

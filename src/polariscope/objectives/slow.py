@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.pairs import Transition, TransitionKind
 from polariscope.models.model import Blueprint
 from polariscope.objectives import AbstractObjective, Batch, Step, Term, Terms, objective, run_forward

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.posteriors import kl
 from polariscope.objectives import Step, Term, Terms, objective
 from polariscope.objectives.support.mmd import AbstractMmdObjective

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.pairs import Transition
 from polariscope.models.adam import FusedAdam
 from polariscope.models.model import Blueprint, Model

@@ -34,7 +34,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 from annotated_types import Ge, Gt
 
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.core.options import build, check_options, checked, show
+from polariscope.core.option_values import show
+from polariscope.core.options import build, check_options, checked
 from polariscope.core.records import to_plain
 from polariscope.studies.analyses import family as analyses
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.frames import frame_of
-from polariscope.core.options import show
+from polariscope.core.option_values import show
 from polariscope.core.records import AbstractRecord
 from polariscope.core.tables import Strong, TextCell, TextTable
 from polariscope.core.text import listed

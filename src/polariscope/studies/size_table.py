@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.frames import csv_of, frame_of
-from polariscope.core.options import show, spelled_out
+from polariscope.core.option_values import show
+from polariscope.core.options import spelled_out
 from polariscope.core.progress import Progress
 from polariscope.core.records import AbstractRecord
 from polariscope.core.text import numbered, plural, span

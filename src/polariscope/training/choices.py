@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polariscope.core.errors import PYTHON, Spelling, Worded
-from polariscope.core.options import describe_concept, show
+from polariscope.core.option_values import show
+from polariscope.core.options import describe_concept
 from polariscope.models.model import Blueprint
 from polariscope.models.nets import conv
 from polariscope.models.nets import family as nets

@@ -10,7 +10,8 @@ import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice, affecting, checked, option, to_record
+from polariscope.core.option_values import Advice
+from polariscope.core.options import affecting, checked, option, to_record
 from polariscope.data.splits import (
     PARTS,
     Split,

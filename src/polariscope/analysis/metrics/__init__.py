@@ -23,7 +23,7 @@ from jaxtyping import Float
 
 from polariscope import __version__
 from polariscope.core.errors import InputError, unknown
-from polariscope.core.options import show
+from polariscope.core.option_values import show
 from polariscope.core.records import AbstractRecord, from_plain, not_stored
 from polariscope.core.registry import open_family
 from polariscope.core.text import plural

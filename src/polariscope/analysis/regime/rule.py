@@ -7,7 +7,8 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from polariscope.core.options import Advice, checked
+from polariscope.core.option_values import Advice
+from polariscope.core.options import checked
 
 ALPHA_LIMIT = 0.5
 """Upper limit of α: from here on, "at most α" and "within α of 1" overlap."""

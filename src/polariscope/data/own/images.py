@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.text import listed, plural
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.own.support.contents import Contents

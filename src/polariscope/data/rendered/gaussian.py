@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 

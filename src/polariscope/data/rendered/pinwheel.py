@@ -11,7 +11,7 @@ from annotated_types import Ge
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset, dataset
 

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt
 from jaxtyping import Float, Int
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.seeds import uniforms
 from polariscope.data.variants import variant
 from polariscope.data.variants.support.subsets import AbstractSelection, column_of, factors_of

@@ -9,7 +9,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from jaxtyping import Int, UInt8
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.seeds import random_integers
 from polariscope.data.variants import variant
 from polariscope.data.variants.support.pixel_changes import AbstractPixels

@@ -11,7 +11,7 @@ from annotated_types import Gt, Le
 from jaxtyping import Int, UInt8
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.seeds import random_integers
 from polariscope.data.variants import variant
 from polariscope.data.variants.support.pixel_changes import AbstractPixels

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, check_word
-from polariscope.core.options import build, check_value
+from polariscope.core.option_values import check_value
+from polariscope.core.options import build
 from polariscope.models.adapters.outputs import read_outputs, read_posterior, to_logits
 from polariscope.models.inference import inference_mode
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution

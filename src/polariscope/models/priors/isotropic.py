@@ -10,7 +10,7 @@ import torch
 from annotated_types import Gt
 from torch import Tensor
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior, prior
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.kernels import SCALES, Estimator, Kernel, Width, mmd
 from polariscope.models.model import Blueprint

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, 
 
 from annotated_types import Ge
 
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.core.registry import open_family
 from polariscope.data.observations import Subset
 

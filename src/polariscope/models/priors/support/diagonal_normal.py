@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.options import Advice
+from polariscope.core.option_values import Advice
 from polariscope.models.priors import AbstractNormalPriorModule, AbstractPrior
 
 if TYPE_CHECKING:

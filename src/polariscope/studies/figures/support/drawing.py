@@ -19,7 +19,7 @@ from polariscope.core.figures import (
     number_in,
     points_in,
 )
-from polariscope.core.options import show
+from polariscope.core.option_values import show
 from polariscope.studies.figures import Row, Rows
 from polariscope.studies.figures.support.grouping import ALL, in_order
 

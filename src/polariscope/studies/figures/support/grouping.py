@@ -12,7 +12,7 @@ import numpy as np
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.figures import point_cells
 from polariscope.core.frames import cells_of
-from polariscope.core.options import show
+from polariscope.core.option_values import show
 from polariscope.numerics.intervals import t_interval
 from polariscope.studies.analyses import Cell
 from polariscope.studies.columns import bounds_of
