@@ -18,8 +18,8 @@ from polariscope.analysis.regime.regime import (
 )
 from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.representation import Representation
-from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.text import number
 
@@ -268,7 +268,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
     def to_csv(self) -> str:
         """:meth:`to_rows` as a text of comma-separated values; what is not defined is an empty cell."""
         rows = self.to_rows()
-        return files.csv_text(list(rows[0]), rows)
+        return csv_of(frame_of(rows))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return :meth:`to_rows` as a table, indexed by step."""

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from polariscope.analysis.model_codes import Models
 from polariscope.analysis.regime.use import uses, uses_of_codes
 from polariscope.analysis.representation import Representation
-from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
+from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.seeds import generator
 from polariscope.core.text import interval
@@ -136,7 +136,7 @@ class Stability(AbstractStoredRecord, remedy="compare the models again"):
     def to_csv(self) -> str:
         """:meth:`to_rows` as a text of comma-separated values."""
         rows = self.to_rows()
-        return files.csv_text(list(rows[0]) if rows else ["model", "latent", "returns"], rows)
+        return csv_of(frame_of(rows, list(rows[0]) if rows else ["model", "latent", "returns"]))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return :meth:`to_rows` as a table, indexed by model and latent."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import errno
 import hashlib
-import io
 import json
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,24 +300,6 @@ def write_text(path: Path, text: str, guard: Guard | None = None) -> None:
     """Write ``text`` atomically."""
     with atomic(path, guard) as part:
         part.write_text(text, encoding="utf-8")
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows as comma-separated values, with a heading; what a row does not have, or None, is an empty cell.
-
-    :param columns: names, in order.
-    :param rows: mappings from names to values.
-
-    >>> print(csv_text(["a", "b"], [{"a": 1, "b": "x,y"}, {"a": None}]), end="")
-    a,b
-    1,"x,y"
-    ,
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def write_json(path: Path, value: Recordable, guard: Guard | None = None) -> None:

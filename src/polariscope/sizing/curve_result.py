@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polariscope.analysis.regime.latent_types import TYPES
-from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.tables import TextTable
 from polariscope.core.text import plural
@@ -156,12 +156,12 @@ class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
             low, high = size.interval or (None, None)
             rows.append({"quantity": f"answer of {size.method}", "n": len(size.per_seed), "mean": size.value})
             rows[-1] |= {"low": low, "high": high}
-        return files.csv_text(columns, rows)
+        return csv_of(frame_of(rows, columns))
 
     def models_csv(self) -> str:
         """A row for each model; an empty cell is what has no meaning for it."""
         columns = [field.name for field in dataclasses.fields(CurvePoint)]
-        return files.csv_text(columns, [dataclasses.asdict(point) for point in self.points])
+        return csv_of(frame_of([dataclasses.asdict(point) for point in self.points], columns))
 
     @property
     def headline(self) -> str:
