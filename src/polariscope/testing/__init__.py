@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from polariscope.testing.likelihoods import LikelihoodContract
     from polariscope.testing.metrics import MetricContract
     from polariscope.testing.nets import NetContract
+    from polariscope.testing.objectives import ObjectiveContract
     from polariscope.testing.posteriors import PosteriorContract
+    from polariscope.testing.priors import PriorContract
     from polariscope.testing.similarity import SimilarityContract
+    from polariscope.testing.variants import VariantContract
 
 _HOMES = {
     "AbstractContract": "polariscope.testing.contract",
@@ -48,9 +51,12 @@ _HOMES = {
     "DimensionContract": "polariscope.testing.dimension",
     "LikelihoodContract": "polariscope.testing.likelihoods",
     "NetContract": "polariscope.testing.nets",
+    "ObjectiveContract": "polariscope.testing.objectives",
     "PosteriorContract": "polariscope.testing.posteriors",
+    "PriorContract": "polariscope.testing.priors",
     "MetricContract": "polariscope.testing.metrics",
     "SimilarityContract": "polariscope.testing.similarity",
+    "VariantContract": "polariscope.testing.variants",
 }
 
 __all__ = [
@@ -60,8 +66,11 @@ __all__ = [
     "LikelihoodContract",
     "MetricContract",
     "NetContract",
+    "ObjectiveContract",
     "PosteriorContract",
+    "PriorContract",
     "SimilarityContract",
+    "VariantContract",
     "each",
 ]
 
