@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from study_tables import by_data
+from polariscope.testing.study_tables import by_data
 
 FILE = """
 objective = "beta"

@@ -36,7 +36,7 @@ from polariscope.sizing.curve_point import measure_point
 from polariscope.sizing.curve_result import SizeCurve
 from polariscope.sizing.result import SeedResult, Size
 from polariscope.sizing.trial import Trial
-from sizing.linear_candidates import LinearCandidates
+from polariscope.testing.linear_candidates import LinearCandidates
 
 EIGENVALUES = np.array([9.0, 4.0, 1e-4, 1e-4])
 INTERNAL = {

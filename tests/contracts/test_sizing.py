@@ -1,80 +1,31 @@
-"""What every sizing method promises: the answer of the linear theory, from closed forms and from trained models."""
+"""Every sizing method keeps the contract of its family, and trained models give the same answer."""
 
 from __future__ import annotations
 
-import inspect
-import json
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.core.options import options_of
-from polariscope.sizing.checks import BOUNDS, own_options, used_by
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.merge import merge
 from polariscope.sizing.methods import family
-from polariscope.sizing.result import SeedResult, Size
-from polariscope.training.plan import FAMILIES
-from polariscope.training.settings import TrainSettings
-from sizing.linear_candidates import LinearCandidates, exact_answer
-
-EIGENVALUES = np.array([60.0, 50.0, 40.0, 30.0, 1e-4, 1e-4, 1e-4, 1e-4])
-"""Four directions stand out by far, so that every idea of "how many" has the same answer: 4."""
-CLOSED = {name: name for name in family if name not in ("ib", "fondue-ib")}
-"""The information bottleneck's threshold has no closed form, even here; its search is tested with fakes."""
+from polariscope.sizing.result import SeedResult
+from polariscope.testing import SizingContract
+from polariscope.testing.linear_candidates import LinearCandidates
+from polariscope.testing.sizing import EIGENVALUES
 
 
-@pytest.mark.parametrize("name", list(family))
-def test_it_is_documented_and_takes_candidates_and_a_goal(name: str) -> None:
-    assert family.summary(name).endswith((".", ")."))
-    candidates, goal, *own = inspect.signature(family[name]).parameters.values()
-    assert (candidates.name, goal.name) == ("candidates", "goal")
-    assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for option in own)
-    assert isinstance(family.traits(name)["trains"], bool)
+class TestSizing(SizingContract):
+    names = list(family)
+    # The threshold of the information bottleneck has no closed form, even here; its search is tested with fakes.
+    without_closed_form = ("ib", "fondue-ib")
+    chooses_steps = ("fondue",)
 
-
-@pytest.mark.parametrize("name", [name for name in family if own_options(name)])
-def test_its_own_options_are_no_options_of_anything_else(name: str) -> None:
-    """So that a name alone says whose option it is."""
-    taken = {*options_of(Goal), *inspect.signature(ps.size).parameters, *options_of(TrainSettings)}
-    for others in FAMILIES.values():
-        taken |= {option for other in others for option in options_of(others[other])}
-    assert not own_options(name) & taken
-
-
-class WatchedGoal(Goal):
-    """Notes which of its bounds are read."""
-
-    def __getattribute__(self, name: str) -> object:
-        if name in BOUNDS:
-            READ.add(name)
-        return super().__getattribute__(name)
-
-
-READ: set[str] = set()
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_it_reads_the_bounds_it_says_it_uses_and_no_others(name: str) -> None:
-    READ.clear()
-    family[name](LinearCandidates(EIGENVALUES, n_samples=300), WatchedGoal(cap=64))
-    # Published searches are given the rate by the recipe, and the time is kept by the candidates.
-    own = used_by(name) - {"learning_rate", "minutes"}
-    assert READ - {"learning_rate"} == own
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_it_finds_the_answer_of_the_linear_theory(name: str) -> None:
-    candidates = LinearCandidates(EIGENVALUES, n_samples=800)
-    found = family[name](candidates, Goal(cap=64, steps=None if name == "fondue" else 400))
-    low, high = found.interval
-    assert exact_answer(EIGENVALUES, 1.0) == 4
-    # One latent of noise adds at most 1 to an intrinsic dimension, which its threshold of 1 lets pass.
-    assert found.value in ([4, 5] if name == "fondue-ide" else [4])
-    assert low <= found.value <= high
-    assert (candidates.n_steps > 0) is family.traits(name)["trains"]
+    def answers(self, name: str) -> Sequence[int]:
+        # One latent of noise adds at most 1 to an intrinsic dimension, which its threshold of 1 lets pass.
+        return [4, 5] if name == "fondue-ide" else super().answers(name)
 
 
 @pytest.mark.parametrize("name", ["ib", "fondue-ib"])
@@ -87,17 +38,6 @@ def test_the_information_bottleneck_stops_where_its_statistic_crosses(
     )
     found = family[name](LinearCandidates(EIGENVALUES, n_samples=40), Goal(cap=64))
     assert found.value == 7
-
-
-@pytest.mark.parametrize("name", list(family))
-def test_its_trials_say_what_was_trained_and_go_through_json(name: str) -> None:
-    candidates = LinearCandidates(EIGENVALUES, n_samples=300)
-    found = family[name](candidates, Goal(cap=16, steps=400))
-    # A closed form has trials of no steps.
-    assert {trial.n_latents for trial in found.trials if trial.steps} == {n for n, _ in candidates.asked}
-    assert all(np.isfinite(trial.statistic) for trial in found.trials)
-    size = merge([found], name, "latents", Goal(), 10)
-    assert Size.from_dict(json.loads(json.dumps(size.to_dict()))) == size
 
 
 def test_the_answer_of_several_seeds_is_their_median_with_the_whole_range() -> None:

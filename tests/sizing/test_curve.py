@@ -23,7 +23,7 @@ from polariscope.sizing.curve_point import measure_point
 from polariscope.sizing.curve_result import CurvePoint, SizeCurve
 from polariscope.sizing.result import Size
 from polariscope.storage.search_folder import SearchFolder
-from sizing.linear_candidates import LinearCandidates
+from polariscope.testing.linear_candidates import LinearCandidates
 
 EIGENVALUES = np.array([60.0, 50.0, 2.0, 1e-4, 1e-4])
 RECIPE: dict[str, Any] = {

@@ -11,7 +11,7 @@ from polariscope.core.seeds import generator
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods import family
 from polariscope.sizing.result import SeedResult
-from sizing.linear_candidates import LinearCandidates, exact_answer
+from polariscope.testing.linear_candidates import LinearCandidates, exact_answer
 
 
 class OnAManifold(LinearCandidates):

@@ -14,7 +14,7 @@ from polariscope.studies.columns import column_of, metric_columns, metric_of, ne
 from polariscope.studies.ledger import Ledger
 from polariscope.studies.table_rows import study_table
 from polariscope.studies.worker import Worker
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 from tiny_studies import tiny
 
 DETAILED = {

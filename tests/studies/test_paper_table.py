@@ -8,7 +8,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.tables import latex
 from polariscope.studies.paper_table import summary_table
 from polariscope.studies.table import Table
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 MIG = {1.0: (0.1, 0.2, 0.3), 4.0: (0.5, 0.5, 0.8)}
 DTO = {1.0: (0.25, 0.5, 0.75), 4.0: (1.0, 1.0, 1.0)}

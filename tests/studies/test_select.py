@@ -6,7 +6,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.studies.select import select_by_data, select_runs
-from study_tables import by_beta, by_data
+from polariscope.testing.study_tables import by_beta, by_data
 
 #        run:        0    1    2    3    4    5
 MIG = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

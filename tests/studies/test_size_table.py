@@ -19,7 +19,7 @@ from polariscope.data.inputs import as_dataset
 from polariscope.sizing.candidates import Losses
 from polariscope.sizing.search import ask
 from polariscope.studies.size_table import SearchResult, SizeTable, _choices, published_methods
-from sizing.linear_candidates import LinearCandidates
+from polariscope.testing.linear_candidates import LinearCandidates
 
 METHODS = ("fondue-published", "fondue-binary")
 

@@ -28,7 +28,7 @@ from polariscope.studies.ledger import Ledger
 from polariscope.studies.table import Table
 from polariscope.studies.table_rows import runs_table, study_table
 from polariscope.studies.worker import Worker
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 from tiny_studies import tiny
 
 MIG = {1: (0.1, 0.2, 0.3), 4: (0.5, 0.5, 0.8)}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from polariscope.testing.contract import AbstractContract, each
     from polariscope.testing.datasets import DatasetContract
     from polariscope.testing.dimension import DimensionContract
+    from polariscope.testing.figures import FigureContract
     from polariscope.testing.likelihoods import LikelihoodContract
     from polariscope.testing.metrics import MetricContract
     from polariscope.testing.nets import NetContract
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from polariscope.testing.posteriors import PosteriorContract
     from polariscope.testing.priors import PriorContract
     from polariscope.testing.similarity import SimilarityContract
+    from polariscope.testing.sizing import SizingContract
     from polariscope.testing.variants import VariantContract
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     "each": "polariscope.testing.contract",
     "DatasetContract": "polariscope.testing.datasets",
     "DimensionContract": "polariscope.testing.dimension",
+    "FigureContract": "polariscope.testing.figures",
     "LikelihoodContract": "polariscope.testing.likelihoods",
     "NetContract": "polariscope.testing.nets",
     "ObjectiveContract": "polariscope.testing.objectives",
@@ -56,6 +59,7 @@ _HOMES = {
     "PriorContract": "polariscope.testing.priors",
     "MetricContract": "polariscope.testing.metrics",
     "SimilarityContract": "polariscope.testing.similarity",
+    "SizingContract": "polariscope.testing.sizing",
     "VariantContract": "polariscope.testing.variants",
 }
 
@@ -63,6 +67,7 @@ __all__ = [
     "AbstractContract",
     "DatasetContract",
     "DimensionContract",
+    "FigureContract",
     "LikelihoodContract",
     "MetricContract",
     "NetContract",
@@ -70,6 +75,7 @@ __all__ = [
     "PosteriorContract",
     "PriorContract",
     "SimilarityContract",
+    "SizingContract",
     "VariantContract",
     "each",
 ]

@@ -22,7 +22,7 @@ from polariscope.sizing.methods.fondue import fondue, notes_of
 from polariscope.sizing.result import TRACE, Basis, Size
 from polariscope.sizing.size_beta import PRECISION, largest_beta
 from polariscope.sizing.trial import Cause, Trial
-from sizing.linear_candidates import LinearCandidates, exact_answer
+from polariscope.testing.linear_candidates import LinearCandidates, exact_answer
 
 predict_module = importlib.import_module("polariscope.sizing.methods.support.predict")
 verify_module = importlib.import_module("polariscope.sizing.methods.support.verify")

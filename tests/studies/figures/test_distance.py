@@ -10,7 +10,7 @@ from polariscope.numerics.ranks import spearman
 from polariscope.studies.figures.distance_by_score import DistanceByScore
 from polariscope.studies.figures.distance_line_search import DistanceLineSearch
 from polariscope.studies.table import Table
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 
 def cells(beta: float, seed: int) -> dict[str, float]:

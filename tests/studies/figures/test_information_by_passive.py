@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polariscope.studies.figures.information_by_passive import InformationByPassive
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 
 def test_runs_with_as_many_passive_latents_are_one_point_whatever_their_strength() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.studies.figures.metric_by_factor import MetricByFactor
-from study_tables import by_data
+from polariscope.testing.study_tables import by_data
 
 
 def cells(data: str, seed: int) -> dict[str, float]:

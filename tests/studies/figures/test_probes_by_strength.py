@@ -6,7 +6,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.studies.figures.probes_by_strength import ProbesByStrength
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 
 def test_selections_and_chance_are_lines_and_sources_are_panels() -> None:

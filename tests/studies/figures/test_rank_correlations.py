@@ -6,7 +6,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.studies.figures.rank_correlations import RankCorrelations
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 
 def cells(beta: float, seed: int) -> dict[str, float]:

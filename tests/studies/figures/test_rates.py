@@ -10,7 +10,7 @@ from polariscope.numerics.intervals import t_interval
 from polariscope.studies.figures.metric_by_reconstruction import MetricByReconstruction
 from polariscope.studies.figures.rate_by_strength import RateByStrength
 from polariscope.studies.figures.rate_distortion import RateDistortion
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 
 def cells(beta: float, seed: int) -> dict[str, float]:

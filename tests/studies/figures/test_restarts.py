@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polariscope.studies.figures.restarts import RestartsFigure
-from study_tables import by_data
+from polariscope.testing.study_tables import by_data
 
 VALUES = {"original": (0.0, 0.1, 0.9, 1.0), "changed": (0.0, 0.0, 0.2, 0.26)}
 

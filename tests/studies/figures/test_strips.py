@@ -6,7 +6,7 @@ import pytest
 
 from polariscope.core.errors import InputError
 from polariscope.studies.figures.strips import StripsFigure
-from study_tables import by_beta, by_data
+from polariscope.testing.study_tables import by_beta, by_data
 
 
 def cells(beta: float, seed: int) -> dict[str, object]:

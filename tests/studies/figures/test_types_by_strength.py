@@ -9,7 +9,7 @@ from polariscope.core.errors import InputError
 from polariscope.numerics.intervals import t_interval
 from polariscope.studies.figures.types_by_strength import TypesByStrength
 from polariscope.studies.table import Table
-from study_tables import by_beta
+from polariscope.testing.study_tables import by_beta
 
 PASSIVE = {1.0: (0, 1, 2), 4.0: (5, 5, 5)}
 

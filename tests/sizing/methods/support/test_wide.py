@@ -12,7 +12,7 @@ from polariscope.sizing.bisection import CapError
 from polariscope.sizing.goal import Goal
 from polariscope.sizing.methods.active_units import count_in_use
 from polariscope.sizing.methods.support.wide import N_RESAMPLES, WIDTH, count_in_wide_model
-from sizing.linear_candidates import LinearCandidates
+from polariscope.testing.linear_candidates import LinearCandidates
 
 
 def data_with(n_active: int) -> LinearCandidates:
