@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import ArrayLike
 from torch import nn
 
-from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.core.options import build, options_of
+from polariscope.core.options import build, describe_concept, options_of
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.models.model import Model
+from polariscope.models.nets import AbstractNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.objectives import AbstractObjective, Step, Terms, objective, total
+from polariscope.storage.folder import RunFolder
 from polariscope.testing.contract import AbstractContract, each
 from polariscope.testing.members import assert_is_a_good_member, label, variants
 from polariscope.training.feed import Feed
@@ -35,7 +37,7 @@ N_TRAIN = 54
 
 @dataclasses.dataclass(frozen=True)
 class TinyGrid(AbstractGridDataset):
-    """Sixty observations of any shape with a factor of each kind, so that no objective lacks anything."""
+    """Sixty observations of any shape with a factor of each kind, so every objective has all that it needs."""
 
     observation: tuple[int, ...] = (5,)
 
@@ -48,7 +50,7 @@ class TinyGrid(AbstractGridDataset):
     def shape(self) -> tuple[int, ...]:
         return self.observation
 
-    def values(self, indices: Any) -> np.ndarray:
+    def values(self, indices: ArrayLike | int) -> np.ndarray:
         everything = np.random.default_rng(0).random((len(self), *self.observation), dtype=np.float32)
         return everything[self.check_indices(indices)]
 
@@ -57,9 +59,14 @@ DATA = {"flat": TinyGrid(), "image": TinyGrid((1, 16, 16))}
 SMOOTH = MlpNet((6,), (6,), "tanh")
 
 
-def narrow(recipe: Any) -> AbstractObjective:
+def changed(recipe: AbstractObjective, **options: float | int) -> AbstractObjective:
+    """Return the objective with other options."""
+    return build(objective, {**describe_concept(objective, recipe), **options})
+
+
+def narrow(recipe: AbstractObjective) -> AbstractObjective:
     """The same with a small companion: the contract is about any width."""
-    return dataclasses.replace(recipe, width=8) if hasattr(recipe, "width") else recipe
+    return changed(recipe, width=8) if hasattr(recipe, "width") else recipe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,10 +100,10 @@ class Case:
         return self.companion is not None and self.recipe.companion_is_adversary
 
 
-def prepare(recipe: AbstractObjective, kind: str, net: Any = None) -> Case:
+def prepare(recipe: AbstractObjective, kind: str, net: AbstractNet | None = None) -> Case:
     """Return an objective with a model, a companion and a feed."""
-    net = net or ("conv" if kind == "image" else MlpNet((6,), (6,)))
-    job = plan(DATA[kind], recipe, net, N_LATENTS, batch_size=len(DATA[kind]))
+    default = "conv" if kind == "image" else MlpNet((6,), (6,))
+    job = plan(DATA[kind], recipe, net or default, N_LATENTS, batch_size=len(DATA[kind]))
     model = job.blueprint.build(seed=0, data=job.data).double()
     companion = recipe.companion(model, job.data, torch.Generator().manual_seed(0))
     return Case(recipe, model, companion, Feed(job.data, recipe, model, N_TRAIN, seed=0))
@@ -278,7 +285,7 @@ class ObjectiveContract(AbstractContract):
         assert (case.model.decoder is not None) == case.recipe.trains_decoder
 
     @each("recipe", recipes, ids=label)
-    def test_the_gradient_of_every_term_is_that_of_its_value(self, recipe: Any) -> None:
+    def test_the_gradient_of_every_term_is_that_of_its_value(self, recipe: AbstractObjective) -> None:
         """Along a random direction of each network's weights, unless the term leaves that network alone altogether.
 
         A smooth net, and weights moved from where they start: a difference across the kink of a ReLU is no derivative,
@@ -286,7 +293,7 @@ class ObjectiveContract(AbstractContract):
         be a constant to the gradient, so it is one here.
         """
         if hasattr(recipe, "kernel_width"):
-            recipe = dataclasses.replace(recipe, kernel_width=1.0)
+            recipe = changed(recipe, kernel_width=1.0)
         case = prepare(recipe, "flat", SMOOTH)
         draw = torch.Generator().manual_seed(0)
         with torch.no_grad():
@@ -402,13 +409,14 @@ class ObjectiveContract(AbstractContract):
         with pytest.raises(KilledError):
             run("killed", kill)
         run("killed")
-        for name in ("model.safetensors", "log.jsonl", "checkpoints/step-3/state.safetensors"):
-            assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes(), name
+        whole, killed = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "killed")
+        assert whole.model_file.read_bytes() == killed.model_file.read_bytes()
+        assert whole.log.path.read_bytes() == killed.log.path.read_bytes()
+        files_of = [sorted(run.checkpoints.path(3).iterdir()) for run in (whole, killed)]
+        for one, other in zip(*files_of, strict=True):
+            assert one.read_bytes() == other.read_bytes(), one.name
 
-        states = [
-            files.read_tensors(tmp_path / "whole" / f"checkpoints/step-{step}" / "state.safetensors")[0]
-            for step in (2, 3)
-        ]
+        states = [whole.checkpoints.read(step).state for step in (2, 3)]
         kept = {name.split("/")[0] for name in states[1]}
         case = prepare(recipe, "flat", SMOOTH)
         assert ("companion" in kept) == (case.companion is not None)

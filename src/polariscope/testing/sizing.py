@@ -82,10 +82,8 @@ class SizingContract(AbstractContract):
     @each("name", closed)
     def test_it_finds_the_answer_of_the_linear_theory(self, name: str) -> None:
         candidates = LinearCandidates(EIGENVALUES, n_samples=800)
-        found = family[name](
-            candidates,
-            Goal(cap=64, steps=400 if "steps" in used_by(name) and name not in self.chooses_steps else None),
-        )
+        steps = None if name in self.chooses_steps else 400
+        found = family[name](candidates, Goal(cap=64, steps=steps))
         low, high = found.interval
         assert exact_answer(EIGENVALUES, 1.0) == 4
         assert found.value in self.answers(name)

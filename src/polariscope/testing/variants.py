@@ -226,7 +226,7 @@ class VariantContract(AbstractContract):
         [([-1], "must lie in 0 … "), ([2**40], "must lie in 0 … "), ([0.5], "flat list of integers")],
     )
     def test_indices_that_do_not_exist_are_refused(
-        self, pair: Pair, bases: Bases, wrong: list[Any], words: str
+        self, pair: Pair, bases: Bases, wrong: list[int | float], words: str
     ) -> None:
         data = self.make(bases[pair[1]], pair[0])
         for ask in (data.values, data.factors):
