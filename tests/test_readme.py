@@ -1,4 +1,4 @@
-"""What the README and the examples show really runs."""
+"""The examples of the README and the docs run."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ def python_blocks(file: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(), flags=re.DOTALL)
 
 
-def test_the_python_example_runs_as_printed_but_smaller(tmp_path, monkeypatch):
+def smaller(code: str, **changes: str) -> str:
+    """Return code with some texts replaced by quicker ones; each must be there."""
+    for printed, quicker in changes.items():
+        assert printed in code, printed
+        code = code.replace(printed, quicker)
+    return code
+
+
+def test_the_jobs_of_the_readme_run_as_printed_but_smaller(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = python_blocks("README.md")[0]
-    smaller = {
-        "image_size=64": "image_size=16",
-        "steps=20_000": "steps=20",
-        "n_samples=10_000": "n_samples=300",
-    }
-    for printed, small in smaller.items():
-        assert printed in code
-        code = code.replace(printed, small)
+    sizing, training, diagnosing, _ = python_blocks("README.md")
     names: dict = {}
-    exec(code, names)
+    exec(smaller(sizing, **{"image_size=64": "image_size=16", "ps.size(data)": 'ps.size(data, "id")'}), names)
+    assert names["size"].n_latents > 1
+    exec(smaller(training, **{"steps=20_000": "steps=20"}), names)
+    exec(smaller(diagnosing, **{"n_samples=10_000": "n_samples=300", '"mig,dci,sap"': '"mig"'}), names)
     assert names["reg"].counts.keys() == {"active", "mixed", "passive"}
     assert names["rep"].mean.shape == (300, 10)
     assert (tmp_path / "runs" / "first" / "report.html").stat().st_size > 10_000
-    remembered = python_blocks("README.md")[1]
     quicker = {
         "n_samples=5_000": "n_samples=200",
         "step=19_000": "step=20",
         '"mig,dci"': '"mig", n_samples=200',
     }
-    for printed, small in {**quicker, "decomposition()": "decomposition(n_samples=200)"}.items():
-        assert printed in remembered
-        remembered = remembered.replace(printed, small)
-    exec(remembered, names)
+    quicker["decomposition()"] = "decomposition(n_samples=200)"
+    exec(smaller(python_blocks("docs/python.md")[0], **quicker), names)
     assert names["early"].digest == names["model"].digest
     assert {"regime", "scores", "decomposition", "geometry"} <= {one.kind for one in names["run"].artefacts()}
 
@@ -59,6 +59,15 @@ def test_the_recipe_for_unusual_observations_runs_and_flags_most_of_them():
     exec(code, names)
     assert names["flagged"].mean() > 0.6  # 0.74 when the page was written
     assert (names["vae"].score_samples(names["train"]) < names["limit"]).mean() < 0.05
+
+
+def test_the_examples_with_data_run(tmp_path):
+    rows, factors = np.random.default_rng(0).normal(size=(200, 6)), np.arange(200)[:, None] % 3
+    own, variants = python_blocks("docs/data.md")
+    names = {"X": rows, "factors": factors}
+    exec(smaller(own, **{"standardise=True": "standardise=True, steps=20"}), names)
+    assert names["data"].factors([4]).tolist() == [[1]]
+    exec(variants, names)
 
 
 def test_the_example_for_models_of_ones_own_runs(tmp_path, monkeypatch):
@@ -74,7 +83,7 @@ def test_the_example_for_models_of_ones_own_runs(tmp_path, monkeypatch):
         "mean": mean,
         "variance": variance,
     }
-    exec(python_blocks("README.md")[2], names)
+    exec(python_blocks("README.md")[3], names)
     assert names["keep"].shape[0] == 200
     assert (tmp_path / "theirs.html").stat().st_size > 10_000
 
@@ -87,13 +96,10 @@ def test_the_examples_for_sizing_and_scoring_run(capsys):
     rep = ps.Representation(mean, variance, mean + 0.1 * rng.normal(size=mean.shape), factors, ("a", "b"))
     rows = rng.normal(size=(200, 3)).astype(np.float32)
     names = {"ps": ps, "data": ps.from_arrays(rows), "X": rows, "rep": rep}
-    sizing, scoring = python_blocks("README.md")[3:5]
-    # What trains for minutes is asked for in its quickest form.
-    for printed, small in {"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=400)"}.items():
-        assert printed in sizing
-        sizing = sizing.replace(printed, small)
-    exec(sizing, names)
-    assert names["found"].n_latents == 3
+    sizing, scoring = python_blocks("docs/python.md")[1:3]
+    # A search of minutes is replaced by its quickest form.
+    exec(smaller(sizing, **{"ps.size(data)": 'ps.size(data, "id")', '"fondue")': "2, steps=400)"}), names)
+    assert names["size"].n_latents == 3
     assert names["embedding"].shape[0] == 200
     assert "3 latents" in capsys.readouterr().out
     exec(scoring.replace("ps.score(rep)", 'ps.score(rep, "mig,sap")'), names)
@@ -112,24 +118,16 @@ def test_the_examples_for_comparing_and_geometry_run_as_printed_but_smaller(tmp_
         "rep": rep,
         "reg": SimpleNamespace(types=("active",) * 3),
     }
-    comparing, geometry = python_blocks("README.md")[5:7]
-    smaller = {
-        'net="conv"': 'net="linear"',
-        "n_latents=10": "n_latents=3",
-        "steps=2_000": "steps=20",
-        "500": "5",
-    }
-    for printed, small in smaller.items():
-        assert printed in comparing
-        comparing = comparing.replace(printed, small)
-    exec(comparing, names)
+    comparing, geometry = python_blocks("docs/python.md")[3:5]
+    quicker = {"steps=2_000": "steps=20", "500": "5", 'net="conv"': 'net="linear"'}
+    exec(smaller(comparing, **quicker, **{"n_latents=10": "n_latents=3"}), names)
     assert names["comparison"].models == ("first", "second")
     assert names["course"].rows == ("step 5", "step 10", "step 15", "step 20")
     assert (tmp_path / "course.png").stat().st_size > 1000
     exec(geometry, names)
     split = names["split"]
     assert split.total == pytest.approx(split.deterministic + split.stochastic + split.interaction)
-    assert names["found"].latents == (0, 1, 2)
+    assert names["orthogonality"].latents == (0, 1, 2)
 
 
 def test_the_minimal_example_tells_the_whole_story(tmp_path, forks: Forks):
