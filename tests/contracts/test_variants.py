@@ -19,7 +19,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.data.dataset import family as datasets
 from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.sources import load_dataset, load_recorded, parse_source
-from polariscope.data.variants import KINDS, OWN, AbstractVariant, ask_base, family
+from polariscope.data.variants import KINDS, NOT_DELEGATED, AbstractVariant, delegate_to_base, family
 from polariscope.data.variants.support.selection import AbstractSelection
 
 FACTORS = ("shape", "scale", "orientation", "x", "y")
@@ -187,17 +187,17 @@ def test_factors_and_ids_are_those_of_the_observations(data, indices):
 
 def test_all_that_it_does_not_change_is_the_bases(data):
     for name in vars(AbstractDataset):
-        if name.startswith("_") or name in OWN:
+        if name.startswith("_") or name in NOT_DELEGATED:
             continue
         home = next(kind for kind in type(data).__mro__ if name in vars(kind))
         assert home is not AbstractDataset, f"{name} would be answered by the default, not by the base"
-        if home is AbstractVariant and isinstance(vars(AbstractVariant)[name], type(ask_base("x"))):
+        if home is AbstractVariant and isinstance(vars(AbstractVariant)[name], type(delegate_to_base("x"))):
             assert getattr(data, name) == getattr(data.base, name), name
 
 
 def test_what_others_add_to_datasets_is_delegated_too():
     """The names are read from the class, so a new one is the base's without a change here."""
-    names = {name for name in vars(AbstractDataset) if not name.startswith("_")} - {*OWN}
+    names = {name for name in vars(AbstractDataset) if not name.startswith("_")} - {*NOT_DELEGATED}
     assert names <= set(vars(AbstractVariant))
     methods = {
         name

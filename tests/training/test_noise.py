@@ -13,7 +13,7 @@ import polariscope as ps
 from long_training import unchecked
 from polariscope.analysis.theory import linear_vae
 from polariscope.core.errors import InputError
-from polariscope.data.chain import in_usual_units
+from polariscope.data.chain import in_default_units
 from polariscope.data.rendered.gaussian import GaussianDataset
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.training.plan import plan
@@ -97,7 +97,7 @@ def test_what_contradicts_itself_is_refused() -> None:
     ):
         plan(TABLE, keep_units=True, standardise=True)
     with pytest.raises(InputError, match="keep_units must be True or False, got 'yes'"):
-        in_usual_units(ps.from_arrays(TABLE), keep_units="yes")
+        in_default_units(ps.from_arrays(TABLE), keep_units="yes")
 
 
 def test_a_run_records_units_and_noise_and_a_run_from_before_means_what_it_meant(tmp_path: Path) -> None:

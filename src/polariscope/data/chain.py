@@ -18,17 +18,17 @@ from polariscope.data.statistics import merged
 from polariscope.data.types import DataLike
 from polariscope.data.variants import AbstractVariant, family
 
-Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
+VariantsLike: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
 """One variant or several: a name, NAME:OPTION=VALUE,… or a mapping with a ``name`` and its options."""
 SHORTHANDS = {"standardise": "standardised", "scale": "scaled"}
 """Arguments that are short for a variant, and the name of that variant."""
-USUAL_UNITS = "centred"
+DEFAULT_UNITS = "centred"
 """The variant that rescales a table for training if no other rescaling is requested."""
 
 
 def apply_variants(
     data: DataLike,
-    variants: Given = (),
+    variants: VariantsLike = (),
     *,
     standardise: bool = False,
     scale: bool = False,
@@ -65,7 +65,7 @@ def units_of_rows(
     """Return the units in which rows of a table are trained, measured in the rows' own precision.
 
     The result is None if the rows keep their units. Otherwise these are the units of :func:`apply_variants` and
-    :func:`in_usual_units`. A dataset stores single precision, so rows with a large mean keep more digits if they are
+    :func:`in_default_units`. A dataset stores single precision, so rows with a large mean keep more digits if they are
     rescaled before they become a dataset.
 
     :param rows: observations of a table.
@@ -78,12 +78,12 @@ def units_of_rows(
         return None
     # The variant needs a base only for its shape. A dataset of the rows would round them to single precision first.
     shape_only = as_dataset(np.zeros_like(rows[:1]))
-    rescaled = _apply(shape_only, names[0] if names else USUAL_UNITS)
+    rescaled = _apply(shape_only, names[0] if names else DEFAULT_UNITS)
     assert isinstance(rescaled, AbstractRescaling)
     return rescaled.measured_on(merged([rows]))
 
 
-def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
+def in_default_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
     """Rescale a table for training: centre it and divide it by the root of its mean feature variance.
 
     Images, tables of values in [0, 1] and data that were already rescaled are returned unchanged.
@@ -95,7 +95,7 @@ def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> Abst
         raise InputError("keep_units", "be True or False", got=f"{keep_units!r}")
     if keep_units or len(data.shape) != 1 or data.is_unit_interval or _has_other_units(data):
         return data
-    return _apply(data, USUAL_UNITS)
+    return _apply(data, DEFAULT_UNITS)
 
 
 def _has_other_units(data: AbstractDataset) -> bool:

@@ -113,7 +113,7 @@ class FactorGrid:
         _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
         return counts[group.reshape(-1)]
 
-    def one_of(
+    def sample_from(
         self, cells: Int[np.ndarray, " sample"], generator: np.random.Generator
     ) -> Int[np.ndarray, " sample"]:
         """Return an observation of each cell, at random if a cell has several.
@@ -127,7 +127,7 @@ class FactorGrid:
         offset = generator.integers(0, counts) if (counts > 1).any() else 0
         return self.order[self.starts[cells] + offset]
 
-    def one_agreeing(
+    def sample_matching(
         self,
         codes: Int[np.ndarray, "sample factor"],
         shared: Bool[np.ndarray, "sample factor"],
@@ -151,19 +151,19 @@ class FactorGrid:
         tried = order[
             rarest[:, None], generator.integers(first[:, None], last[:, None], size=(len(codes), TRIES))
         ]
-        agree = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
-        indices = tried[rows, agree.argmax(axis=1)]
-        for row in np.flatnonzero(~agree.any(axis=1)):
-            pool = self._all_agreeing(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
+        matches = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
+        indices = tried[rows, matches.argmax(axis=1)]
+        for row in np.flatnonzero(~matches.any(axis=1)):
+            pool = self._all_matching(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
             indices[row] = pool[generator.integers(len(pool))]
         return indices
 
-    def _all_agreeing(
+    def _all_matching(
         self,
         code: Int[np.ndarray, " factor"],
         shared: Bool[np.ndarray, " factor"],
         pool: Int[np.ndarray, " some"],
-    ) -> Int[np.ndarray, " agreeing"]:
+    ) -> Int[np.ndarray, " matching"]:
         """Return every observation with the code's values in the shared factors.
 
         Either the combinations of the other factors are enumerated or the pool is scanned, whichever is less work.

@@ -46,7 +46,7 @@ class AbstractPublishedDataset(AbstractDataset):
     """Images from original files, unpacked once into the cache folder and memory-mapped from there.
 
     A member has the fields ``path`` and ``max_unpacked``. It checks the headers of its files when it is created
-    (``_look``) and unpacks them when the first image is requested (``_write``).
+    (``_check_files``) and unpacks them when the first image is requested (``_write``).
     """
 
     originals: ClassVar[tuple[OriginalFile, ...]] = ()
@@ -61,7 +61,7 @@ class AbstractPublishedDataset(AbstractDataset):
         object.__setattr__(self, "path", str(folder.resolve()))
         if not folder.exists():
             raise self._missing(self.files_for(**self._options()), folder)
-        self._look()
+        self._check_files()
 
     def _options(self) -> dict[str, Any]:
         assert dataclasses.is_dataclass(self)
@@ -76,7 +76,7 @@ class AbstractPublishedDataset(AbstractDataset):
         return cls.originals
 
     @abc.abstractmethod
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         """Find the files, check their headers, and read the number of images and their factors."""
 
     @abc.abstractmethod

@@ -236,9 +236,9 @@ class Pairing:
             return self.grid.order[self.grid.cells(moved)], shared
         if self.transition.keeps:
             shared = self.transition.choose(len(codes), codes.shape[1], generator)
-            return self.grid.one_agreeing(codes, shared, generator), shared
+            return self.grid.sample_matching(codes, shared, generator), shared
         cells = self._existing(codes, generator)
-        return self.grid.one_of(cells, generator), self.grid.cell_codes[cells] == codes
+        return self.grid.sample_from(cells, generator), self.grid.cell_codes[cells] == codes
 
     def _propose(
         self, codes: Int[np.ndarray, "sample factor"], generator: np.random.Generator

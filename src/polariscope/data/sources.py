@@ -13,10 +13,10 @@ from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset, family
 
 if TYPE_CHECKING:
-    from polariscope.data.chain import Given
+    from polariscope.data.chain import VariantsLike
 
 
-def load_dataset(name: object, *, variants: Given = (), **options: OptionValue) -> AbstractDataset:
+def load_dataset(name: object, *, variants: VariantsLike = (), **options: OptionValue) -> AbstractDataset:
     """Create a dataset by name, or from a file or folder.
 
     :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,

@@ -16,7 +16,12 @@ from polariscope.core.seeds import generator
 PARTS = ("train", "validation", "test")
 OF_TRAINING = 0.05
 """Share of the training samples used for validation if nothing is held out."""
-PART_NAMES = {**{part: part for part in PARTS}, "training": "train", "val": "validation", "valid": "validation"}
+PART_NAMES = {
+    **{part: part for part in PARTS},
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+}
 """Names of the parts that a column can contain, and the part that each means."""
 
 

@@ -137,7 +137,9 @@ def _local(
     if kind == "categorical":
         # Independent values: on the whole grid, every value is compared with every other.
         steps = range(1, size) if everything else [random.integers(size, size=len(base))]
-        chance = (size - 1) / size if everything else 1.0  # independent values are equal with probability 1 / size
+        chance = (
+            (size - 1) / size if everything else 1.0
+        )  # independent values are equal with probability 1 / size
         square = np.mean([_square(data, base, k, (base[:, k] + step) % size) for step in steps])
         return float(square * chance / 2)
     if kind != "cyclic":

@@ -20,7 +20,7 @@ from polariscope.core.options import build, check_options, describe_concept, opt
 from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
 from polariscope.core.types import OptionValue
-from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
+from polariscope.data.chain import VariantsLike, apply_variants, in_default_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
@@ -142,7 +142,7 @@ def plan(
     likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
     initialisation: Initialisation = "glorot",
     *,
-    variants: Given = (),
+    variants: VariantsLike = (),
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
@@ -304,7 +304,9 @@ def units_for(
     :param keep_units: (default False) leave the data as they are in any case.
     """
     concept = concept_of("likelihood", likelihood)
-    return in_usual_units(data, keep_units=keep_units or concept.needs_counts or concept.needs_unit_interval)
+    return in_default_units(
+        data, keep_units=keep_units or concept.needs_counts or concept.needs_unit_interval
+    )
 
 
 def likelihood_for(

@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, not_installed
 from polariscope.core.types import OptionValue
-from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.chain import VariantsLike, changes_of_units
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
 from polariscope.data.types import DataLike
@@ -44,7 +44,7 @@ def train(
     net: str | Mapping[str, object] | AbstractNet = "auto",
     n_latents: OptionValue = 10,
     *,
-    variants: Given = (),
+    variants: VariantsLike = (),
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,

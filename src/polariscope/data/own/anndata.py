@@ -63,7 +63,8 @@ class AnndataDataset(AbstractRowsDataset):
             file = h5py.File(path, "r")  # stays open, because rows can be read from it later
         except OSError as error:
             raise InputError(
-                problem=f"{path} is damaged or not an HDF5 file ({error})", remedy="download or write it again"
+                problem=f"{path} is damaged or not an HDF5 file ({error})",
+                remedy="download or write it again",
             ) from None
         try:
             return self._contents(file)

@@ -107,7 +107,9 @@ class FolderDataset(AbstractDataset):
                 paths.append(file.relative_to(root).as_posix())
         if not paths:
             raise InputError(
-                "path", f"be a folder with files ending in {', '.join(FORMATS)}", remedy=f"{root} has no such file"
+                "path",
+                f"be a folder with files ending in {', '.join(FORMATS)}",
+                remedy=f"{root} has no such file",
             )
         return tuple(sorted(paths))
 

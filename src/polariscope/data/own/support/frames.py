@@ -172,9 +172,7 @@ def check_rows_match(frame: object, factors: object) -> None:
     is_named = "RangeIndex" not in (type(frame_index).__name__, type(factor_index).__name__)
     if frame_index.equals(factor_index) or not (is_named or set(frame_index) == set(factor_index)):
         return
-    row = next(
-        row for row, (x, y) in enumerate(zip(frame_index, factor_index, strict=True)) if x != y
-    )
+    row = next(row for row, (x, y) in enumerate(zip(frame_index, factor_index, strict=True)) if x != y)
     raise InputError(
         "X and factors",
         "have the same rows in the same order",

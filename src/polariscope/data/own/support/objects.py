@@ -329,7 +329,8 @@ def read_anndata(data: DataLike, labels: Sequence[str], layer: str | None, cache
     matrix = cells.X if layer is None else cells.layers[layer]
     if matrix is None:
         raise InputError(
-            problem="the AnnData has no X", remedy=("choose a layer with ", Argument("layer"), ", or set its X")
+            problem="the AnnData has no X",
+            remedy=("choose a layer with ", Argument("layer"), ", or set its X"),
         )
     columns = list(map(str, cells.obs.columns))
     for name in labels:
