@@ -159,7 +159,7 @@ def bad_files() -> None:
     [
         (
             "text.csv",
-            "column 'name' holds 'ann' in row 0, which is no number; column 'species' holds 'owl'.*--columns.*--labels",
+            "column 'name' contains 'ann' in row 0, which is not a number; column 'species' contains 'owl'.*--columns.*--labels",
         ),
         ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
         ("odd.xlsx", "nothing here reads odd.xlsx"),

@@ -101,7 +101,9 @@ def test_every_variant_is_a_frozen_documented_dataclass_over_a_base(name):
 @pytest.mark.parametrize(("name", "base"), [(name, base) for name in family for base in KIND_OF])
 def test_what_it_cannot_be_made_of_is_refused(bases, name, base):
     if (name, base) not in PAIRS:
-        with pytest.raises(InputError, match=f"variant '{name}' is made of (images|rows), and arrays holds"):
+        with pytest.raises(
+            InputError, match=f"variant '{name}' applies to (images|rows), but arrays contains"
+        ):
             make(bases[base], name)
 
 
@@ -119,7 +121,7 @@ def test_shapes_types_and_ranges(data, indices):
         assert images.dtype == np.uint8
         np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
     else:
-        with pytest.raises(InputError, match="no images; use values"):
+        with pytest.raises(InputError, match="not images; use values"):
             data.images(indices)
 
 

@@ -64,7 +64,7 @@ def test_shorthands_come_last():
         apply_variants(ROWS, standardise=True, scale=True)
     with pytest.raises(InputError, match=r"scale must be True or False, got 2\.0; put the part in front"):
         apply_variants(ROWS, scale=2.0)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'standardised' is made of rows, and sprites holds images"):
+    with pytest.raises(InputError, match="'standardised' applies to rows, but sprites contains images"):
         apply_variants(SPRITES, standardise=True)
 
 

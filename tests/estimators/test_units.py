@@ -110,7 +110,7 @@ def test_bytes_of_0_and_1_are_black_and_white_in_every_part_of_the_data() -> Non
     np.testing.assert_array_equal(units.values(X)[:, 0], X)
     grey = units.restore(np.full((2, 1, 4, 6), 0.3), np.float64)
     np.testing.assert_array_equal(grey, np.full((2, 4, 6), 0.3))  # floats: neither byte is near
-    with pytest.raises(InputError, match="white=1 needs bytes that are 0 or 1, got bytes up to 255"):
+    with pytest.raises(InputError, match="white=1 requires bytes that are 0 or 1, got bytes up to 255"):
         units.values(255 * X)
     # Where fit saw 0 … 255, dark images stay dark, even if all that transform is given are 0 and 1.
     bright = np.concatenate([X, 255 * X])

@@ -309,7 +309,7 @@ def test_a_table_in_the_unit_interval_may_have_a_bernoulli_likelihood() -> None:
     assert vae.units_.offset is None
     assert set(np.unique(vae.sample(20))) <= {0.0, 1.0}
     assert (vae.score_samples(X) < 0).all()  # probabilities
-    with pytest.raises(InputError, match="unit_interval=True needs values in"):
+    with pytest.raises(InputError, match="unit_interval=True requires values in"):
         VAE(**QUICK, likelihood="bernoulli").fit(X * 2)
 
 

@@ -147,7 +147,7 @@ def test_parts_of_the_split_are_disjoint_and_the_training_part_is_what_was_train
     assert set.union(*parts.values()) == set(range(500))
     assert sum(map(len, parts.values())) == 500
     assert len(parts["train"]) == 450
-    with pytest.raises(InputError, match="needs a model that belongs to a run"):
+    with pytest.raises(InputError, match="requires a model that belongs to a run"):
         ps.encode(linear_model(), ROWS, part="test")
 
 

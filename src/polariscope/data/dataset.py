@@ -72,7 +72,7 @@ class AbstractDataset(abc.ABC):
         """
         if len(self.shape) != 3:
             raise InputError(
-                problem=f"{self.name} holds flat rows of {self.shape[0]} features, not images",
+                problem=f"{self.name} contains flat rows of {self.shape[0]} features, not images",
                 remedy="use values()",
             )
         return np.round(self.values(indices) * 255).astype(np.uint8)

@@ -134,10 +134,10 @@ def split_parts(
     indices = {name: np.asarray(parts.get(name, ()), dtype=np.int64).reshape(-1) for name in PARTS}
     together = np.concatenate(list(indices.values()))
     if not len(indices["train"]):
-        raise InputError("the given split", "have samples in its training part", got="an empty one")
+        raise InputError("the predefined split", "have samples in its training part", got="an empty one")
     if together.min() < 0 or together.max() >= n or len(np.unique(together)) < len(together):
         raise InputError(
-            "the given split",
+            "the predefined split",
             f"contain indices from 0 to {n - 1}, each at most once",
             got=f"{len(together)} indices from {together.min()} to {together.max()}",
         )
@@ -154,7 +154,7 @@ def split_parts(
             train, validation = train[inner.train], train[inner.validation]
     if not (len(train) and len(validation)):
         raise InputError(
-            "the given split",
+            "the predefined split",
             "have samples to train and to validate on",
             got="one sample",
             remedy="add samples",

@@ -67,8 +67,8 @@ def pace_for(
 def slowed(pace: Pace, rate: object) -> Pace:
     """Return a pace with more steps, in proportion, if the rate is smaller than planned; at most 20,000 steps.
 
-    The length of a table's training was chosen for its planned rate. With a tenth of that rate, the same number of steps
-    ends long before the model has converged. A larger rate keeps the length.
+    The length of a table's training was chosen for its planned rate. With a tenth of that rate, the same number of
+    steps ends long before the model has converged. A larger rate keeps the length.
 
     :param pace: the planned pace.
     :param rate: the learning rate of the caller; None for the planned one.

@@ -38,7 +38,7 @@ class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
     steps: Annotated[int, Ge(1)] = IMAGES.steps
-    """Number of gradient steps; the default for tables is 100 passes, 2,000 to 20,000. Published models have 300,000."""
+    """Number of gradient steps; the default for tables is 100 passes, 2,000 to 20,000. Published models use 300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
     batch_size: Annotated[int, Ge(1)] = IMAGES.batch_size
@@ -68,7 +68,7 @@ class TrainSettings:
     validates on some of the training samples. For a predefined split without validation, it is the share of its
     training part."""
     split: Literal["auto", "official", "random"] = option("auto", since="0.2", absent="auto")
-    """Train, validation and test: the dataset's own split (official) or a random one; auto uses its own if it exists."""
+    """Train, validation and test: the dataset's own split (official) or a random one; auto for its own if it exists."""
     split_column: str | None = option(None, since="0.2", absent=None)
     """Factor or column of the data that contains train, validation or test (or 0, 1, 2) for each observation."""
     group_column: str | None = option(None, since="0.2", absent=None)

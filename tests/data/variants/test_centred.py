@@ -53,7 +53,7 @@ def test_it_says_what_it_did_and_when_the_largest_features_decide():
     (words,) = unequal.choices
     ratio = 1e4 * ROWS[:, 2].astype(float).var() / ROWS[:, 0].astype(float).var()
     assert (
-        f"(the variances of its features differ by a factor of {ratio:,.0f}, so the largest decide" in words
+        f"(the variances of its features differ by a factor of {ratio:,.0f}, so the largest dominate" in words
     )
     assert "standardise" in words
     constant = np.column_stack([ROWS, np.ones(500)])  # one that never varies has no ratio to the others

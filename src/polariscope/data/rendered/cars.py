@@ -15,7 +15,7 @@ from polariscope.data.dataset import dataset
 from polariscope.data.rendered.support.scenes import AbstractScenes
 from polariscope.rendering.cars import car, design
 from polariscope.rendering.mesh import Mesh
-from polariscope.rendering.raster import Camera, look
+from polariscope.rendering.raster import Camera, rasterise
 from polariscope.rendering.shading import SAMPLES, Light, Lighting, free_samples, pixels
 
 _ELEVATIONS = (5, 15, 25, 35)  # degrees
@@ -58,7 +58,7 @@ class CarsDataset(AbstractScenes):
     body_factors = ("identity",)
     drawing = 1
     citation = "reed2015"
-    note = "a look-alike of Cars3D in structure and look, not the original"
+    note = "a look-alike of Cars3D in structure and appearance, not the original"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ def _camera(elevation: int, azimuth: int) -> Camera:
 
 def _image(mesh: Mesh, elevation: int, azimuth: int, size: int) -> UInt8[np.ndarray, "3 height width"]:
     camera = _camera(elevation, azimuth)
-    visible = look(mesh, camera, SAMPLES * size)
+    visible = rasterise(mesh, camera, SAMPLES * size)
     sent = _lighting(camera.azimuth).on(mesh, visible, camera.towards)
     white = np.tile(free_samples(visible, size).astype(float), (3, 1))
     return pixels(visible, sent, white, size)

@@ -20,7 +20,7 @@ from polariscope.rendering.cars import BODIES, Car, car
 from polariscope.rendering.humans import HUMANS, human
 from polariscope.rendering.mesh import Colour, Mesh
 from polariscope.rendering.planes import PLANES, plane
-from polariscope.rendering.raster import Camera, Visible, look
+from polariscope.rendering.raster import Camera, Visible, rasterise
 from polariscope.rendering.shading import (
     SAMPLES,
     Light,
@@ -83,7 +83,7 @@ class NorbDataset(AbstractScenes):
     body_factors = ("category", "instance")
     drawing = 1
     citation = "lecun2004"
-    note = "a look-alike of smallNORB in structure and look, not the original"
+    note = "a look-alike of smallNORB in structure and appearance, not the original"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ class NorbDataset(AbstractScenes):
         poses, which = np.unique(factors[:, 2:4], axis=0, return_inverse=True)
         for number, (elevation, azimuth) in enumerate(poses.tolist()):
             camera = camera_at(mesh, elevation, azimuth)
-            visible = look(mesh, camera, SAMPLES * self.image_size)  # once for all lightings
+            visible = rasterise(mesh, camera, SAMPLES * self.image_size)  # once for all lightings
             for row in np.flatnonzero(which == number):
                 images[row] = _image(mesh, camera, visible, int(factors[row, 4]), self.image_size)
         return images

@@ -153,7 +153,7 @@ def _draw(scale: int, shape: int, orientation: int, image_size: int) -> UInt16[n
     """Render the layers: the share of each surface times its brightness, averaged over the rays of each pixel."""
     n_rays = _n_rays(image_size)
     angle = math.radians(30 - 60 * orientation / 14)
-    view = room.look(room.SOLIDS[shape], 0.75 + 0.5 * scale / 7, angle, n_rays * image_size)
+    view = room.cast_rays(room.SOLIDS[shape], 0.75 + 0.5 * scale / 7, angle, n_rays * image_size)
 
     def mean(values: Float[np.ndarray, "height width"]) -> Float[np.ndarray, " pixel"]:
         return values.reshape(image_size, n_rays, image_size, n_rays).mean(axis=(1, 3)).reshape(-1)

@@ -251,7 +251,7 @@ def choose_columns(wanted: Sequence[str], existing: Sequence[str], where: str) -
         if name not in known:
             raise unknown(f"column of {where}", name, existing)
         if count > 1:
-            raise InputError(problem=f"column {name!r} of {where} was requested twice", remedy="name it once")
+            raise InputError(problem=f"column {name!r} of {where} was requested twice", remedy="list it once")
 
 
 def check_names(names: Sequence[str], where: str) -> None:
