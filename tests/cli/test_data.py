@@ -159,10 +159,10 @@ def bad_files() -> None:
     [
         (
             "text.csv",
-            "column 'name' contains 'ann' in row 0, which is not a number; column 'species' contains 'owl'.*--columns.*--labels",
+            "column 'name' contains 'ann' in row 0, which is not a number; column 'species' .*--columns.*--labels",
         ),
         ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
-        ("odd.xlsx", "nothing here reads odd.xlsx"),
+        ("odd.xlsx", "no dataset reads odd.xlsx"),
         ("broken.npz", "broken.npz must be an npz file of plain arrays"),
         ("objects.npz", "no object arrays"),
         ("nan.npz", "nan.npz lacks 1 of 1 values"),

@@ -567,7 +567,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
 
 
 def test_one_way_to_rescale_is_chosen() -> None:
-    with pytest.raises(InputError, match="standardise and scale both say how to rescale features"):
+    with pytest.raises(InputError, match="standardise and scale both rescale features"):
         VAE(**QUICK, standardise=True, scale=True).fit(small())
     with pytest.raises(InputError, match="scale must be True or False, got 2"):
         VAE(**QUICK, scale=2).fit(small())

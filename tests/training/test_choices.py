@@ -65,7 +65,7 @@ def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None
         "3 channels",
     )
     small = ps.from_folder(tmp_path, image_size=32, mode="crop", channels=1)
-    assert small.choices == ("images resized to 32×32 pixels, cut to squares", "1 channel")
+    assert small.choices == ("images resized to 32×32 pixels, cropped to squares", "1 channel")
 
 
 def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None:

@@ -88,12 +88,12 @@ def test_a_likelihood_of_counts_sees_counts() -> None:
         np.testing.assert_array_equal(job.data.values([0, 1]), counts[:2])
     said = plan(counts).chosen
     assert any(words.startswith(CENTRED) for words in said)
-    assert any("for counts give likelihood='negative-binomial'" in words for words in said)
+    assert any("for counts pass likelihood='negative-binomial'" in words for words in said)
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     with pytest.raises(
-        InputError, match="keep_units and standardise contradict each other; give one of them"
+        InputError, match="keep_units and standardise contradict each other; pass one of them"
     ):
         plan(TABLE, keep_units=True, standardise=True)
     with pytest.raises(InputError, match="keep_units must be True or False, got 'yes'"):

@@ -78,7 +78,7 @@ def test_a_column_decides_the_split():
         plan(TABLE, **SHORT, split_column="folds")
     with pytest.raises(InputError, match="column 'patient' must contain train, validation or test"):
         plan(TABLE, **SHORT, split_column="patient")
-    with pytest.raises(InputError, match="split_column and split both say"):
+    with pytest.raises(InputError, match="split_column and split both define"):
         plan(TABLE, **SHORT, split_column="fold", split="random")
 
 

@@ -125,15 +125,15 @@ def shorthands(*, standardise: object, scale: object, keep_units: object = False
                 Argument("standardise"),
                 " and ",
                 Argument("scale"),
-                " both say how to rescale features",
+                " both rescale features",
             ),
-            remedy="give one of them",
+            remedy="pass one of them",
         )
     names = [name for name, value in units.items() if value]
     if keep_units and names:
         raise InputError(
             problem=(Argument("keep_units"), " and ", Argument(names[0]), " contradict each other"),
-            remedy="give one of them",
+            remedy="pass one of them",
         )
     return [SHORTHANDS[name] for name in names]
 

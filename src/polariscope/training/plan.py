@@ -177,7 +177,7 @@ def plan(
     routed = route(selected, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
         raise InputError(
-            problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
+            problem=(Argument("steps"), " and ", Argument("epochs"), " both set the length of training"),
             remedy="pass one of them",
         )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):

@@ -105,7 +105,7 @@ class TrainSettings:
             )
         if self.split_column is not None and self.split != "auto":
             raise InputError(
-                problem=(Argument("split_column"), " and ", Argument("split"), " both say how to split"),
+                problem=(Argument("split_column"), " and ", Argument("split"), " both define the split"),
                 remedy="pass one of them",
             )
 

@@ -237,7 +237,7 @@ def test_a_changed_column_that_was_set_aside_changes_the_fingerprint(write):
 
 
 def test_a_column_is_used_for_one_thing(write):
-    with pytest.raises(InputError, match="'species' of table.csv cannot have two roles"):
+    with pytest.raises(InputError, match=r"'species' of table\.csv cannot have two roles"):
         load_dataset(write(FOLDS), labels=["species"], aside=["species", "fold", "patient"])
 
 

@@ -60,13 +60,13 @@ def test_the_sky_has_the_colour_of_the_original_and_nothing_else_in_it():
 @pytest.mark.parametrize("image_size", [8, 16, 33])
 def test_antialiased_edges_have_no_dark_seams(monkeypatch, image_size):
     """On surfaces of one colour and full brightness every pixel is a mix of it and the sky, nothing else."""
-    real = room.look
+    real = room.cast_rays
 
     def bright(*arguments):
         view = real(*arguments)
         return room.View(view.surface, np.ones_like(view.brightness), np.zeros_like(view.highlight))
 
-    monkeypatch.setattr(room, "look", bright)
+    monkeypatch.setattr(room, "cast_rays", bright)
     shapes3d._layer_cache.cache_clear()
     data = Shapes3DDataset(image_size=image_size)
     geometries = list(itertools.product((0, 7), range(4), (0, 7, 12)))
