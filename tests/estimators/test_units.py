@@ -87,7 +87,7 @@ def test_images_come_back_in_the_layout_and_type_they_were_given_in(
 
 
 def test_images_whose_channels_may_be_first_or_last_are_refused_with_the_remedy() -> None:
-    with pytest.raises(InputError, match="say which with layout='channels-first'"):
+    with pytest.raises(InputError, match="choose with layout='channels-first'"):
         learn(np.zeros((5, 3, 4, 3), np.uint8))
 
 

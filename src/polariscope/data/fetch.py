@@ -93,20 +93,20 @@ def fetch(
         )
     fetched, new = [], []
     for number, file in enumerate(wanted):
-        there = _there(target / file.name)
-        if there is None:
+        existing = _existing(target / file.name)
+        if existing is None:
             say(f"{file.name} from {file.url}")
             try:
                 new.append(download(file, target))
             except UnreachableError as error:
-                others = [file.url for file in wanted[number + 1 :] if not _there(target / file.name)]
+                others = [file.url for file in wanted[number + 1 :] if not _existing(target / file.name)]
                 if not others:
                     raise
                 raise UnreachableError(
                     f"{error} The other files of {name} belong in the same folder: {', '.join(map(str, others))}."
                 ) from None
-        path = there or new[-1]
-        fetched.append(Fetched(path, checked_by(file, path), there is not None))
+        path = existing or new[-1]
+        fetched.append(Fetched(path, checked_by(file, path), existing is not None))
     if any(file.md5 is None for file in wanted):
         try:
             kind(**{**arguments, "path": str(target)})  # checks headers and shapes
@@ -125,7 +125,7 @@ def _is_published(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, AbstractPublishedDataset)
 
 
-def _there(path: Path) -> Path | None:
+def _existing(path: Path) -> Path | None:
     """Return the path of a file, or of its copy unpacked by hand, if one of them exists."""
     spellings = (path, path.with_name(path.name.removesuffix(".gz")))
     return next((each for each in spellings if each.is_file()), None)

@@ -105,9 +105,9 @@ def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "_ feature"]]]) -> 
     first, rows, n_samples = np.zeros(0, dtype=np.int64), [], 0
     for start, chunk in chunks:
         is_missing = np.isnan(chunk)
-        here, at = is_missing.sum(axis=0), start + is_missing.argmax(axis=0)
-        first = at if count is None else np.where(count == 0, at, first)
-        count = here if count is None else count + here
+        chunk_count, chunk_first = is_missing.sum(axis=0), start + is_missing.argmax(axis=0)
+        first = chunk_first if count is None else np.where(count == 0, chunk_first, first)
+        count = chunk_count if count is None else count + chunk_count
         rows.append(start + np.flatnonzero(is_missing.any(axis=1)))
         n_samples += len(chunk)
     assert count is not None

@@ -111,7 +111,7 @@ class AbstractRescaling(AbstractVariant):
         known = {name: value for name in self.measured_names if (value := getattr(self, name)) is not None}
         if 0 < len(known) < len(self.measured_names):
             raise InputError(
-                " and ".join(self.measured_names), "be given together", got=f"{next(iter(known))} alone"
+                " and ".join(self.measured_names), "be passed together", got=f"{next(iter(known))} alone"
             )
         for name, value in known.items():
             if isinstance(value, tuple) and len(value) != self.base.n_features:

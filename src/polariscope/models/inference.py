@@ -258,7 +258,7 @@ def _prior_fields(model: AbstractModel) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "meaning_of_passive": model.prior.meaning_of_passive,
         "prior_is_factorised": model.prior.is_factorised,
-        "variance_is_exact": model.knows_its_variance,
+        "variance_is_exact": model.has_exact_variance,
     }
     if not model.n_auxiliary:
         mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())

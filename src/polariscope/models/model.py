@@ -125,7 +125,7 @@ class Model(AbstractModel):
         self.blueprint = blueprint
         b = blueprint
         self.n_auxiliary = b.n_auxiliary
-        self.knows_its_variance = True
+        self.has_exact_variance = True
         self.has_density = b.posterior.has_density
         self.is_diagonal = b.posterior.is_diagonal
         self.needs_counts = b.likelihood.needs_counts

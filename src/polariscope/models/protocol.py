@@ -35,7 +35,7 @@ class AbstractModel(nn.Module, abc.ABC):
     """Width of the auxiliary variable u that encoder and prior receive besides x; 0 if there is none."""
     has_density: bool = True
     """If True, q(z|x) has a density, and therefore a KL to the prior; a point mass has none."""
-    knows_its_variance: bool = False
+    has_exact_variance: bool = False
     """If True, its variance is certainly a variance; that of other libraries might be a logarithm or a root."""
     is_diagonal: bool = True
     """If True, latents are independent given x."""

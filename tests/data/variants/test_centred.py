@@ -62,7 +62,7 @@ def test_it_says_what_it_did_and_when_the_largest_features_decide():
 
 def test_numbers_that_do_not_fit_are_refused():
     data = from_arrays(ROWS)
-    with pytest.raises(InputError, match="mean and deviation must be given together, got mean alone"):
+    with pytest.raises(InputError, match="mean and deviation must be passed together, got mean alone"):
         CentredVariant(data, mean=(0.0, 0.0, 0.0))
     with pytest.raises(InputError, match="mean must have a number for each of the 3 features, got 2"):
         CentredVariant(data, mean=(0.0, 0.0), deviation=1.0)

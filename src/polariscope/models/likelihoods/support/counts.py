@@ -117,8 +117,10 @@ class CountHead(nn.Module):
     def __init__(self, size_factor: SizeFactor, shape: tuple[int, ...], data: AbstractDataset | None) -> None:
         super().__init__()
         self.has_sizes = size_factor == "total"
-        usual = float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
-        self.register_buffer("usual_total", torch.tensor(usual))
+        default_total = (
+            float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
+        )
+        self.register_buffer("usual_total", torch.tensor(default_total))
 
     def shares(
         self, raw: Float[Tensor, "sample *shape"]
