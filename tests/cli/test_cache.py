@@ -48,7 +48,7 @@ def test_a_missing_file_is_named_with_what_to_do_and_nothing_is_written(call, el
     for words in ("data info dsprites", "train dsprites --steps 1 --out run"):
         refused = call(words)
         assert refused.code == 2
-        assert "dsprites needs dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz, and there is no" in refused.err
+        assert "dsprites needs dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz, but " in refused.err
         assert "'polariscope data fetch dsprites' downloads to" in refused.err
     assert not list(elsewhere.iterdir())
 

@@ -170,7 +170,7 @@ def bad_files() -> None:
         ("empty", "be a folder with files ending in"),
         ("mixed", "2 sizes.*--image-size 64"),
         ("cut", "b.png cannot be read as an image"),
-        ("plain --labels labels.csv", "labels.csv does not match the pictures: no picture is called 'b.png'"),
+        ("plain --labels labels.csv", "labels.csv does not match the pictures: there is no picture 'b.png'"),
     ],
 )
 def test_data_that_cannot_be_used_are_refused_with_the_reason_before_anything_is_written(

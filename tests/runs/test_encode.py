@@ -111,7 +111,7 @@ def test_any_function_or_module_that_returns_mean_and_log_variance_is_an_encoder
 )
 def test_anything_else_is_refused_with_what_came(encoder, words, monkeypatch):
     if "another" in words:
-        monkeypatch.setattr("polariscope.models.inference.LARGEST", 16)
+        monkeypatch.setattr("polariscope.models.inference.MAX_BATCH", 16)
     with pytest.raises(InputError, match=words):
         ps.encode(encoder, ROWS)
 

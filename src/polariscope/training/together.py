@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
     """Run several trainings in parallel and return their results; each computes the same as alone.
 
-    PyTorch releases other threads while it computes, so with a core for each, nets of some size take little longer
+    PyTorch lets other threads run while it computes, so with a core for each, nets of some size take little longer
     together than one alone. Ctrl-C stops all of them after their step, and each saves a checkpoint. If one fails, the
     others are stopped in the same way, and its error is raised. A second Ctrl-C does not stop sooner.
 

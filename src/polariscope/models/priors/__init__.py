@@ -52,7 +52,7 @@ class AbstractPriorModule(AbstractPriorDistribution, nn.Module):
     def passive_shape(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
         """Return mean and variance of a passive latent: those of the Gaussian nearest to the prior, argmin KL(q ‖ p).
 
-        The posterior is Gaussian for any prior. Without information about the data, the objective converges to it.
+        The posterior is Gaussian for any prior, and that of a latent without information converges to this one.
         """
 
 
