@@ -49,6 +49,7 @@ def test_a_missing_file_is_named_with_what_to_do_and_nothing_is_written(call, el
         refused = call(words)
         assert refused.code == 2
         assert "dsprites needs dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz, but " in refused.err
+        assert "originals/dsprites does not exist; " in refused.err
         assert "'polariscope data fetch dsprites' downloads to" in refused.err
     assert not list(elsewhere.iterdir())
 
